@@ -1,0 +1,9 @@
+import type { Baseline } from "./baseline/start.ts";
+import type { Platform } from "./platform.ts";
+
+/** What every scenario works on. */
+export type Bench = {
+  readonly platform: Platform;
+  readonly baseline: Baseline;
+  readonly isQuick: boolean;
+};

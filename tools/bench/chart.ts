@@ -1,0 +1,26 @@
+import type { Row } from "./results.ts";
+
+const WIDTH = 760;
+const LABEL = 330;
+const BAR = 18;
+const GAP = 8;
+
+/** Rates as bars, each scenario to its own scale. */
+export function chartOf(rows: readonly Row[]): string {
+  const shown = rows.filter((row) => row.perSecond !== undefined);
+  const bars = shown.map((row, n) => {
+    const most = Math.max(...shown.filter(({ what }) => what === row.what).map(({ perSecond = 0 }) => perSecond));
+    const width = Math.max(1, Math.round(((row.perSecond ?? 0) / most) * (WIDTH - LABEL - 90)));
+    const y = GAP + n * (BAR + GAP);
+    const fill = row.who === "millwright" ? "#2f6f4f" : "#b8b8b0";
+    return [
+      `<text x="${LABEL - 8}" y="${y + 13}" text-anchor="end">${escape(`${row.what} · ${row.who}`)}</text>`,
+      `<rect x="${LABEL}" y="${y}" width="${width}" height="${BAR}" fill="${fill}"/>`,
+      `<text x="${LABEL + width + 6}" y="${y + 13}">${row.perSecond}/s</text>`,
+    ].join("");
+  });
+  const height = GAP + shown.length * (BAR + GAP);
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="#fff"/>${bars.join("\n")}</svg>\n`;
+}
+
+const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");

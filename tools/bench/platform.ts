@@ -1,0 +1,67 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { EmbeddedPostgres, freePort } from "@millwright/database";
+
+const ROOT = join(import.meta.dirname, "../..");
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 20_000;
+/** Flags of every program of ours. */
+const FLAGS = ["--conditions=@millwright/source", "--no-warnings"];
+
+export const API_KEY = "mw_the-owners-key-of-the-benchmark";
+
+export type Program = { readonly child: ChildProcess; output(): string; stop(): Promise<void> };
+
+/** Starts a program of this repository; `main` is a path in it. It gets PATH and HOME of our environment, and `env`. */
+export function startProgram(main: string, dir: string, env: Readonly<Record<string, string>>, flags: readonly string[] = []): Program {
+  const log = join(dir, `${main.replaceAll("/", "-")}.log`);
+  const output = openSync(log, "a", 0o600);
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(process.execPath, [...FLAGS, ...flags, join(ROOT, main)], { stdio: ["ignore", output, output], env: { PATH, HOME, ...env } });
+  closeSync(output);
+  return { child, output: () => readFileSync(log, "utf8"), stop: () => stop(child) };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(late);
+}
+
+/** Waits until a program answers 200 there. Errors: its last words, when it ends before. */
+export async function untilReady(program: Program, url: string): Promise<void> {
+  for (const deadline = Date.now() + START_TIMEOUT_MS; !(await fetch(url).then(({ ok }) => ok, () => false)); await pause(50)) {
+    if (program.child.exitCode !== null || Date.now() > deadline) throw new Error(`It did not start:\n${program.output().slice(-2_000)}`);
+  }
+}
+
+export type Platform = {
+  readonly url: string;
+  readonly pid: number;
+  /** A database of the platform's own PostgreSQL server. */
+  databaseUrl(name: string): string;
+  stop(): Promise<void>;
+};
+
+/** The standalone platform as a process of its own, with its embedded PostgreSQL as it is delivered (fsync on). */
+export async function startPlatform(dir: string, options: { workers: number; flags?: readonly string[] }): Promise<Platform> {
+  const dataDir = join(dir, "data");
+  mkdirSync(dataDir, { recursive: true });
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const env = { PORT: new URL(url).port, MILLWRIGHT_DATA_DIR: dataDir, MILLWRIGHT_BOOTSTRAP_API_KEY: API_KEY, MILLWRIGHT_WORKERS: String(options.workers) };
+  const program = startProgram("apps/standalone/src/main.ts", dir, env, options.flags);
+  try {
+    await untilReady(program, `${url}/readyz`);
+    const postgres = await EmbeddedPostgres.start({ dataDir: join(dataDir, "postgres") }); // adopts the running one
+    return { url, pid: program.child.pid ?? 0, databaseUrl: (name) => postgres.url(name), stop: () => program.stop() };
+  } catch (error) {
+    await program.stop();
+    throw error;
+  }
+}

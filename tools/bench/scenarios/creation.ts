@@ -1,0 +1,21 @@
+import { AUTHORIZED, RUN_BODY } from "../api.ts";
+import type { Bench } from "../bench.ts";
+import { compare, drive, type Endpoint } from "../load.ts";
+import type { Row } from "../results.ts";
+
+const JSON_BODY = { method: "POST", headers: { "content-type": "application/json" }, body: RUN_BODY } as const;
+
+/** Durable creation over REST: the answer comes after the commit, everywhere. */
+export async function measureCreation({ platform, baseline, isQuick }: Bench): Promise<Row[]> {
+  const peers = isQuick ? ["pg-boss"] : ["pg-boss", "graphile-worker", "floor-with-pg-boss", "floor-with-graphile-worker"];
+  const endpoints: Endpoint[] = [
+    { ...JSON_BODY, who: "millwright", url: `${platform.url}/api/v1/agent/runs`, headers: AUTHORIZED },
+    ...["floor", ...peers].map((who) => ({ ...JSON_BODY, who, url: `${baseline.url}/${who}` })),
+  ];
+  for (const endpoint of endpoints) await drive(endpoint, 8, isQuick ? 1 : 2);
+  const size = { seconds: isQuick ? 1 : 1.5, rounds: 2 };
+  return [
+    ...(await compare("create a run, one at a time", endpoints, { ...size, connections: 1 })),
+    ...(await compare("create a run, 16 at a time", endpoints, { ...size, connections: 16 })),
+  ];
+}

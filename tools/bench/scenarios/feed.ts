@@ -1,0 +1,68 @@
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "@millwright/clock";
+import { Database, ensureDatabase, migrate } from "@millwright/database";
+import { appendEvents, Consumer, EventLog, localDoorbell, type NewEvent } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { createLogger } from "@millwright/telemetry";
+import type { Bench } from "../bench.ts";
+import type { Row } from "../results.ts";
+import { round, summarize } from "../samples.ts";
+
+const MIGRATIONS = join(import.meta.dirname, "../../../apps/orchestrator/prisma/migrations");
+const TYPE = "millwright.run.created.v1";
+const BURST_BATCH = 20;
+
+/**
+ * The event feed as services of one process use it: a log over one database, a consumer over another, a bell between them.
+ * Lag: from the commit of the change until the consumer's handler has the event.
+ */
+export async function measureFeed({ platform, isQuick }: Bench): Promise<Row[]> {
+  const [owner, reader] = [await open(platform, "bench_feed_owner"), await open(platform, "bench_feed_reader")];
+  const log = createLogger({ service: "bench", level: "error" });
+  const doorbell = localDoorbell();
+  const eventLog = new EventLog({ database: owner, clock: systemClock, log, doorbell });
+  let count = 0;
+  let seen: (uid: string) => void = () => {};
+  const handlers = { [TYPE]: (_tx: unknown, { entityUid }: { entityUid: string }) => ((count += 1), seen(entityUid), Promise.resolve()) };
+  const consumer = new Consumer({ name: "bench", source: "bench", read: (range) => eventLog.read(range), database: reader, clock: systemClock, log, handlers, doorbell });
+  eventLog.start();
+  consumer.start();
+  try {
+    const latencies: number[] = [];
+    for (let n = 0; n < (isQuick ? 40 : 100); n++) {
+      const event = anEvent();
+      const arrived = new Promise<number>((resolve) => (seen = (uid) => uid === event.entityUid && resolve(performance.now())));
+      await owner.transaction((tx) => appendEvents(tx, [event]));
+      const committedMs = performance.now();
+      latencies.push(Math.max(0, (await arrived) - committedMs));
+      await pause(60); // longer than events are gathered: each is a first one
+    }
+    const burst = isQuick ? 1_000 : 5_000;
+    const goal = count + burst;
+    const whole = new Promise<void>((resolve) => (seen = () => count === goal && resolve()));
+    const beganMs = performance.now();
+    for (let n = 0; n < burst; n += BURST_BATCH) await owner.transaction((tx) => appendEvents(tx, Array.from({ length: BURST_BATCH }, anEvent)));
+    await whole;
+    const perSecond = round(burst / ((performance.now() - beganMs) / 1000));
+    return [
+      { what: "feed lag, commit to consumer", who: "millwright", latencyMs: summarize(latencies.slice(10)) },
+      { what: "events through the feed", who: "millwright", perSecond },
+    ];
+  } finally {
+    await consumer.stop();
+    await eventLog.stop();
+    await Promise.all([owner.close(), reader.close()]);
+  }
+}
+
+async function open(platform: Bench["platform"], name: string): Promise<Database> {
+  await ensureDatabase(platform.databaseUrl("postgres"), name);
+  await migrate(platform.databaseUrl(name), MIGRATIONS);
+  return Database.open(platform.databaseUrl(name), { max: 4, applicationName: "bench" });
+}
+
+const anEvent = (): NewEvent => {
+  const uid = newUid();
+  return { type: TYPE, entity: "run", entityUid: uid, entityVersion: 1, actor: { type: "user", uid: "bench" }, requestId: uid, payload: { run_uid: uid, title: "A run" } };
+};

@@ -1,0 +1,28 @@
+import { api, AUTHORIZED, createRun, RUN_BODY } from "../api.ts";
+import type { Bench } from "../bench.ts";
+import { compare, drive, type Endpoint } from "../load.ts";
+import type { Row } from "../results.ts";
+
+const RUNS = 40;
+
+/** Reads of runs by id, a few dozen in turn. */
+export async function measureReading({ platform, baseline, isQuick }: Bench): Promise<Row[]> {
+  const ours = await Promise.all(Array.from({ length: RUNS }, () => createRun(platform.url)));
+  const theirs = await Promise.all(Array.from({ length: RUNS }, () => createRow(baseline.url)));
+  await api(platform.url, `/agent/runs/${ours[0]}`);
+  const endpoints: Endpoint[] = [
+    { who: "millwright", url: platform.url, method: "GET", headers: AUTHORIZED, paths: ours.map((uid) => `/api/v1/agent/runs/${uid}`) },
+    { who: "floor", url: baseline.url, method: "GET", paths: theirs.map((uid) => `/floor/${uid}`) },
+  ];
+  for (const endpoint of endpoints) await drive(endpoint, 8, isQuick ? 1 : 3);
+  const size = { seconds: isQuick ? 1 : 2, rounds: 2 };
+  return [
+    ...(await compare("read a run, one at a time", endpoints, { ...size, connections: 1 })),
+    ...(await compare("read a run, 16 at a time", endpoints, { ...size, connections: 16 })),
+  ];
+}
+
+async function createRow(url: string): Promise<string> {
+  const response = await fetch(`${url}/floor`, { method: "POST", body: RUN_BODY });
+  return ((await response.json()) as { run_id: string }).run_id;
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from "node:crypto";
+import { createClient, type Client } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { worker } from "@millwright/contracts";
+
+export type Taken = { readonly runUid: string; readonly executionId: bigint; readonly attempt: number };
+
+/** A worker that speaks the whole protocol and executes nothing: no sandbox, no agent, no files. */
+export class ProtocolWorker {
+  readonly #client: Client<typeof worker.WorkerService>;
+  readonly #headers: Record<string, string>;
+
+  private constructor(client: Client<typeof worker.WorkerService>, token: string) {
+    this.#client = client;
+    this.#headers = { authorization: `Bearer ${token}` };
+  }
+
+  static async register(url: string, key: string, slots: number): Promise<ProtocolWorker> {
+    const client = createClient(worker.WorkerService, createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1" }));
+    const { sessionToken } = await client.register(
+      { workerId: "bench", instanceUid: randomUUID(), version: "0.1.0", backend: "bench", slots, harnesses: [{ type: "oz", version: "1" }], sandbox: "none" },
+      { headers: { authorization: `Bearer ${key}` } },
+    );
+    return new ProtocolWorker(client, sessionToken);
+  }
+
+  /** Waits for work and accepts it. */
+  async take(slots: number, waitMs: number): Promise<Taken[]> {
+    const { offers } = await this.#client.lease({ freeSlots: slots, waitMs }, { headers: this.#headers, timeoutMs: waitMs + 10_000 });
+    if (offers.length === 0) return [];
+    const { assignments } = await this.#client.accept({ leases: offers.map(({ executionId, attempt }) => ({ executionId, attempt })) }, { headers: this.#headers });
+    return assignments.map(({ runUid, executionId, attempt }) => ({ runUid, executionId, attempt }));
+  }
+
+  /** Ends executions well. Errors: when the platform refuses one. */
+  async complete(taken: readonly Taken[]): Promise<void> {
+    const completions = taken.map(({ executionId, attempt }) => ({ executionId, attempt, outcome: "DONE" }));
+    const { results } = await this.#client.complete({ completions }, { headers: this.#headers });
+    for (const { error } of results) if (error !== "") throw new Error(`The platform refused a completion: ${error}`);
+  }
+
+  /** Adds events to a run: `from` is the first client seq. */
+  async append({ executionId, attempt }: Taken, from: number, count: number): Promise<void> {
+    const events = Array.from({ length: count }, (_, n) => ({ clientSeq: BigInt(from + n), kind: "model_step", payload: { step_id: `s${from + n}`, text: STEP_TEXT } }));
+    const { results } = await this.#client.appendEvents({ batches: [{ executionId, attempt, events }] }, { headers: this.#headers });
+    if (results[0]?.error !== "") throw new Error(`The platform refused events: ${results[0]?.error}`);
+  }
+}
+
+const STEP_TEXT = "I read the file and found the place where the greeting is made; next I change it and run the tests.";

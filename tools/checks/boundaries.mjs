@@ -1,0 +1,179 @@
+/**
+ * Refuses imports that cross the walls of this repository. Prints one line per breach, exit code 1 if there is any.
+ *
+ *   node tools/checks/boundaries.mjs [root]
+ *
+ * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
+ * Apps never import apps, but standalone may import each app's /compose, and system-tests standalone. Only tests import
+ * layer:test. No cycles. No relative import leaves its package. Folders inside an app: see FOLDERS.
+ */
+import { readFileSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
+import { packageOf, readPackages } from "../workspace/packages.mjs";
+
+const LAYERS = {
+  app: ["runtime", "base"],
+  runtime: ["runtime", "base"],
+  base: ["base"],
+  test: ["runtime", "base"],
+};
+
+/** `@bufbuild/protobuf` itself is let through: its JSON types are the ones open objects have everywhere. */
+const PROTO = /^@millwright\/contracts|^@bufbuild\/protobuf\/|^@connectrpc\//;
+const PRISMA = /^@prisma\/|\/gen\/prisma\b|prisma-client/;
+const WORLD = /^(?:pg|koa|undici|nats|pino)(?:\/|$)|^@koa\//;
+/** What rules may use of Node: calculation, not the world. */
+const PURE_NODE = new Set(["node:path", "node:path/posix", "node:crypto", "node:util", "node:buffer", "node:url", "node:assert"]);
+/** Base packages that are not pure rules. */
+const NOT_FOR_RULES = /^@millwright\/(?:contracts|clock|config|vault)$/;
+
+/**
+ * What a folder of an app must not import: a test of the specifier, or of the sibling folder a relative import leads to.
+ * Test files may import anything of their own app.
+ */
+const FOLDERS = {
+  domain: {
+    specifier: (name, layerOf) =>
+      PROTO.test(name) || PRISMA.test(name) || WORLD.test(name) || NOT_FOR_RULES.test(name) || layerOf(name) === "runtime" ||
+      (name.startsWith("node:") && !PURE_NODE.has(name)),
+    onlyFolders: ["domain"],
+    why: "domain/ is pure: other domain files and pure base libraries only",
+  },
+  usecases: {
+    specifier: (name) => PROTO.test(name) || PRISMA.test(name) || WORLD.test(name) || name === "@millwright/rpc",
+    notFolders: ["rpc", "routes", "gen"],
+    why: "usecases/ see domain, store and clients; never wire formats",
+  },
+  store: { specifier: () => false, notFolders: ["usecases", "rpc", "routes", "clients"], why: "store/ sees domain types and the database only" },
+  clients: { specifier: (name) => PRISMA.test(name), notFolders: ["rpc", "routes", "store"], why: "clients/ see generated clients, and the types of what they stand for" },
+  rpc: { specifier: (name) => PRISMA.test(name), notFolders: ["gen"], why: "rpc/ translates; SQL and Prisma live in store/" },
+  routes: { specifier: (name) => PRISMA.test(name), notFolders: ["gen"], why: "routes/ translate; SQL and Prisma live in store/" },
+  events: { specifier: (name) => PRISMA.test(name), notFolders: ["gen"], why: "events/ translate; SQL and Prisma live in store/" },
+};
+
+/** Comes with another declared package. */
+const PROVIDED = { "@jest/globals": "jest" };
+
+const root = resolve(process.argv[2] ?? join(import.meta.dirname, "../.."));
+const rootManifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const packages = readPackages(root);
+const byName = new Map(packages.map((one) => [one.name, one]));
+/** @type {string[]} */
+const breaches = [];
+const report = (path, text) => breaches.push(`${path}: ${text}`);
+
+const layerOfPackage = (one) => {
+  const tags = (one.manifest.nx?.tags ?? []).filter((tag) => tag.startsWith("layer:"));
+  return tags.length === 1 ? tags[0].slice("layer:".length) : undefined;
+};
+const layerOf = (name) => {
+  const found = byName.get(packageOf(name));
+  return found && layerOfPackage(found);
+};
+
+for (const one of packages) {
+  checkManifest(one);
+  for (const file of one.files) {
+    for (const specifier of file.imports) checkImport(one, file, specifier);
+    checkEnvironment(one, file);
+  }
+}
+checkCycles();
+
+for (const breach of breaches.sort()) console.error(breach);
+if (breaches.length > 0) process.exitCode = 1;
+
+function checkManifest(one) {
+  const layer = layerOfPackage(one);
+  const isApp = one.dir.startsWith("apps/");
+  if (layer === undefined || !(layer in LAYERS)) report(`${one.dir}/package.json`, "needs exactly one known layer tag");
+  else if (isApp !== (layer === "app")) report(`${one.dir}/package.json`, `layer:${layer} does not belong in ${isApp ? "apps/" : "libs/"}`);
+  for (const name of Object.keys({ ...one.manifest.dependencies, ...one.manifest.devDependencies })) {
+    if (!byName.has(name)) report(`${one.dir}/package.json`, `third-party ${name} is declared in the root only`);
+  }
+}
+
+function checkImport(one, file, specifier) {
+  if (specifier.startsWith(".")) checkRelative(one, file, specifier);
+  else if (byName.has(packageOf(specifier))) checkInternal(one, file, specifier);
+  else if (!specifier.startsWith("node:")) checkThirdParty(one, file, packageOf(specifier));
+  if (!file.isTest) checkFolder(one, file, specifier);
+}
+
+function checkInternal(one, file, specifier) {
+  const name = packageOf(specifier);
+  const [from, to] = [layerOfPackage(one), layerOf(name)];
+  if (name === one.name) {
+    if (!file.isTest) report(file.path, `imports its own package by name (${specifier})`);
+    return;
+  }
+  if (to === "app") {
+    const isComposition = one.dir === "apps/standalone" && specifier === `${name}/compose`;
+    const isJourney = one.dir === "apps/system-tests" && name === "@millwright/standalone";
+    if (!isComposition && !isJourney) report(file.path, `imports the app ${specifier}`);
+  } else if (to === "test") {
+    if (!file.isTest && from !== "test") report(file.path, `imports ${name}, which is for tests`);
+  } else if (from !== undefined && to !== undefined && !(LAYERS[from] ?? []).includes(to)) {
+    report(file.path, `layer:${from} must not import layer:${to} (${specifier})`);
+  }
+}
+
+function checkThirdParty(one, file, name) {
+  const declared = PROVIDED[name] ?? name;
+  if (declared in (rootManifest.dependencies ?? {})) return;
+  if (!(declared in (rootManifest.devDependencies ?? {}))) report(file.path, `imports ${name}, which the root does not declare`);
+  else if (!file.isTest && layerOfPackage(one) !== "test") report(file.path, `imports ${name}, a development dependency, outside tests`);
+}
+
+function checkRelative(one, file, specifier) {
+  const target = resolve(root, dirname(file.path), specifier);
+  if (!target.startsWith(resolve(root, one.dir) + sep)) report(file.path, `leaves its package (${specifier})`);
+  else if (!specifier.endsWith(".ts") && !specifier.endsWith(".json") && !specifier.endsWith(".mjs")) report(file.path, `relative imports name the file with its ending (${specifier})`);
+  const isCompose = target === resolve(root, one.dir, "src/compose.ts");
+  const mayCompose = file.isTest || /\/main\.ts$/.test(file.path) || one.dir === "apps/standalone";
+  if (isCompose && !mayCompose) report(file.path, "compose.ts is imported by main.ts and tests only");
+}
+
+function checkFolder(one, file, specifier) {
+  if (layerOfPackage(one) !== "app") return;
+  const folder = folderOf(one, file.path);
+  const rule = FOLDERS[folder];
+  if (!rule) return;
+  const isRelative = specifier.startsWith(".");
+  const target = isRelative ? folderOf(one, join(dirname(file.path), specifier)) : undefined;
+  const isWrongFolder = isRelative && (rule.onlyFolders ? !rule.onlyFolders.includes(target) : rule.notFolders.includes(target));
+  if (isWrongFolder || rule.specifier(specifier, layerOf)) report(file.path, `imports ${specifier}; ${rule.why}`);
+}
+
+/** The folder below src/ a path lies in; "" for files of src/ itself. */
+function folderOf(one, path) {
+  const parts = path.split("/").slice(one.dir.split("/").length);
+  return parts[0] === "src" && parts.length > 2 ? parts[1] : "";
+}
+
+function checkEnvironment(one, file) {
+  const mayRead = file.isTest || one.dir === "apps/system-tests" || layerOfPackage(one) === "test" || /\/(?:main|config)\.ts$/.test(file.path);
+  if (mayRead) return;
+  if (/\bprocess\s*\.\s*env\b|\bprocess\s*\[/.test(file.code)) report(file.path, "reads process.env; configuration is read in main.ts and config.ts");
+  if (/import\s*\{[^}]*\benv\b[^}]*\}\s*from\s*["'](?:node:)?process["']/.test(file.code)) report(file.path, "imports env from node:process");
+}
+
+/** Cycles between packages through what they ship; tests may close circles. */
+function checkCycles() {
+  const edges = new Map(
+    packages.map((one) => {
+      const names = one.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf));
+      return [one.name, [...new Set(names)].filter((name) => byName.has(name) && name !== one.name).sort()];
+    }),
+  );
+  const done = new Set();
+  const visit = (name, trail) => {
+    if (trail.includes(name)) {
+      report(byName.get(name)?.dir ?? name, `import cycle ${[...trail.slice(trail.indexOf(name)), name].join(" → ")}`);
+    } else if (!done.has(name)) {
+      for (const next of edges.get(name) ?? []) visit(next, [...trail, name]);
+      done.add(name);
+    }
+  };
+  for (const one of packages) visit(one.name, []);
+}

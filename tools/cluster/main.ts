@@ -1,0 +1,23 @@
+// npm run cluster: the platform as separate processes on the loopback address, two replicas of each service and two workers,
+// with nats-server (where it is installed) and PostgreSQL, until Ctrl-C. With MILLWRIGHT_DATA_DIR the directory is kept.
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+import { Cluster } from "../../apps/system-tests/src/index.ts";
+
+const kept = process.env["MILLWRIGHT_DATA_DIR"];
+const dir = kept ? resolve(kept) : undefined;
+if (dir) mkdirSync(dir, { recursive: true });
+const cluster = await Cluster.start({ ...(dir ? { dir } : {}) });
+const lines = [
+  "Millwright is ready, in many processes.",
+  `  API   ${cluster.url}/api/v1   (any gateway)`,
+  `  key   ${cluster.ownerKey}`,
+  `  NATS  ${cluster.hasNats ? "yes" : "no: nats-server is not installed; consumers look every 2 s"}`,
+  `  logs  ${cluster.dir}`,
+];
+process.stdout.write(`${lines.join("\n")}\n`);
+await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+const unclean = await (dir ? cluster.stop() : cluster.remove().then(() => []));
+if (unclean.length > 0) process.stderr.write(`did not stop in order: ${unclean.join(", ")}\n`);
+process.exit(unclean.length > 0 ? 1 : 0);

@@ -1,0 +1,59 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+
+/**
+ * @typedef {{ path: string, isTest: boolean, imports: string[], code: string }} SourceFile
+ *   `path` from the root; `imports` as written; `code` without comments
+ * @typedef {{ name: string, dir: string, manifest: any, files: SourceFile[] }} Package
+ */
+
+/** All workspace packages with their TypeScript files, generated code left out. @param {string} root @returns {Package[]} */
+export function readPackages(root) {
+  return ["apps", "libs"]
+    .flatMap((group) => children(join(root, group)).map((name) => `${group}/${name}`))
+    .filter((dir) => existsSync(join(root, dir, "package.json")))
+    .sort()
+    .map((dir) => {
+      const manifest = JSON.parse(readFileSync(join(root, dir, "package.json"), "utf8"));
+      const paths = ["src", "test"].flatMap((folder) => typescriptFiles(join(root, dir, folder)));
+      return { name: manifest.name, dir, manifest, files: paths.sort().map((path) => readSource(root, path)) };
+    });
+}
+
+/** The package a specifier names: "@scope/name/sub" → "@scope/name", "name/sub" → "name". @param {string} specifier */
+export const packageOf = (specifier) => specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
+
+/** @param {string} root @param {string} path @returns {SourceFile} */
+function readSource(root, path) {
+  const code = withoutComments(readFileSync(path, "utf8"));
+  const local = relative(root, path);
+  const isTest = local.endsWith(".test.ts") || /^(?:apps|libs)\/[^/]+\/test\//.test(local);
+  return { path: local, isTest, imports: [...new Set(importsOf(code))], code };
+}
+
+const IMPORT = /(?:^|[\s;}])(?:import|export)\s+(?:[\w*{}\s,$]+?\s+from\s+)?["']([^"'\n]+)["']|\bimport\(\s*["']([^"'\n]+)["']\s*\)/g;
+
+/** @param {string} code @returns {string[]} */
+const importsOf = (code) => [...code.matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? "");
+
+/** Good enough for rules about words: whole-line and block comments; a comment behind code stays. @param {string} code */
+const withoutComments = (code) => code.replaceAll(/^\s*\/\*[^]*?\*\//gm, "").replaceAll(/^\s*\/\/.*$/gm, "");
+
+/** @param {string} dir @returns {string[]} */
+function typescriptFiles(dir) {
+  return children(dir).flatMap((name) => {
+    const path = join(dir, name);
+    if (name === "gen" || name === "node_modules") return [];
+    if (name.endsWith(".ts")) return [path];
+    return typescriptFiles(path);
+  });
+}
+
+/** @param {string} dir @returns {string[]} */
+function children(dir) {
+  try {
+    return readdirSync(dir);
+  } catch {
+    return []; // absent, or a file
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Writes what each workspace package's imports imply: internal `dependencies`, tsconfig `references`, and the same in the
+ * lockfile. Third-party packages are declared in the root only. With `--check` nothing is written, and what is out of date
+ * is told with exit code 1.
+ *
+ *   node tools/workspace/sync.mjs [--check] [root]
+ *
+ * What only tests import is left out: it would tie the build graph into cycles (libs/testing needs libs/database, whose
+ * tests need libs/testing), and resolves through the workspace links anyway.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { packageOf, readPackages } from "./packages.mjs";
+
+const root = resolve(process.argv.slice(2).find((arg) => !arg.startsWith("--")) ?? join(import.meta.dirname, "../.."));
+const isCheck = process.argv.includes("--check");
+const packages = readPackages(root);
+const byName = new Map(packages.map((one) => [one.name, one]));
+/** @type {string[]} */
+const stale = [];
+
+/** What the lockfile says of workspace packages. */
+const locked = {};
+
+for (const one of packages) {
+  const needed = [...new Set(one.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf)))]
+    .filter((name) => byName.has(name) && name !== one.name)
+    .sort();
+  const dependencies = Object.fromEntries(needed.map((name) => [name, byName.get(name)?.manifest.version]));
+  write(`${one.dir}/package.json`, withMember(one.manifest, "dependencies", dependencies, "nx"));
+
+  const tsconfigPath = `${one.dir}/tsconfig.json`;
+  const tsconfig = JSON.parse(readFileSync(join(root, tsconfigPath), "utf8"));
+  const references = needed.map((name) => ({ path: relative(one.dir, byName.get(name)?.dir ?? "") }));
+  write(tsconfigPath, { ...tsconfig, references });
+
+  locked[one.dir] = withMember({ name: one.name, version: one.manifest.version, ...pick(one.manifest, "bin") }, "dependencies", dependencies, "bin");
+  locked[`node_modules/${one.name}`] = { resolved: one.dir, link: true };
+}
+syncLock();
+
+if (isCheck && stale.length > 0) {
+  console.error(`Out of date, run \`node tools/workspace/sync.mjs\`:\n  ${stale.join("\n  ")}`);
+  process.exitCode = 1;
+}
+
+/** Replaces the lockfile's entries of workspace packages as npm would; those of third-party packages stay as they are. */
+function syncLock() {
+  if (!existsSync(join(root, "package-lock.json"))) return;
+  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  const isOurs = ([key, entry]) => /^(?:apps|libs)\//.test(key) || (entry.link === true && /^(?:apps|libs)\//.test(entry.resolved));
+  const others = Object.entries(lock.packages).filter((entry) => !isOurs(entry));
+  const entries = Object.fromEntries([...others, ...Object.entries(locked)].sort(([a], [b]) => a.localeCompare(b, "en")));
+  write("package-lock.json", { ...lock, packages: entries });
+}
+
+function pick(object, name) {
+  return name in object ? { [name]: object[name] } : {};
+}
+
+/** The object with `name` set in place, or before the first of `before`, or at the end; left out when empty. */
+function withMember(object, name, value, ...before) {
+  const isEmpty = Object.keys(value).length === 0;
+  const entries = Object.entries(object).filter(([key]) => key !== name);
+  const oldIndex = Object.keys(object).indexOf(name);
+  const index = oldIndex >= 0 ? oldIndex : entries.findIndex(([key]) => before.includes(key));
+  if (!isEmpty) entries.splice(index >= 0 ? index : entries.length, 0, [name, value]);
+  return Object.fromEntries(entries);
+}
+
+/** Compares by content, so that a file's own formatting is no reason to touch it. */
+function write(path, content) {
+  const current = JSON.parse(readFileSync(join(root, path), "utf8"));
+  if (JSON.stringify(current) === JSON.stringify(content)) return;
+  stale.push(path);
+  if (!isCheck) writeFileSync(join(root, path), `${JSON.stringify(content, null, 2)}\n`);
+}
