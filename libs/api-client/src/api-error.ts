@@ -1,0 +1,23 @@
+/** The problem+json body of a refused request (spec §7). */
+export type Problem = {
+  status: number;
+  title?: string;
+  detail?: string;
+  error_code?: string;
+  reason?: string;
+  retryable?: boolean;
+  diagnostics?: { path: string; line: number; column: number; code: string; message: string; severity?: string }[];
+};
+
+/** A request the platform refused, with what it said about it. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail ?? problem.title ?? `The platform answered ${problem.status}.`);
+    this.name = "ApiError";
+    this.status = problem.status;
+    this.problem = problem;
+  }
+}

@@ -1,0 +1,29 @@
+/** Types a browser may show in place; everything else is saved. No type that can run script. */
+const INLINE: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json", "application/pdf"]);
+
+/**
+ * The headers under which a blob is served: it may come from an agent, on the origin of the API, so it must never run as a page.
+ * `size` in bytes.
+ */
+export function blobHeaders(blob: { readonly contentType: string; readonly size: number }, filename?: string): Record<string, string> {
+  const mediaType = (blob.contentType.split(";")[0] ?? "").trim().toLowerCase();
+  const disposition = INLINE.has(mediaType) ? "inline" : "attachment";
+  return {
+    "Content-Type": blob.contentType || "application/octet-stream",
+    "Content-Length": String(blob.size),
+    "Content-Disposition": filename === undefined ? disposition : `${disposition}; ${filenameParameters(filename)}`,
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+    "Referrer-Policy": "no-referrer",
+  };
+}
+
+/** RFC 6266: an ASCII name for old readers, the real one for others; never a path. */
+function filenameParameters(filename: string): string {
+  const wellFormed = Buffer.from(filename, "utf8").toString("utf8"); // without lone surrogates, which cannot be encoded
+  const name = wellFormed.split(/[/\\]/).at(-1)?.trim() || "download";
+  const ascii = name.replaceAll(/[^\x20-\x7e]|["%;\\]/g, "_");
+  const exact = encodeURIComponent(name).replaceAll(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
+  return `filename="${ascii}"; filename*=UTF-8''${exact}`;
+}

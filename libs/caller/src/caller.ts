@@ -1,0 +1,56 @@
+import type { RunUid, TeamUid } from "@millwright/ids";
+
+/** Everything a caller may be allowed to do in a team. The role → verb table is the gateway's. */
+export const VERBS = [
+  "factory.view",
+  "factory.manage",
+  "source.apply",
+  "run.view",
+  "run.create",
+  "run.manage",
+  "task.manage",
+  "artifact.manage",
+  "agent.manage",
+  "schedule.manage",
+  "webhook.manage",
+  "secret.manage",
+  "team.manage",
+] as const;
+
+export type Verb = (typeof VERBS)[number];
+
+export type PrincipalType = "user" | "agent" | "service" | "worker";
+
+/** Who acts. For a service, `uid` is its name. */
+export type Principal = {
+  readonly type: PrincipalType;
+  readonly uid: string;
+  readonly displayName?: string;
+  readonly email?: string;
+};
+
+/** A team the caller is in, and what it may do there (role ∩ key scopes). */
+export type TeamGrant = { readonly teamUid: TeamUid; readonly verbs: readonly Verb[] };
+
+/** The run whose token is the credential: dead with the attempt. */
+export type RunBinding = {
+  readonly runUid: RunUid;
+  readonly rootRunUid: RunUid;
+  /** int64 as decimal text. */
+  readonly executionId: string;
+  readonly attempt: number;
+};
+
+/** Who calls, for which teams, under which request. Travels between services as a signed token. */
+export type Caller = {
+  readonly principal: Principal;
+  readonly teams: readonly TeamGrant[];
+  /** The team chosen by header, or the one a service account is bound to. May name a team the caller is not in. */
+  readonly activeTeamUid?: TeamUid;
+  /** May administer the platform (users, workers of all teams). Gives no verb inside a team. */
+  readonly platformAdmin: boolean;
+  readonly requestId: string;
+  readonly run?: RunBinding;
+  /** Set on service tokens of asynchronous work: the principal whose request it carries out. */
+  readonly actsFor?: Principal;
+};

@@ -1,0 +1,69 @@
+import { DomainError, notFound } from "@millwright/errors";
+import type { TeamUid } from "@millwright/ids";
+import type { Caller, Principal, TeamGrant, Verb } from "./caller.ts";
+
+const grantOf = (caller: Caller, teamUid: string): TeamGrant | undefined => caller.teams.find((team) => team.teamUid === teamUid);
+
+/** Whether the caller is in the team at all, so may know what exists there. */
+export const isMember = (caller: Caller, teamUid: string): boolean => grantOf(caller, teamUid) !== undefined;
+
+/** Whether the caller may do `verb` in the team. */
+export const can = (caller: Caller, teamUid: string, verb: Verb): boolean => grantOf(caller, teamUid)?.verbs.includes(verb) ?? false;
+
+/** All teams in which the caller may do `verb`; the scope of a finder. */
+export const teamsWith = (caller: Caller, verb: Verb): TeamUid[] =>
+  caller.teams.filter((team) => team.verbs.includes(verb)).map((team) => team.teamUid);
+
+/**
+ * The scope of a list: the active team if one is chosen, else all teams with the verb.
+ * An active team the caller is not in gives no team at all, so that the list is empty, as for a random uid.
+ */
+export const teamsInView = (caller: Caller, verb: Verb): TeamUid[] =>
+  teamsWith(caller, verb).filter((teamUid) => caller.activeTeamUid === undefined || teamUid === caller.activeTeamUid);
+
+/**
+ * Refuses unless the caller may do `verb` in the team that owns `thing` (lower_snake, such as "run").
+ *
+ * Errors: <thing>_not_found to those outside the team · not_authorized (permission_denied) to members without the verb.
+ */
+export function requireVerb(caller: Caller, teamUid: string, verb: Verb, thing: string): void {
+  if (!isMember(caller, teamUid)) throw notFound(thing);
+  if (can(caller, teamUid, verb)) return;
+  throw new DomainError({
+    kind: "permission_denied",
+    reason: "not_authorized",
+    message: `This needs the permission ${verb} in the team.`,
+    metadata: { verb },
+  });
+}
+
+/**
+ * The team of something about to be created: the active team, else the caller's only one.
+ *
+ * Errors: team_not_found (an active team the caller is not in) · team_required (no team, or several and none chosen).
+ */
+export function chooseTeam(caller: Caller): TeamUid {
+  if (caller.activeTeamUid !== undefined) {
+    if (!isMember(caller, caller.activeTeamUid)) throw notFound("team");
+    return caller.activeTeamUid;
+  }
+  const [only, ...others] = caller.teams;
+  if (only && others.length === 0) return only.teamUid;
+  throw new DomainError({
+    kind: "invalid_argument",
+    reason: "team_required",
+    message: only ? "You are in several teams; name the one to act for." : "You are not in any team.",
+  });
+}
+
+/** Whom events and audit entries name: the principal behind a service, else the principal itself. */
+export const actorOf = (caller: Caller): Principal => caller.actsFor ?? caller.principal;
+
+/** A service calling a neighbour: in its own right, or carrying out work accepted for someone. */
+export const serviceCaller = (name: string, requestId: string, actsFor?: Principal, teams: readonly TeamGrant[] = []): Caller => ({
+  principal: { type: "service", uid: name },
+  teams,
+  platformAdmin: false,
+  requestId,
+  ...(actsFor ? { actsFor } : {}),
+});

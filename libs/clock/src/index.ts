@@ -1,0 +1,1 @@
+export { manualClock, systemClock, type Clock, type ManualClock } from "./clock.ts";

@@ -1,0 +1,70 @@
+/** A repository as the platform writes it: `owner/repo`. */
+export type Repository = { readonly owner: string; readonly repo: string };
+
+/** What is asked of any place that keeps repositories. Errors everywhere: repository_not_found, repository_invalid. */
+export interface CodeHost {
+  /** What `git clone` takes; never contains a credential. */
+  cloneUrl(repository: Repository): string;
+  defaultBranch(repository: Repository): Promise<string>;
+  /** The newest commit of a branch; undefined when there is no such branch. Errors: branch_invalid. */
+  branchSha(repository: Repository, branch: string): Promise<string | undefined>;
+}
+
+/** A pull request as its host tells it. */
+export type PullRequest = {
+  readonly number: number;
+  /** Its page. */
+  readonly url: string;
+  readonly state: "open" | "closed" | "merged";
+  readonly title: string;
+  readonly head: string;
+  readonly headSha: string;
+  readonly base: string;
+};
+
+export type NewPullRequest = {
+  readonly repository: Repository;
+  readonly head: string;
+  /** What the head must be at: an agent's branch that has moved on is not what was asked for. */
+  readonly headSha: string;
+  readonly base: string;
+  readonly title: string;
+  readonly body: string;
+};
+
+/** `adopted`: it was open already, by an earlier attempt or by somebody else. */
+export type OpenedPullRequest = PullRequest & { readonly adopted: boolean };
+
+/** A code host that keeps pull requests itself. */
+export interface PullRequestHost extends CodeHost {
+  /**
+   * Opens a pull request, or adopts the open one of the same head and base; safe to repeat.
+   *
+   * Errors: head_branch_not_found · head_moved (conflict) · pull_request_refused (unsupported), such as no difference to the base.
+   */
+  ensurePullRequest(wanted: NewPullRequest): Promise<OpenedPullRequest>;
+  getPullRequest(repository: Repository, number: number): Promise<PullRequest | undefined>;
+}
+
+export type DiffFile = {
+  readonly path: string;
+  /** Set when the file was renamed. */
+  readonly oldPath?: string;
+  /** Lines; 0 for binary files. */
+  readonly additions: number;
+  readonly deletions: number;
+  readonly isBinary: boolean;
+};
+
+/** What merging `head` into `base` would bring: from their merge base to the head. */
+export type Diff = {
+  readonly baseSha: string;
+  readonly headSha: string;
+  /** Undefined for unrelated histories, which are compared with the base itself. */
+  readonly mergeBaseSha: string | undefined;
+  readonly files: readonly DiffFile[];
+  /** Unified text, three lines of context. Not valid UTF-8 is replaced. */
+  readonly text: string;
+  /** The text (never the list of files) was cut at the size limit. */
+  readonly isTruncated: boolean;
+};

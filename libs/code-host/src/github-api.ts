@@ -1,0 +1,65 @@
+import { DomainError, notFound } from "@millwright/errors";
+
+const TIMEOUT_MS = 15_000;
+
+export type GithubApi = (method: "GET" | "POST", path: string, body?: object) => Promise<{ readonly status: number; readonly body: unknown }>;
+
+/**
+ * Calls GitHub's REST API and names its refusals in our words. 404 and 422 are answers, for the caller to interpret.
+ *
+ * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable.
+ */
+export const githubApi =
+  (options: { readonly baseUrl: string; readonly token: string; readonly fetch: typeof fetch }): GithubApi =>
+  async (method, path, body) => {
+    const response = await options
+      .fetch(`${options.baseUrl}${path}`, {
+        method,
+        headers: {
+          accept: "application/vnd.github+json",
+          "x-github-api-version": "2022-11-28",
+          "user-agent": "millwright",
+          ...(options.token === "" ? {} : { authorization: `Bearer ${options.token}` }),
+          ...(body ? { "content-type": "application/json" } : {}),
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      })
+      .catch((cause: unknown) => {
+        throw unavailable(cause);
+      });
+    if (response.ok || response.status === 404 || response.status === 422) return { status: response.status, body: await parsed(response) };
+    await response.body?.cancel();
+    throw refusal(response);
+  };
+
+async function parsed(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (cause) {
+    throw unavailable(cause);
+  }
+}
+
+function refusal(response: Response): DomainError {
+  const { status, headers } = response;
+  const isLimited = status === 429 || (status === 403 && (headers.has("retry-after") || headers.get("x-ratelimit-remaining") === "0"));
+  if (isLimited) {
+    const seconds = Number(headers.get("retry-after")) || 60;
+    return new DomainError({ kind: "rate_limited", reason: "code_host_rate_limited", message: "The code host asks to wait.", retryAfterSeconds: seconds });
+  }
+  if (status === 401) {
+    const message = "The code host does not accept the connection's credential.";
+    return new DomainError({ kind: "unauthenticated", code: "external_authentication_required", reason: "code_host_unauthorized", message });
+  }
+  if (status === 403) {
+    return new DomainError({ kind: "permission_denied", reason: "code_host_forbidden", message: "The connection's credential may not do this at the code host." });
+  }
+  return unavailable(new Error(`the code host answered ${status}`));
+}
+
+const unavailable = (cause: unknown): DomainError =>
+  new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", cause });
+
+/** What a 404 below `/repos/{owner}/{repo}` means to us: absent, or not visible to the credential. */
+export const repositoryNotFound = (): DomainError => notFound("repository");

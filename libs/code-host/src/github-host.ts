@@ -1,0 +1,113 @@
+import { DomainError, notFound } from "@millwright/errors";
+import type { NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository } from "./code-host.ts";
+import { githubApi, repositoryNotFound, type GithubApi } from "./github-api.ts";
+import { checkBranch, checkRepository } from "./names.ts";
+
+export type GithubOptions = {
+  /** API base, such as "https://api.github.com" or "https://github.example.com/api/v3". */
+  readonly baseUrl: string;
+  /** "" for public reading. */
+  readonly token: string;
+  /** Where repositories are cloned from; by default derived from the API base as GitHub lays it out. */
+  readonly cloneBaseUrl?: string;
+  readonly fetch?: typeof fetch;
+};
+
+/** A code host that speaks GitHub's REST API. Errors of all calls: those of `githubApi`. */
+export function githubHost(options: GithubOptions): PullRequestHost {
+  const api = githubApi({ baseUrl: options.baseUrl.replace(/\/+$/, ""), token: options.token, fetch: options.fetch ?? fetch });
+  const cloneBase = (options.cloneBaseUrl ?? webOrigin(options.baseUrl)).replace(/\/+$/, "");
+  return {
+    cloneUrl: (repository) => {
+      const { owner, repo } = checkRepository(repository);
+      return `${cloneBase}/${owner}/${repo}.git`;
+    },
+    defaultBranch: (repository) => defaultBranch(api, repository),
+    branchSha: (repository, branch) => branchSha(api, repository, branch),
+    ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
+    getPullRequest: (repository, number) => getPullRequest(api, repository, number),
+  };
+}
+
+function webOrigin(apiBase: string): string {
+  const url = new URL(apiBase);
+  return url.hostname === "api.github.com" ? "https://github.com" : url.origin;
+}
+
+const repoPath = (repository: Repository): string => {
+  const { owner, repo } = checkRepository(repository);
+  return `/repos/${owner}/${repo}`;
+};
+
+async function defaultBranch(api: GithubApi, repository: Repository): Promise<string> {
+  const { status, body } = await api("GET", repoPath(repository));
+  if (status === 404) throw repositoryNotFound();
+  return text(body, "default_branch");
+}
+
+async function branchSha(api: GithubApi, repository: Repository, branch: string): Promise<string | undefined> {
+  const ref = checkBranch(branch).split("/").map(encodeURIComponent).join("/");
+  const { status, body } = await api("GET", `${repoPath(repository)}/git/ref/heads/${ref}`);
+  return status === 200 ? text(member(body, "object"), "sha") : undefined;
+}
+
+async function getPullRequest(api: GithubApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
+  const { status, body } = await api("GET", `${repoPath(repository)}/pulls/${Math.trunc(number)}`);
+  return status === 200 ? pullRequest(body) : undefined;
+}
+
+async function ensurePullRequest(api: GithubApi, wanted: NewPullRequest): Promise<OpenedPullRequest> {
+  const path = repoPath(wanted.repository);
+  checkBranch(wanted.base);
+  const sha = await branchSha(api, wanted.repository, wanted.head);
+  if (sha === undefined) throw notFound("head_branch");
+  if (sha !== wanted.headSha) throw headMoved(sha);
+  const { head, base, title, body } = wanted;
+  const opened = await api("POST", `${path}/pulls`, { title, head, base, body });
+  if (opened.status === 201) return { ...pullRequest(opened.body), adopted: false };
+  if (opened.status === 404) throw repositoryNotFound();
+  // 422 has many meanings, told apart by texts only; whether one is open already is the question that can be asked.
+  const existing = await findOpen(api, wanted);
+  if (existing) return { ...existing, adopted: true };
+  throw new DomainError({ kind: "unsupported", reason: "pull_request_refused", message: `The code host refused the pull request: ${refusalText(opened.body)}` });
+}
+
+async function findOpen(api: GithubApi, wanted: NewPullRequest): Promise<PullRequest | undefined> {
+  const query = new URLSearchParams({ state: "open", head: `${wanted.repository.owner}:${wanted.head}`, base: wanted.base });
+  const { status, body } = await api("GET", `${repoPath(wanted.repository)}/pulls?${query.toString()}`);
+  if (status !== 200 || !Array.isArray(body)) return undefined;
+  return body.map(pullRequest).find((found) => found.head === wanted.head && found.base === wanted.base);
+}
+
+const headMoved = (sha: string): DomainError =>
+  new DomainError({ kind: "conflict", reason: "head_moved", message: "The branch is no longer at the commit that was named.", metadata: { headSha: sha } });
+
+function pullRequest(body: unknown): PullRequest {
+  const isMerged = member(body, "merged") === true || typeof member(body, "merged_at") === "string"; // lists lack `merged`
+  return {
+    number: Number(member(body, "number")),
+    url: text(body, "html_url"),
+    state: isMerged ? "merged" : text(body, "state") === "open" ? "open" : "closed",
+    title: text(body, "title"),
+    head: text(member(body, "head"), "ref"),
+    headSha: text(member(body, "head"), "sha"),
+    base: text(member(body, "base"), "ref"),
+  };
+}
+
+/** GitHub says why in `errors[].message`, else in `message`; both are short and meant to be shown. */
+function refusalText(body: unknown): string {
+  const errors = member(body, "errors");
+  const first: unknown = Array.isArray(errors) ? member(errors[0], "message") : undefined;
+  const said = first ?? member(body, "message");
+  return typeof said === "string" ? said.slice(0, 300) : "no reason given";
+}
+
+const member = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+
+function text(value: unknown, name: string): string {
+  const found = member(value, name);
+  if (typeof found === "string") return found;
+  throw new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", metadata: { missing: name } });
+}

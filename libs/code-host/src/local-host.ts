@@ -1,0 +1,93 @@
+import { realpath } from "node:fs/promises";
+import { join, sep } from "node:path";
+import { DomainError, notFound } from "@millwright/errors";
+import type { CodeHost, Diff, DiffFile, Repository } from "./code-host.ts";
+import { runGit } from "./git.ts";
+import { checkBranch, checkRepository, isSha } from "./names.ts";
+
+export type LocalOptions = {
+  /** Directory of bare repositories `<root>/<owner>/<repo>.git`; checked against the operator's list before. */
+  readonly root: string;
+  /** The text of a diff is cut here; 1 MiB by default. */
+  readonly diffBytesMax?: number;
+};
+
+/** Bare repositories of this machine. Their pull requests are records of the platform; the host only compares. */
+export interface LocalHost extends CodeHost {
+  /**
+   * Compares branches or full commit ids. Errors: branch_not_found, branch_invalid.
+   */
+  diff(repository: Repository, base: string, head: string): Promise<Diff>;
+}
+
+export function localHost(options: LocalOptions): LocalHost {
+  const pathOf = ({ owner, repo }: Repository) => join(options.root, owner, `${repo}.git`);
+  const find = (repository: Repository) => findRepository(options.root, pathOf(checkRepository(repository)));
+  return {
+    cloneUrl: (repository) => pathOf(checkRepository(repository)),
+    defaultBranch: async (repository) => defaultBranch(await find(repository)),
+    branchSha: async (repository, branch) => commitOf(await find(repository), `refs/heads/${checkBranch(branch)}`),
+    diff: async (repository, base, head) => diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
+  };
+}
+
+/** The real path, which must lie in the root: a link in there must not lead out. */
+async function findRepository(root: string, path: string): Promise<string> {
+  try {
+    const [realRoot, real] = await Promise.all([realpath(root), realpath(path)]);
+    if (real.startsWith(realRoot + sep) && (await runGit(real, ["rev-parse", "--git-dir"])).exitCode === 0) return real;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
+  }
+  throw notFound("repository");
+}
+
+/** What HEAD names, if it exists; the only branch of a repository whose HEAD names none. */
+async function defaultBranch(gitDir: string): Promise<string> {
+  const head = line((await runGit(gitDir, ["symbolic-ref", "--quiet", "--short", "HEAD"])).stdout);
+  if (head !== "" && (await commitOf(gitDir, `refs/heads/${head}`)) !== undefined) return head;
+  const listed = await runGit(gitDir, ["for-each-ref", "--count=2", "--format=%(refname:lstrip=2)", "refs/heads/"]);
+  const [only, second] = listed.stdout.toString("utf8").split("\n").filter(Boolean);
+  if (only !== undefined && second === undefined) return only;
+  throw new DomainError({ kind: "conflict", reason: "repository_empty", message: "The repository has no default branch yet." });
+}
+
+async function commitOf(gitDir: string, revision: string): Promise<string | undefined> {
+  const { exitCode, stdout } = await runGit(gitDir, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${revision}^{commit}`]);
+  return exitCode === 0 ? line(stdout) : undefined;
+}
+
+async function commit(gitDir: string, name: string): Promise<string> {
+  const sha = await commitOf(gitDir, isSha(name) ? name : `refs/heads/${checkBranch(name)}`);
+  if (sha === undefined) throw notFound("branch");
+  return sha;
+}
+
+const DIFF = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--ignore-submodules=none"];
+
+async function diff(gitDir: string, base: string, head: string, bytesMax: number): Promise<Diff> {
+  const [baseSha, headSha] = [await commit(gitDir, base), await commit(gitDir, head)];
+  const merge = await runGit(gitDir, ["merge-base", baseSha, headSha]);
+  const mergeBaseSha = merge.exitCode === 0 ? line(merge.stdout) : undefined;
+  const range = [mergeBaseSha ?? baseSha, headSha, "--"];
+  const counted = await runGit(gitDir, [...DIFF, "--numstat", "-z", ...range]);
+  const shown = await runGit(gitDir, [...DIFF, "--unified=3", ...range], bytesMax);
+  return { baseSha, headSha, mergeBaseSha, files: parseNumstat(counted.stdout.toString("utf8")), text: shown.stdout.toString("utf8"), isTruncated: shown.isTruncated };
+}
+
+/** `<added>\t<deleted>\t<path>\0`; a rename leaves the path empty and adds `<old>\0<new>\0`; binary files count as `-`. */
+function parseNumstat(text: string): DiffFile[] {
+  const fields = text.split("\0");
+  const files: DiffFile[] = [];
+  for (let i = 0; i < fields.length; i++) {
+    const [added, deleted, path] = (fields[i] ?? "").split("\t");
+    if (added === undefined || deleted === undefined || path === undefined) continue;
+    const counts = { additions: Number(added) || 0, deletions: Number(deleted) || 0, isBinary: added === "-" };
+    if (path !== "") files.push({ path, ...counts });
+    else files.push({ oldPath: fields[++i] ?? "", path: fields[++i] ?? "", ...counts });
+  }
+  return files;
+}
+
+const line = (output: Buffer): string => output.toString("utf8").trim();

@@ -1,0 +1,115 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { domainError } from "@millwright/testing";
+import { localHost } from "../src/index.ts";
+
+const root = mkdtempSync(join(tmpdir(), "repositories-"));
+const work = mkdtempSync(join(tmpdir(), "work-"));
+const bare = join(root, "acme", "shop.git");
+const shop = { owner: "acme", repo: "shop" };
+const host = localHost({ root });
+
+const identity = { GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a@example.com", GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a@example.com" };
+const git = (...args: string[]): string =>
+  execFileSync("git", ["-C", work, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], env: { PATH: "/usr/bin:/bin:/usr/local/bin", GIT_CONFIG_GLOBAL: "/dev/null", ...identity } }).trim();
+const commit = (message: string, files: Record<string, string | Uint8Array>): string => {
+  for (const [path, content] of Object.entries(files)) writeFileSync(join(work, path), content);
+  git("add", "-A");
+  git("commit", "-q", "-m", message);
+  return git("rev-parse", "HEAD");
+};
+
+let first: string;
+let onMain: string;
+let onBranch: string;
+
+beforeAll(() => {
+  mkdirSync(join(root, "acme"));
+  git("init", "-q", "-b", "trunk");
+  first = commit("first", { "README.md": "# Shop\n", "old name.txt": "one\ntwo\nthree\nfour\nfive\n" });
+  git("checkout", "-q", "-b", "agent/run-1");
+  git("mv", "old name.txt", "new ä name.txt");
+  onBranch = commit("work", { "README.md": "# Shop\n\nOpen.\n", "logo.bin": new Uint8Array([0, 1, 2, 0]) });
+  git("checkout", "-q", "trunk");
+  onMain = commit("meanwhile", { "other.txt": "x\n" });
+  git("clone", "-q", "--bare", work, bare);
+});
+
+describe("a local repository", () => {
+  test("tells its default branch and where branches are", async () => {
+    expect(host.cloneUrl(shop)).toBe(bare);
+    expect(await host.defaultBranch(shop)).toBe("trunk");
+    expect(await host.branchSha(shop, "agent/run-1")).toBe(onBranch);
+    expect(await host.branchSha(shop, "absent")).toBeUndefined();
+  });
+
+  test("shows what a branch brings since it left the base, not what the base got meanwhile", async () => {
+    const diff = await host.diff(shop, "trunk", "agent/run-1");
+    expect(diff).toMatchObject({ baseSha: onMain, headSha: onBranch, mergeBaseSha: first, isTruncated: false });
+    expect(diff.files).toEqual([
+      { path: "README.md", additions: 2, deletions: 0, isBinary: false },
+      { path: "logo.bin", additions: 0, deletions: 0, isBinary: true },
+      { oldPath: "old name.txt", path: "new ä name.txt", additions: 0, deletions: 0, isBinary: false },
+    ]);
+    expect(diff.text).toContain("+Open.");
+    expect(diff.text).toContain("rename to new ä name.txt");
+    expect(diff.text).not.toContain("other.txt");
+  });
+
+  test("compares commits as well, and a branch with itself gives nothing", async () => {
+    expect((await host.diff(shop, first, onMain)).files.map((file) => file.path)).toEqual(["other.txt"]);
+    expect(await host.diff(shop, "trunk", "trunk")).toMatchObject({ files: [], text: "" });
+  });
+
+  test("cuts a long text, never the list of files", async () => {
+    const diff = await localHost({ root, diffBytesMax: 20 }).diff(shop, "trunk", "agent/run-1");
+    expect([diff.text.length, diff.isTruncated, diff.files.length]).toEqual([20, true, 3]);
+  });
+
+  test("compares unrelated histories with the base itself", async () => {
+    git("checkout", "-q", "--orphan", "island");
+    const island = commit("island", { "island.txt": "i\n" });
+    git("push", "-q", bare, "island");
+    git("checkout", "-q", "trunk");
+    expect(await host.diff(shop, "trunk", "island")).toMatchObject({ headSha: island, mergeBaseSha: undefined });
+  });
+
+  test("cannot make git run what its own configuration names", async () => {
+    const trap = join(root, "trap.sh");
+    const sprung = join(root, "sprung");
+    writeFileSync(trap, `#!/bin/sh\ntouch ${sprung}\n`);
+    chmodSync(trap, 0o755);
+    for (const key of ["diff.external", "diff.trap.command", "diff.trap.textconv", "core.pager", "core.fsmonitor"]) git("--git-dir", bare, "config", key, trap);
+    mkdirSync(join(bare, "info"), { recursive: true });
+    writeFileSync(join(bare, "info", "attributes"), "* diff=trap\n");
+    expect((await host.diff(shop, "trunk", "agent/run-1")).files).toHaveLength(3);
+    expect(existsSync(sprung)).toBe(false);
+  });
+
+  test.each([
+    ["branch", () => host.diff(shop, "trunk", "absent"), "branch_not_found"],
+    ["commit", () => host.diff(shop, "trunk", "f".repeat(40)), "branch_not_found"],
+    ["repository", () => host.defaultBranch({ owner: "acme", repo: "absent" }), "repository_not_found"],
+    ["owner", () => host.defaultBranch({ owner: "absent", repo: "shop" }), "repository_not_found"],
+  ])("an absent %s is not found", async (_, act, reason) => expect(act()).rejects.toEqual(domainError({ kind: "not_found", reason })));
+
+  test.each([
+    ["an option as a branch", () => host.diff(shop, "trunk", "--output=/tmp/x"), "branch_invalid"],
+    ["a revision expression", () => host.branchSha(shop, "trunk~1"), "branch_invalid"],
+    ["a way out", () => host.defaultBranch({ owner: "..", repo: "shop" }), "repository_invalid"],
+  ])("%s is refused", async (_, act, reason) => expect(act()).rejects.toEqual(domainError({ kind: "invalid_argument", reason })));
+
+  test("a link that leads out of the root, or to no repository, is not found", async () => {
+    symlinkSync(join(work, ".git"), join(root, "acme", "outside.git"));
+    mkdirSync(join(root, "acme", "plain.git"));
+    for (const repo of ["outside", "plain"]) await expect(host.defaultBranch({ owner: "acme", repo })).rejects.toEqual(domainError({ reason: "repository_not_found" }));
+  });
+
+  test("without commits says so", async () => {
+    git("init", "-q", "--bare", join(root, "acme", "empty.git"));
+    await expect(host.defaultBranch({ owner: "acme", repo: "empty" })).rejects.toEqual(domainError({ kind: "conflict", reason: "repository_empty" }));
+  });
+});

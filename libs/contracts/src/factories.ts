@@ -1,0 +1,2 @@
+export * from "./gen/millwright/factories/v1/factory_pb.ts";
+export * from "./gen/millwright/factories/v1/task_pb.ts";

@@ -1,0 +1,3 @@
+export * from "./gen/millwright/orchestrator/v1/artifact_pb.ts";
+export * from "./gen/millwright/orchestrator/v1/catalog_pb.ts";
+export * from "./gen/millwright/orchestrator/v1/run_pb.ts";

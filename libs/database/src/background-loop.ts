@@ -1,0 +1,83 @@
+export type BackgroundLoopOptions = {
+  /** One step; answers "again" when there is more to do at once. */
+  step: () => Promise<"again" | "idle">;
+  /** How long an idle loop sleeps unless it is rung. */
+  everyMs: number;
+  /** A rung step begins no sooner than this after the one before began; none by default. */
+  restMs?: number;
+  /** Told of every failed step; the loop goes on, more slowly while failures follow each other. */
+  onError: (error: unknown) => void;
+};
+
+const FAILURE_PAUSE_MS_MAX = 10_000;
+
+/** Work that is repeated in the background: when rung, and by itself after a while. */
+export class BackgroundLoop {
+  readonly #options: BackgroundLoopOptions;
+  #isRunning = false;
+  #isRung = false;
+  #wake: () => void = () => {};
+  #finished: Promise<void> = Promise.resolve();
+
+  constructor(options: BackgroundLoopOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#finished = this.#finished.then(() => this.#run());
+  }
+
+  /** Lets the current step end and starts no other. */
+  async stop(): Promise<void> {
+    this.#isRunning = false;
+    this.ring();
+    await this.#finished;
+  }
+
+  /** Wakes the loop; a ring during a step causes another one. */
+  ring(): void {
+    this.#isRung = true;
+    this.#wake();
+  }
+
+  async #run(): Promise<void> {
+    const { step, everyMs, restMs = 0, onError } = this.#options;
+    let failures = 0;
+    while (this.#isRunning) {
+      this.#isRung = false;
+      const beganMs = performance.now();
+      try {
+        const outcome = await step();
+        failures = 0;
+        if (outcome === "again") continue;
+      } catch (error) {
+        failures += 1;
+        onError(error);
+      }
+      if (failures > 0) await this.#sleep(failurePauseMs(failures), "even when rung");
+      else if (!this.#isRung) await this.#sleep(everyMs);
+      const leftMs = restMs - (performance.now() - beganMs);
+      if (leftMs > 0) await this.#sleep(leftMs, "even when rung");
+    }
+  }
+
+  async #sleep(ms: number, evenWhenRung?: "even when rung"): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        if (evenWhenRung && this.#isRunning) return;
+        clearTimeout(timer);
+        resolve();
+      };
+      if (!this.#isRunning) this.#wake();
+    });
+    this.#wake = () => {};
+  }
+}
+
+function failurePauseMs(failures: number): number {
+  const pauseMs = Math.min(100 * 2 ** Math.min(failures, 10), FAILURE_PAUSE_MS_MAX);
+  return pauseMs * (0.5 + Math.random() / 2);
+}

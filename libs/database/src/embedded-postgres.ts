@@ -1,0 +1,97 @@
+import { mkdir, realpath, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { CLUSTER_ROLE, ensureCluster, ensurePassword, lastLines, refuseOtherMajor, spawnServer } from "./cluster.ts";
+import { freePort } from "./free-port.ts";
+import { postgresBinaries } from "./postgres-binaries.ts";
+import { isAlive, isPostmasterOf, readPostmaster, servesDirectory } from "./postmaster.ts";
+
+export type EmbeddedPostgresOptions = {
+  /** Holds the cluster, its password and its log; made with mode 0700 when absent. */
+  dataDir: string;
+  /** Loopback port; 0 or absent takes a free one at each start. */
+  port?: number;
+  /** Default 200. */
+  maxConnections?: number;
+  /** Further server settings, such as `{ fsync: "off" }` for tests. */
+  settings?: Record<string, string>;
+};
+
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 15_000;
+const SPAWNS_MAX = 5;
+const POLL_MS = 25;
+
+/**
+ * A private PostgreSQL server on the loopback address, for standalone use and tests.
+ *
+ * The server is its own session: a signal to our process group or our death does not end it, and the next `start`
+ * with the same directory adopts it. Root runs it in a user namespace, since PostgreSQL refuses to run as root.
+ */
+export class EmbeddedPostgres {
+  readonly port: number;
+  readonly pid: number;
+  /** Whether the server was already running. */
+  readonly isAdopted: boolean;
+  readonly #password: string;
+
+  private constructor(o: { port: number; pid: number; isAdopted: boolean; password: string }) {
+    this.port = o.port;
+    this.pid = o.pid;
+    this.isAdopted = o.isAdopted;
+    this.#password = o.password;
+  }
+
+  /** Starts or adopts the server of `dataDir` and answers once it accepts connections. Errors name the log file. */
+  static async start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+    await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
+    const home = await realpath(options.dataDir);
+    const binaries = await postgresBinaries();
+    const password = await ensurePassword(home);
+    const pgData = await ensureCluster(binaries, home);
+    await refuseOtherMajor(binaries, pgData);
+
+    const deadline = Date.now() + START_TIMEOUT_MS;
+    let server: Awaited<ReturnType<typeof spawnServer>> | undefined;
+    for (let spawns = 0; Date.now() < deadline; await pause(POLL_MS)) {
+      const found = await readPostmaster(pgData);
+      const isOurs = found !== undefined && isPostmasterOf(found.pid, pgData);
+      if (isOurs && found.status === "ready" && (await servesDirectory(urlOf(found.port, password, "postgres"), pgData))) {
+        return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password });
+      }
+      // A living server that is starting or stopping is waited for. A lock file whose owner is gone is in the way.
+      if (isOurs || (server && !server.hasExited)) continue;
+      // An exit may mean a port just taken, an old backend still holding the memory, or another start that was faster.
+      if (++spawns > SPAWNS_MAX) break;
+      if (found) await rm(join(pgData, "postmaster.pid"), { force: true });
+      server = await spawnServer(binaries, pgData, { ...options, port: options.port || (await freePort()) });
+    }
+    throw new Error(`PostgreSQL did not start; see ${join(home, "postgres.log")}: ${await lastLines(home)}`);
+  }
+
+  /** Ends the server of a directory whose user died, if one is running there. */
+  static async stopLeftover(dataDir: string): Promise<void> {
+    const pgData = join(await realpath(dataDir), "cluster");
+    const found = await readPostmaster(pgData);
+    if (found && isPostmasterOf(found.pid, pgData)) await new EmbeddedPostgres({ ...found, isAdopted: true, password: "" }).stop();
+  }
+
+  /** The connection URL of a database of this server. */
+  url(database: string): string {
+    return urlOf(this.port, this.#password, database);
+  }
+
+  /** Ends all sessions and the server, within 15 s. Errors: when it is still there after being told twice. */
+  async stop(): Promise<void> {
+    for (const signal of ["SIGINT", "SIGQUIT"] as const) {
+      if (!isAlive(this.pid)) return;
+      process.kill(this.pid, signal);
+      const deadline = Date.now() + STOP_TIMEOUT_MS;
+      while (Date.now() < deadline && isAlive(this.pid)) await pause(POLL_MS);
+    }
+    if (isAlive(this.pid)) throw new Error(`PostgreSQL (process ${this.pid}) does not stop.`);
+  }
+}
+
+const urlOf = (port: number, password: string, database: string): string =>
+  `postgresql://${CLUSTER_ROLE}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;

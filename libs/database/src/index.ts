@@ -1,0 +1,12 @@
+export { BackgroundLoop } from "./background-loop.ts";
+export type { BackgroundLoopOptions } from "./background-loop.ts";
+export { Database } from "./database.ts";
+export type { CommitListener, DatabaseOptions } from "./database.ts";
+export { EmbeddedPostgres } from "./embedded-postgres.ts";
+export type { EmbeddedPostgresOptions } from "./embedded-postgres.ts";
+export { freePort } from "./free-port.ts";
+export { isTransient, isUniqueViolation } from "./errors.ts";
+export { ensureDatabase, migrate, readMigrations } from "./migrate.ts";
+export type { Migration } from "./migrate.ts";
+export { prismaSql } from "./sql.ts";
+export type { PrismaRaw, Sql, SqlResult } from "./sql.ts";

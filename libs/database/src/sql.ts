@@ -1,0 +1,47 @@
+/** The few things that shared tables (events, work) need from a database, offered by `pg` and by Prisma alike. */
+export interface Sql {
+  /**
+   * Runs one statement with positional parameters (`$1`). Objects are sent as JSON; arrays as PostgreSQL arrays, so a
+   * JSON array must be passed as text and cast. Reads `int8` as number, `timestamptz` as Date, `jsonb` as object.
+   */
+  query<R = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>>;
+  /**
+   * Tells the listeners of `Database.onCommit` what was written, once it is committed. Absent where the transaction
+   * is not ours (Prisma): listeners also poll.
+   */
+  announce?(news: string): void;
+}
+
+export type SqlResult<R> = { rows: R[]; rowCount: number };
+
+/** What `prismaSql` needs of a Prisma client or interactive transaction. */
+export type PrismaRaw = {
+  $queryRawUnsafe<T>(text: string, ...params: unknown[]): PromiseLike<T>;
+  $executeRawUnsafe(text: string, ...params: unknown[]): PromiseLike<number>;
+};
+
+const ANSWERS_ROWS = /^\s*(select|with|values|show)\b|\breturning\b/i;
+
+/** Lets code written for `Sql` run inside a Prisma transaction. */
+export function prismaSql(tx: PrismaRaw): Sql {
+  return {
+    async query<R>(text: string, params: readonly unknown[] = []): Promise<SqlResult<R>> {
+      if (!ANSWERS_ROWS.test(text)) return { rows: [], rowCount: await tx.$executeRawUnsafe(text, ...params) };
+      const rows = await tx.$queryRawUnsafe<Record<string, unknown>[]>(text, ...params);
+      return { rows: rows.map(withPlainNumbers) as R[], rowCount: rows.length };
+    },
+  };
+}
+
+function withPlainNumbers(row: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, typeof value === "bigint" ? safeNumber(value.toString()) : value]),
+  );
+}
+
+/** An `int8` in text form as a JS number; throws rather than lose digits. */
+export function safeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError("An int8 value is beyond the safe integers; select it as text.");
+  return value;
+}

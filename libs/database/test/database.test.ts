@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { Database, isTransient, isUniqueViolation } from "@millwright/database";
+import { eventually, testDatabase } from "@millwright/testing";
+import type { TestDatabase } from "@millwright/testing";
+
+let t: TestDatabase;
+let db: Database;
+beforeEach(async () => {
+  t = await testDatabase();
+  db = t.database;
+  await db.sql.query("CREATE TABLE things (n int PRIMARY KEY)");
+});
+afterEach(() => t.close());
+
+const things = async () => (await db.sql.query<{ n: number }>("SELECT n FROM things ORDER BY n")).rows.map((row) => row.n);
+const rejection = (promise: Promise<unknown>) => promise.then(() => undefined, (error: unknown) => error);
+
+describe("a statement", () => {
+  test("reads numbers as numbers, times as dates, days as text and JSON as values", async () => {
+    const { rows, rowCount } = await db.sql.query(
+      `SELECT 9007199254740991::int8 AS big, '2026-01-02T03:04:05.678Z'::timestamptz AS at, '2026-01-02'::date AS day, '{"a":[1]}'::jsonb AS json, $1::jsonb AS given, $2::text[] AS list`,
+      [{ b: null }, ["x", "y"]],
+    );
+    expect(rows).toEqual([{ big: 9007199254740991, at: new Date("2026-01-02T03:04:05.678Z"), day: "2026-01-02", json: { a: [1] }, given: { b: null }, list: ["x", "y"] }]);
+    expect(rowCount).toBe(1);
+  });
+
+  test("refuses an int8 that a number cannot hold", async () => {
+    await expect(db.sql.query("SELECT 9007199254740993::int8 AS big")).rejects.toThrow("safe integers");
+  });
+
+  test("is prepared when its text comes again, and stays right", async () => {
+    const one = Database.open(t.url, { max: 1 });
+    for (const n of [1, 2, 3]) expect((await one.sql.query("SELECT $1::int + 1 AS n", [n])).rows).toEqual([{ n: n + 1 }]);
+    expect((await one.sql.query("SELECT statement FROM pg_prepared_statements")).rows).toEqual([{ statement: "SELECT $1::int + 1 AS n" }]);
+    await one.close();
+  });
+});
+
+describe("a transaction", () => {
+  test("commits what its function wrote, or nothing of it", async () => {
+    expect(await db.transaction(async (tx) => (await tx.query("INSERT INTO things VALUES (1)")).rowCount)).toBe(1);
+    const failing = db.transaction(async (tx) => {
+      await tx.query("INSERT INTO things VALUES (2)");
+      throw new Error("changed my mind");
+    });
+    await expect(failing).rejects.toThrow("changed my mind");
+    expect(await things()).toEqual([1]);
+  });
+
+  test("whose failed statement was swallowed is not taken for committed", async () => {
+    const swallowing = db.transaction(async (tx) => {
+      await tx.query("INSERT INTO things VALUES (1)");
+      await rejection(tx.query("SELECT 1 / 0"));
+    });
+    await expect(swallowing).rejects.toThrow("rolled back");
+    expect(await things()).toEqual([]);
+  });
+
+  test("that lost its connection fails as passing, and its pool goes on", async () => {
+    const one = Database.open(t.url, { max: 1 });
+    const broken = one.transaction(async (tx) => {
+      const { rows } = await tx.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+      await db.sql.query("SELECT pg_terminate_backend($1)", [rows[0]?.pid]);
+      await tx.query("SELECT 1");
+    });
+    expect(isTransient(await rejection(broken))).toBe(true);
+    expect((await one.sql.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
+    await one.close();
+  });
+
+  test("gives its connection back, however it ends", async () => {
+    const one = Database.open(t.url, { max: 1 });
+    for (let i = 0; i < 3; i++) await rejection(one.transaction(() => Promise.reject(new Error("no"))));
+    for (let i = 0; i < 3; i++) await one.transaction((tx) => tx.query("SELECT 1"));
+    expect([one.pool.totalCount, one.pool.idleCount]).toEqual([1, 1]);
+    await one.close();
+  });
+});
+
+describe("news", () => {
+  test("are told once, after the commit, and not after a rollback", async () => {
+    const heard: string[][] = [];
+    const stop = db.onCommit((news) => heard.push([...news]));
+    await db.transaction(async (tx) => {
+      tx.announce?.("events");
+      tx.announce?.("events");
+      tx.announce?.("work");
+      expect(heard).toEqual([]);
+    });
+    await rejection(db.transaction(async (tx) => {
+      tx.announce?.("lost");
+      throw new Error("no");
+    }));
+    await db.transaction((tx) => tx.query("SELECT 1"));
+    db.sql.announce?.("single");
+    stop();
+    db.sql.announce?.("unheard");
+    expect(heard).toEqual([["events", "work"], ["single"]]);
+  });
+});
+
+describe("an error", () => {
+  test("of a unique key names the key, and is not passing", async () => {
+    await db.sql.query("INSERT INTO things VALUES (1)");
+    const error = await rejection(db.sql.query("INSERT INTO things VALUES (1)"));
+    expect([isUniqueViolation(error), isTransient(error)]).toEqual([true, false]);
+    expect(isUniqueViolation(new Error("other"))).toBe(false);
+  });
+
+  test("of a server that is away is passing", async () => {
+    const nowhere = Database.open("postgresql://nobody@127.0.0.1:1/none", { max: 1 });
+    expect(isTransient(await rejection(nowhere.sql.query("SELECT 1")))).toBe(true);
+    await nowhere.close();
+  });
+
+  test("of a deadlock is passing", async () => {
+    await db.sql.query("INSERT INTO things VALUES (1), (2)");
+    const lockBoth = (first: number, second: number) =>
+      db.transaction(async (tx) => {
+        await tx.query("SELECT n FROM things WHERE n = $1 FOR UPDATE", [first]);
+        waiting += 1;
+        await eventually(() => waiting === 2);
+        await tx.query("SELECT n FROM things WHERE n = $1 FOR UPDATE", [second]);
+      });
+    let waiting = 0;
+    const errors = (await Promise.all([rejection(lockBoth(1, 2)), rejection(lockBoth(2, 1))])).filter((e) => e !== undefined);
+    expect(errors.map(isTransient)).toEqual([true]);
+  });
+});

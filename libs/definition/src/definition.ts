@@ -1,0 +1,119 @@
+/** A definition tree in one normalised form: names resolved from paths, aliases replaced, defaults kept absent. Plain JSON. */
+export type Definition = {
+  schema_version: "v1alpha1";
+  factory: FactoryPart;
+  /** By name. */
+  agents: AgentPart[];
+  /** By name. */
+  runners: RunnerPart[];
+  /** By path. A skill with `error` is shown, never used. */
+  skills: SkillPart[];
+};
+
+export type McpServers = Record<string, { warp_id: string }>;
+
+/** What agentDefaults and agents may say about execution; an absent key inherits (spec factory-files §4). */
+export type ExecutionBlock = {
+  /** Shorthand: the built-in harness with this model. Never together with `harness`. */
+  model?: string;
+  harness?: Harness;
+  /** Name of a runner of this definition. */
+  runner?: string;
+  environment_id?: string;
+  secrets?: string[];
+  mcp_servers?: McpServers;
+  /** A self-hosted worker's id, or the hosted literal `HOSTED_WORKER`. */
+  worker_host?: string;
+};
+
+export type Harness = {
+  type: "oz" | "claude" | "codex" | "gemini" | "opencode";
+  model?: string;
+  reasoning_level?: string;
+  auth?: { source: "managedSecret"; secret_name: string } | { source: "workerEnvironment" };
+};
+
+export type CodeForge = "GITHUB" | "GITLAB" | "AZURE_DEVOPS";
+export type CredentialStrategy = "EXECUTOR" | "CREATOR";
+
+export type FactoryPart = {
+  name: string;
+  description?: string;
+  alias?: string;
+  credential_strategy: CredentialStrategy;
+  repositories: { owner: string; repo: string; code_forge?: CodeForge }[];
+  /** Granted to every agent, whatever it lists itself. */
+  secrets: string[];
+  /** Granted to every agent, whatever it lists itself. */
+  mcp_servers: McpServers;
+  cloud_providers?: CloudProviders;
+  /** Absent: nothing declared. Each entry is the public Integration record. */
+  integrations?: Integration[];
+  agent_defaults: ExecutionBlock;
+  scorer_defaults?: { runner?: string; secrets?: string[]; mcp_servers?: McpServers };
+  scoring?: { default_model?: string };
+  self_improvement?: {
+    reviewer_type: "none" | "admins" | "team" | "custom";
+    failed_run_threshold?: number;
+    reviewer_emails?: string[];
+  };
+};
+
+export type CloudProviders = {
+  gcp?: {
+    project_number: string;
+    workload_identity_federation_pool_id: string;
+    workload_identity_federation_provider_id: string;
+    service_account_email?: string;
+  };
+  aws?: { role_arn: string };
+};
+
+export type Integration = {
+  type: "slack" | "linear" | "jira" | "microsoft-teams";
+  jira?: { project_keys?: string[] };
+  linear?: { team_ids?: string[] };
+  slack?: { auto_respond_to_thread_replies?: boolean };
+  "microsoft-teams"?: { auto_respond_to_thread_replies?: boolean };
+};
+
+export type AgentType = "CUSTOM" | "FOREMAN" | "TRIAGE" | "SPEC" | "IMPLEMENT" | "REVIEW" | "VERIFY";
+
+export type AgentPart = ExecutionBlock & {
+  name: string;
+  description?: string;
+  agent_type: AgentType;
+  /** Absent: the value projected earlier, else the factory's. */
+  credential_strategy?: CredentialStrategy;
+  prompt: string;
+  /** Names of the usable skills: its own, and those of every agent that its own do not replace. */
+  skills: string[];
+};
+
+export type RunnerPart = {
+  name: string;
+  description?: string;
+  setup_commands: string[];
+  /** Linux only. */
+  docker_image?: string;
+  os: "linux" | "macos";
+  arch: "x86_64" | "aarch64";
+  /** macOS only. */
+  mac_version?: string;
+  vcpus?: number;
+  memory_gb?: number;
+};
+
+export type SkillPart = {
+  name: string;
+  /** The agent it belongs to; absent: every agent's. */
+  agent?: string;
+  description: string;
+  body: string;
+  path: string;
+  /** Why it cannot be used. */
+  error?: string;
+};
+
+/** The published literal of a worker host that means: hosted by the service. `service` is accepted as its synonym. */
+export const HOSTED_WORKER = "warp";

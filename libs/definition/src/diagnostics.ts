@@ -1,0 +1,70 @@
+/** The codes of spec factory-files §13.1, and ours: FF_UNKNOWN_FILE (a file that no rule gives a place), FF_NOT_SERVED (a warning). */
+export type DiagnosticCode =
+  | "FF_PARSE_ERROR"
+  | "FF_DUPLICATE_KEY"
+  | "FF_FORBIDDEN_YAML"
+  | "FF_UNKNOWN_FIELD"
+  | "FF_MISSING_FIELD"
+  | "FF_INVALID_TYPE"
+  | "FF_INVALID_VALUE"
+  | "FF_CONFLICTING_FIELDS"
+  | "FF_INVALID_REFERENCE"
+  | "FF_DUPLICATE_NAME"
+  | "FF_FOREMAN_COUNT"
+  | "FF_MISSING_FILE"
+  | "FF_UNKNOWN_FILE"
+  | "FF_LIMIT_EXCEEDED"
+  | "FF_UNSUPPORTED_VERSION"
+  | "FF_NOT_SERVED";
+
+/** A place in a file; both 1-based, columns in UTF-16 units as editors count them. */
+export type Place = { readonly line: number; readonly column: number };
+
+/** Something wrong (error: blocks apply) or doubtful (warning) in a definition tree. */
+export type Diagnostic = Place & {
+  readonly path: string;
+  readonly code: DiagnosticCode;
+  readonly message: string;
+  readonly severity: "error" | "warning";
+};
+
+/** The place of what has none, such as a missing file. */
+export const START: Place = Object.freeze({ line: 1, column: 1 });
+
+/** A file of 2 MiB has room for a million faults; nobody reads them. */
+const ERRORS_MAX = 1_000;
+
+/** Collects the diagnostics of one tree. */
+export class Problems {
+  readonly #found: Diagnostic[] = [];
+  #errors = 0;
+
+  error(path: string, place: Place, code: DiagnosticCode, message: string): void {
+    this.#errors += 1;
+    if (this.#errors <= ERRORS_MAX) this.#found.push({ path, line: place.line, column: place.column, code, message, severity: "error" });
+    if (this.#errors !== ERRORS_MAX + 1) return;
+    const more = `The definition has more errors; the first ${ERRORS_MAX} are listed.`;
+    this.#found.push({ path: "factory.yaml", ...START, code: "FF_LIMIT_EXCEEDED", message: more, severity: "error" });
+  }
+
+  warning(path: string, place: Place, code: DiagnosticCode, message: string): void {
+    this.#found.push({ path, line: place.line, column: place.column, code, message, severity: "warning" });
+  }
+
+
+  get hasErrors(): boolean {
+    return this.#errors > 0;
+  }
+
+  /** All of them, by path, line, column, then code and text: the order never depends on the order of finding. */
+  sorted(): Diagnostic[] {
+    return this.#found.toSorted(byPlace);
+  }
+}
+
+/** The order of diagnostics: path, line, column, code, text; texts by code unit. */
+export const byPlace = (a: Diagnostic, b: Diagnostic): number =>
+  compareText(a.path, b.path) || a.line - b.line || a.column - b.column || compareText(a.code, b.code) || compareText(a.message, b.message);
+
+/** Compares by UTF-16 code unit, the same on every machine. */
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,166 @@
+import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
+import { START, type DiagnosticCode, type Place } from "./diagnostics.ts";
+import type { YamlDocument } from "./yaml-document.ts";
+
+/** A value with the place it was read from, for rules that look at several files. */
+export type Placed<T> = { readonly value: T; readonly at: Place };
+
+type Entry = { readonly keyAt: Place; readonly node: Node | null; readonly at: Place };
+type TextRule = { max?: number; pattern?: RegExp; hint?: string; oneOf?: readonly string[] };
+
+/**
+ * Reads one mapping: typed getters that report what is wrong at its exact place and give undefined for it. Keys outside
+ * `known` are reported when the mapping is opened.
+ */
+export class Fields {
+  readonly #document: YamlDocument;
+  readonly #entries = new Map<string, Entry>();
+  /** Where a missing key is reported: the key that holds this mapping, the list item, or the file's start. */
+  readonly at: Place;
+
+  constructor(document: YamlDocument, map: YAMLMap | null, known: readonly string[] | "any", at: Place = START) {
+    this.#document = document;
+    this.at = at;
+    for (const { key, value } of map?.items ?? []) {
+      const keyAt = document.placeOf(key as Node) ?? at;
+      const name = isScalar(key) ? key.value : undefined;
+      if (isAlias(key)) continue; // reported as forbidden
+      if (known !== "any" && (typeof name !== "string" || !known.includes(name))) {
+        this.error(keyAt, "FF_UNKNOWN_FIELD", `Unknown field ${JSON.stringify(name ?? "(not text)")}; known are: ${known.join(", ")}.`);
+      } else if (typeof name !== "string") {
+        this.error(keyAt, "FF_INVALID_TYPE", "A key must be text; quote it.");
+      } else if (!isStorable(name)) {
+        this.error(keyAt, "FF_INVALID_VALUE", "A key must not contain NUL or half a surrogate pair.");
+      } else if (!this.#entries.has(name)) {
+        const node = value as Node | null;
+        this.#entries.set(name, { keyAt, node, at: document.placeOf(node) ?? keyAt });
+      }
+    }
+  }
+
+  error(at: Place, code: DiagnosticCode, message: string): void {
+    this.#document.error(at, code, message);
+  }
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  keys(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  /** Where a key's value starts (the key itself, when it has none). */
+  valueAt(key: string): Place {
+    return this.#entries.get(key)?.at ?? this.at;
+  }
+
+  keyAt(key: string): Place {
+    return this.#entries.get(key)?.keyAt ?? this.at;
+  }
+
+  /** Reports a required key that is absent; true when it is there. */
+  require(key: string): boolean {
+    if (!this.has(key)) this.error(this.at, "FF_MISSING_FIELD", `${key} is required.`);
+    return this.has(key);
+  }
+
+  /** A text that is not blank. */
+  text(key: string, rule: TextRule = {}): string | undefined {
+    const entry = this.#entries.get(key);
+    return entry && this.#text(entry.node, entry.at, key, rule);
+  }
+
+  oneOf<const T extends string>(key: string, values: readonly T[]): T | undefined {
+    return this.text(key, { oneOf: values }) as T | undefined;
+  }
+
+  boolean(key: string): boolean | undefined {
+    return this.#scalar(key, "true or false", (value) => (typeof value === "boolean" ? value : undefined));
+  }
+
+  /** A whole number within bounds. */
+  integer(key: string, bounds: { min: number; max: number }): number | undefined {
+    const value = this.#scalar(key, "a number", (found) => (typeof found === "number" ? found : undefined));
+    if (value === undefined || (Number.isInteger(value) && value >= bounds.min && value <= bounds.max)) return value;
+    this.error(this.valueAt(key), "FF_INVALID_VALUE", `${key} must be a whole number from ${bounds.min} to ${bounds.max}.`);
+    return undefined;
+  }
+
+  /** A list of texts; repeated ones count once. */
+  texts(key: string): string[] | undefined {
+    const items = this.#items(key);
+    if (!items) return undefined;
+    const found = items.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, {}));
+    return [...new Set(found.filter((text) => text !== undefined))];
+  }
+
+  /** As `texts`, in order, repetitions kept. */
+  lines(key: string): string[] | undefined {
+    return this.#items(key)
+      ?.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, {}))
+      .filter((text) => text !== undefined);
+  }
+
+  /** An inner mapping. */
+  fields(key: string, known: readonly string[] | "any"): Fields | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry || isAlias(entry.node)) return undefined;
+    if (isMap(entry.node)) return new Fields(this.#document, entry.node, known, entry.keyAt);
+    this.error(entry.at, "FF_INVALID_TYPE", `${key} must be a mapping.`);
+    return undefined;
+  }
+
+  /** A list of mappings. */
+  list(key: string, known: readonly string[]): Fields[] | undefined {
+    return this.#items(key)?.flatMap(({ node, at }) => {
+      if (isMap(node)) return [new Fields(this.#document, node, known, at)];
+      if (!isAlias(node)) this.error(at, "FF_INVALID_TYPE", `Each entry of ${key} must be a mapping.`);
+      return [];
+    });
+  }
+
+  #items(key: string): { node: Node | null; at: Place }[] | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry || isAlias(entry.node)) return undefined;
+    if (isSeq(entry.node)) {
+      return entry.node.items.map((item) => ({ node: item as Node | null, at: this.#document.placeOf(item as Node | null) ?? entry.at }));
+    }
+    this.error(entry.at, "FF_INVALID_TYPE", `${key} must be a list.`);
+    return undefined;
+  }
+
+  #scalar<T>(key: string, expected: string, read: (value: unknown) => T | undefined): T | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry || isAlias(entry.node)) return undefined;
+    const value = isScalar(entry.node) ? read(entry.node.value) : undefined;
+    if (value === undefined) this.error(entry.at, "FF_INVALID_TYPE", `${key} must be ${expected}.`);
+    return value;
+  }
+
+  #text(node: Node | null, at: Place, what: string, rule: TextRule): string | undefined {
+    if (isAlias(node)) return undefined;
+    const value = isScalar(node) ? node.value : undefined;
+    if (typeof value !== "string") {
+      const hint = typeof value === "number" || typeof value === "boolean" ? "; quote it" : "";
+      this.error(at, "FF_INVALID_TYPE", `${what} must be text${hint}.`);
+      return undefined;
+    }
+    const fault = textFault(value, rule);
+    if (fault === undefined) return value;
+    this.error(at, "FF_INVALID_VALUE", `${what} must ${fault}.`);
+    return undefined;
+  }
+}
+
+/** Escapes of quoted YAML can make characters that no database column holds. */
+export const isStorable = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
+
+function textFault(value: string, { max, pattern, hint, oneOf }: TextRule): string | undefined {
+  if (value.trim() === "") return "not be empty";
+  if (!isStorable(value)) return "not contain NUL or half a surrogate pair";
+  if (oneOf && !oneOf.includes(value)) return `be one of: ${oneOf.join(", ")}`;
+  if (max !== undefined && value.length > max) return `have at most ${max} characters`;
+  if (pattern && !pattern.test(value)) return hint ?? "have another form";
+  return undefined;
+}

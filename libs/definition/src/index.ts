@@ -1,0 +1,10 @@
+export type {
+  AgentPart, AgentType, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, SkillPart,
+} from "./definition.ts";
+export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
+export { isDefinitionPath } from "./layout.ts";
+export { locateKey } from "./locate.ts";
+export { parseDefinitionAside } from "./parse-aside.ts";
+export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
+export { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "./rules.ts";
+export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";

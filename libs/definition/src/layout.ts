@@ -1,0 +1,63 @@
+/** What a path of a definition tree is (spec factory-files §2). */
+export type PathKind =
+  | { kind: "factory" }
+  | { kind: "agent"; name: string }
+  | { kind: "runner"; name: string }
+  | { kind: "skill"; name: string; agent?: string }
+  /** A resource of a directory that this version reads but does not serve yet. */
+  | { kind: "unserved"; name: string; resource: string; format: "yaml" | "markdown" }
+  /** Inside a resource directory, where nothing of this name belongs. */
+  | { kind: "misplaced" }
+  /** Not part of a definition: never looked at. */
+  | { kind: "other" };
+
+/** The name of a resource as a path segment; case-sensitive. */
+export const SEGMENT = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+
+const DIRECTORIES: ReadonlySet<string> = new Set(["agents", "automations", "runners", "scorers", "benchmarks", "skills", "webhooks"]);
+
+/** Classifies a path by its form alone; whether its names have the right syntax is for the caller to check. */
+export function classify(path: string): PathKind {
+  if (path === "factory.yaml") return { kind: "factory" };
+  const segments = path.split("/");
+  const [directory = "", name = "", third, fourth, fifth, ...rest] = segments;
+  if (!DIRECTORIES.has(directory) || segments.length === 1) return { kind: "other" };
+  if (segments.some((segment) => segment.startsWith("."))) return { kind: "other" }; // .gitkeep and the like
+  switch (directory) {
+    case "agents":
+      if (third === "agent.md" && fourth === undefined) return { kind: "agent", name };
+      if (third !== "skills") return { kind: "misplaced" };
+      return skillFile(fourth, fifth === undefined ? [] : [fifth, ...rest], name);
+    case "skills":
+      return skillFile(name, segments.slice(2));
+    case "runners":
+      return yamlFile(name, third) ? { kind: "runner", name: stem(name) } : { kind: "misplaced" };
+    case "webhooks":
+      return yamlFile(name, third) ? unserved("webhook", stem(name), "yaml") : { kind: "misplaced" };
+    case "automations":
+      return third === "automation.md" && fourth === undefined ? unserved("automation", name, "markdown") : { kind: "misplaced" };
+    case "scorers":
+      return third === "scorer.md" && fourth === undefined ? unserved("scorer", name, "markdown") : { kind: "misplaced" };
+    default:
+      return benchmarkFile(name, third, fourth, fifth);
+  }
+}
+
+/** Whether a file of a repository belongs to its definition; everything else need not even be read. */
+export const isDefinitionPath = (path: string): boolean => classify(path).kind !== "other";
+
+/** Files beside SKILL.md (scripts, references) are the skill's own business; nothing about skills blocks a definition. */
+const skillFile = (name: string | undefined, inside: readonly string[], agent?: string): PathKind =>
+  name !== undefined && inside.length === 1 && inside[0] === "SKILL.md"
+    ? { kind: "skill", name, ...(agent === undefined ? {} : { agent }) }
+    : { kind: "other" };
+
+function benchmarkFile(suite: string, third?: string, fourth?: string, fifth?: string): PathKind {
+  if (third === "suite.yaml" && fourth === undefined) return unserved("benchmark", suite, "yaml");
+  if (third === "tasks" && fourth !== undefined && yamlFile(fourth, fifth)) return unserved("benchmark task", stem(fourth), "yaml");
+  return { kind: "misplaced" };
+}
+
+const unserved = (resource: string, name: string, format: "yaml" | "markdown"): PathKind => ({ kind: "unserved", name, resource, format });
+const yamlFile = (name: string, next: string | undefined): boolean => next === undefined && name.endsWith(".yaml");
+const stem = (name: string): string => name.slice(0, -".yaml".length);

@@ -1,0 +1,17 @@
+import { expect, test } from "@jest/globals";
+import { parseDefinition, parseDefinitionAside } from "../src/index.ts";
+import { filesOf, VALID } from "./marked-tree.ts";
+
+const treeOf = (lines: number) => [...filesOf(VALID), { path: "runners/box.yaml", content: `setupCommands:\n${"  - ls\n".repeat(lines)}colour: red\n` }];
+
+test.each([10, 40_000])("a tree with %d lines gives the same as in place", async (lines) => {
+  expect(await parseDefinitionAside(treeOf(lines))).toEqual(parseDefinition(treeOf(lines)));
+});
+
+test("while a large tree is parsed, other work goes on", async () => {
+  let isParsed = false;
+  const parsing = parseDefinitionAside(treeOf(40_000)).then(() => (isParsed = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isParsed).toBe(false);
+  expect(await parsing).toBe(true);
+});

@@ -1,0 +1,11 @@
+/** The part of a logger that `bestEffort` needs. */
+export type WarnLog = { warn(fields: { operation: string; error: unknown }, message: string): void };
+
+/** Runs something whose failure may be ignored, by name: logs the failure and continues. */
+export async function bestEffort(what: string, log: WarnLog, act: () => unknown): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    log.warn({ operation: what, error }, "best effort failed");
+  }
+}

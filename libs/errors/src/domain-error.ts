@@ -1,0 +1,63 @@
+import { ERROR_KINDS, type ErrorKindName } from "./kinds.ts";
+
+/** What a thrower says about an error. Everything but `cause` may reach the client. */
+export type DomainErrorInit = {
+  kind: ErrorKindName;
+  /** lower_snake, unique, stable: programs and tests compare it. */
+  reason: string;
+  /** Public text; may change. */
+  message: string;
+  /** A finer code of the public catalog than the kind's own, such as "unknown_attachment". */
+  code?: string;
+  /** Overrides the kind's default. */
+  retryable?: boolean;
+  /** Public facts for programs. */
+  metadata?: Record<string, string>;
+  retryAfterSeconds?: number;
+  /** Public structured details (JSON values), such as a list of diagnostics. */
+  details?: readonly unknown[];
+  /** Private: logged once at the boundary, never sent. */
+  cause?: unknown;
+};
+
+/** The one error that use cases and rules throw; anything else that escapes a service is `internal`. */
+export class DomainError extends Error {
+  readonly kind: ErrorKindName;
+  readonly reason: string;
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly retryAfterSeconds: number | undefined;
+  readonly details: readonly unknown[];
+
+  constructor(init: DomainErrorInit) {
+    super(init.message, init.cause === undefined ? undefined : { cause: init.cause });
+    this.name = "DomainError";
+    this.kind = init.kind;
+    this.reason = init.reason;
+    this.code = init.code ?? ERROR_KINDS[init.kind].code;
+    this.retryable = init.retryable ?? ERROR_KINDS[init.kind].retryable;
+    this.metadata = init.metadata ?? {};
+    this.retryAfterSeconds = init.retryAfterSeconds;
+    this.details = init.details ?? [];
+  }
+}
+
+/** Recognises our error, also across two loaded copies of this module. */
+export const isDomainError = (error: unknown): error is DomainError =>
+  error instanceof DomainError || (error instanceof Error && error.name === "DomainError" && "kind" in error && "reason" in error);
+
+/**
+ * The one answer for "absent" and "not yours to see": both must look the same.
+ * `thing` is lower_snake ("agent_identity"); the reason is `<thing>_not_found`.
+ */
+export const notFound = (thing: string): DomainError =>
+  new DomainError({
+    kind: "not_found",
+    reason: `${thing}_not_found`,
+    message: `No such ${thing.replaceAll("_", " ")}, or it is not visible to you.`,
+  });
+
+/** A 400 with our finer reason. */
+export const invalidArgument = (reason: string, message: string, metadata?: Record<string, string>): DomainError =>
+  new DomainError({ kind: "invalid_argument", reason, message, ...(metadata ? { metadata } : {}) });

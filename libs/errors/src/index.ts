@@ -1,0 +1,3 @@
+export { CONNECT_CODES, ERROR_KINDS, isErrorKind, type ErrorKind, type ErrorKindName } from "./kinds.ts";
+export { DomainError, invalidArgument, isDomainError, notFound, type DomainErrorInit } from "./domain-error.ts";
+export { bestEffort, type WarnLog } from "./best-effort.ts";

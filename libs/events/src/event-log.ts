@@ -1,0 +1,163 @@
+import type { Clock } from "@millwright/clock";
+import { BackgroundLoop } from "@millwright/database";
+import type { Database } from "@millwright/database";
+import type { Logger } from "@millwright/telemetry";
+import { EVENTS_APPENDED } from "./append-events.ts";
+import type { Doorbell } from "./doorbell.ts";
+import type { FeedPage, StoredEvent } from "./event.ts";
+import { sequence } from "./sequencer.ts";
+
+export type EventLogDeps = {
+  database: Database;
+  clock: Clock;
+  log: Logger;
+  /** Rung with each entity whose events were moved into the log. */
+  doorbell?: Doorbell;
+};
+
+export type ReadRange = {
+  after: number;
+  limit: number;
+  /** How long to wait for the first event; 0 or absent: not at all. */
+  waitMs?: number;
+  /** Ends the wait early; the answer is then an empty page. */
+  signal?: AbortSignal;
+};
+
+/** How long a committed event may stay unnoticed when nobody rang. */
+const POLL_MS = 250;
+/** While commits follow each other, their events are gathered this long; the first of them is moved at once. */
+const REST_MS = 25;
+const LIMIT_MAX = 1000;
+
+/** The log of one service's own events: runs the sequencer and answers readers. */
+export class EventLog {
+  readonly #deps: EventLogDeps;
+  readonly #loop: BackgroundLoop;
+  readonly #waiting = new Set<() => void>();
+  #head = 0;
+  #isStopped = false;
+  #lastTurn: Promise<unknown> = Promise.resolve();
+  #nextTurn: Promise<void> | undefined;
+  #unsubscribe: () => void = () => {};
+
+  constructor(deps: EventLogDeps) {
+    this.#deps = deps;
+    this.#loop = new BackgroundLoop({
+      everyMs: POLL_MS,
+      restMs: REST_MS,
+      step: async () => {
+        await this.#advance();
+        return "idle";
+      },
+      onError: (error) => deps.log.error({ component: "sequencer", error }, "the sequencer failed"),
+    });
+  }
+
+  /** Sequences from now on: after each commit that announced events, and by itself. */
+  start(): void {
+    this.#isStopped = false;
+    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(EVENTS_APPENDED) && this.ring());
+    this.#loop.start();
+  }
+
+  /** Ends the sequencer of this process and every wait. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#unsubscribe();
+    this.#wakeAll();
+    await this.#loop.stop();
+  }
+
+  /** Says that events were committed by a transaction that could not announce it (Prisma). */
+  ring(): void {
+    this.#loop.ring();
+  }
+
+  /** The newest position. Everything committed before the call is included, unless another process is moving it just now. */
+  async head(): Promise<number> {
+    await this.#advance();
+    return this.#head;
+  }
+
+  /** Reads committed events after a position. An `after` beyond the head is answered at once: the caller must notice. */
+  async read({ after, limit, waitMs = 0, signal }: ReadRange): Promise<FeedPage> {
+    await this.#advance();
+    const deadline = Date.now() + waitMs;
+    for (;;) {
+      const page = await this.#page(after, Math.min(Math.max(limit, 1), LIMIT_MAX));
+      const leftMs = deadline - Date.now();
+      if (page.events.length > 0 || after > page.head || leftMs <= 0 || signal?.aborted || this.#isStopped) return page;
+      if (this.#head <= page.head) await this.#growth(leftMs, signal);
+    }
+  }
+
+  async #page(after: number, limit: number): Promise<FeedPage> {
+    const { rows } = await this.#deps.database.sql.query<PageRow>(PAGE, [after, limit]);
+    const { logUid = "", head = 0 } = rows[0] ?? {};
+    return { logUid, head, events: rows.flatMap((row) => (row.position === null ? [] : [toEvent(row)])) };
+  }
+
+  /** One turn of the sequencer that begins after this call; callers in the meantime share it. */
+  #advance(): Promise<void> {
+    if (this.#nextTurn) return this.#nextTurn;
+    const turn = this.#lastTurn.then(() => this.#turn());
+    this.#nextTurn = turn;
+    this.#lastTurn = turn.catch(() => {});
+    return turn;
+  }
+
+  async #turn(): Promise<void> {
+    this.#nextTurn = undefined;
+    const { head, entities } = await sequence(this.#deps.database, this.#deps.clock.now());
+    const hasGrown = head > this.#head;
+    this.#head = head;
+    if (hasGrown) this.#wakeAll();
+    for (const entity of entities) this.#deps.doorbell?.ring(entity);
+  }
+
+  #growth(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", end);
+        this.#waiting.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, timeoutMs);
+      signal?.addEventListener("abort", end);
+      this.#waiting.add(end);
+    });
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#waiting) wake();
+  }
+}
+
+/** One statement, so that head and events are of one moment; an empty page is one row without a position. */
+const PAGE = `
+  SELECT m.log_uid AS "logUid", m.head, e.uid, e.position, e.type, e.entity, e.entity_uid AS "entityUid", e.entity_version AS "entityVersion",
+         e.team_uid AS "teamUid", e.actor_type AS "actorType", e.actor_uid AS "actorUid", e.request_id AS "requestId", e.cause,
+         e.occurred_at AS "occurredAt", e.payload
+    FROM stream.event_meta AS m
+    LEFT JOIN LATERAL (SELECT * FROM stream.event_log WHERE position > $1 ORDER BY position LIMIT $2) AS e ON true
+   ORDER BY e.position`;
+
+type EventRow = Omit<StoredEvent, "actor" | "teamUid" | "cause"> & {
+  actorType: string;
+  actorUid: string;
+  teamUid: string | null;
+  cause: string | null;
+};
+type PageRow = { logUid: string; head: number } & EventRow & { position: number | null };
+
+function toEvent(row: EventRow): StoredEvent {
+  return {
+    uid: row.uid, position: row.position, type: row.type, entity: row.entity, entityUid: row.entityUid,
+    entityVersion: row.entityVersion, requestId: row.requestId, occurredAt: row.occurredAt, payload: row.payload,
+    actor: { type: row.actorType, uid: row.actorUid },
+    ...(row.teamUid !== null && { teamUid: row.teamUid }),
+    ...(row.cause !== null && { cause: row.cause }),
+  };
+}

@@ -1,0 +1,35 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+
+/** A past fact, to be written in the transaction of its change. Never a secret, a prompt or an e-mail address. */
+export type NewEvent = {
+  /** `millwright.<entity>.<past-tense>.v<n>`, such as "millwright.run.created.v1". */
+  type: string;
+  /** Such as "run". Events of one entity stay in order and park together. */
+  entity: string;
+  entityUid: string;
+  /** The entity's version after the change. */
+  entityVersion: number;
+  teamUid?: string;
+  actor: { type: string; uid: string };
+  requestId: string;
+  /** What brought the change about, such as the uid of another entity or event. */
+  cause?: string;
+  payload: JsonObject;
+  /** Absent: the database's time of the transaction. */
+  occurredAt?: Date;
+};
+
+/** An event in its owner's log. */
+export type StoredEvent = NewEvent & { uid: string; position: number; occurredAt: Date };
+
+/** A piece of a log: its events after a position, in order, without gaps. */
+export type FeedPage = {
+  /** Names the log; changes only when the log is replaced. */
+  logUid: string;
+  /** Newest position of the log; 0 when empty. */
+  head: number;
+  events: StoredEvent[];
+};
+
+/** Reads a log after a position; waits up to `waitMs` for the first event. */
+export type FeedReader = (range: { after: number; limit: number; waitMs?: number }) => Promise<FeedPage>;

@@ -1,0 +1,29 @@
+import type { CallOptions, Client, ServiceImpl } from "@connectrpc/connect";
+import type { events } from "@millwright/contracts";
+import type { EventLog } from "./event-log.ts";
+import type { FeedReader } from "./event.ts";
+import { toEvent, toMessage } from "./feed-messages.ts";
+
+/** A reader that waits longer asks again: proxies and deadlines cut long calls. */
+const WAIT_MS_MAX = 25_000;
+const LIMIT_DEFAULT = 200;
+
+/** The feed of a service's own events; register it under `events.EventFeedService`. */
+export function serveEventFeed(log: EventLog): ServiceImpl<typeof events.EventFeedService> {
+  return {
+    async read({ after, limit, waitMs }, { signal }) {
+      const page = await log.read({
+        after: Number(after), limit: limit > 0 ? limit : LIMIT_DEFAULT, waitMs: Math.min(Math.max(waitMs, 0), WAIT_MS_MAX), signal,
+      });
+      return { logUid: page.logUid, head: BigInt(page.head), events: page.events.map(toMessage) };
+    },
+  };
+}
+
+/** Reads a neighbour's feed. `options` gives the caller's headers and deadline for each call. */
+export function feedReader(client: Client<typeof events.EventFeedService>, options: () => CallOptions = () => ({})): FeedReader {
+  return async ({ after, limit, waitMs = 0 }) => {
+    const page = await client.read({ after: BigInt(after), limit, waitMs }, options());
+    return { logUid: page.logUid, head: Number(page.head), events: page.events.map(toEvent) };
+  };
+}

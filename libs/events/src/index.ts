@@ -1,0 +1,14 @@
+export { appendEvents, EVENTS_APPENDED } from "./append-events.ts";
+export { Consumer } from "./consumer.ts";
+export type { ConsumerDeps } from "./consumer.ts";
+export { localDoorbell } from "./doorbell.ts";
+export type { Doorbell } from "./doorbell.ts";
+export type { FeedPage, FeedReader, NewEvent, StoredEvent } from "./event.ts";
+export { EventLog } from "./event-log.ts";
+export type { EventLogDeps, ReadRange } from "./event-log.ts";
+export { feedReader, serveEventFeed } from "./feed-service.ts";
+export { NatsLink } from "./nats-link.ts";
+export type { EventHandler, EventHandlers } from "./parked-events.ts";
+export { Relay, STREAM } from "./relay.ts";
+export type { RelayDeps } from "./relay.ts";
+export { EVENT_TABLES_SQL } from "./tables.ts";

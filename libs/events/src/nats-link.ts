@@ -1,0 +1,49 @@
+import { connect } from "nats";
+import type { NatsConnection } from "nats";
+import type { Logger } from "@millwright/telemetry";
+import type { Doorbell } from "./doorbell.ts";
+
+const RETRY_MS = 500;
+const CONNECT_TIMEOUT_MS = 5000;
+
+/** A connection to NATS that never gives up: the server may be absent at the start, for a while, or wiped. */
+export class NatsLink {
+  readonly #established: Promise<NatsConnection>;
+
+  private constructor(established: Promise<NatsConnection>) {
+    this.#established = established;
+  }
+
+  static open(url: string, name: string, log: Logger): NatsLink {
+    const established = connect({ servers: url, name, maxReconnectAttempts: -1, waitOnFirstConnect: true, reconnectTimeWait: RETRY_MS, timeout: CONNECT_TIMEOUT_MS });
+    established.catch((error: unknown) => log.error({ component: "nats", error }, "NATS refuses the connection for good"));
+    return new NatsLink(established);
+  }
+
+  /** Waits for the first connection. */
+  connection(): Promise<NatsConnection> {
+    return this.#established;
+  }
+
+  /** The bell of services in several processes: the relays' publications ring it, so `ring` does nothing. */
+  doorbell(): Doorbell {
+    return {
+      ring: () => {},
+      listen: (f) => {
+        const subscription = this.#established.then((nats) =>
+          nats.subscribe("millwright.>", { callback: (error, message) => error === null && f(message.subject.split(".")[1] ?? "") }),
+        );
+        subscription.catch(() => {}); // logged in open
+        return () => void subscription.then((s) => s.unsubscribe()).catch(() => {});
+      },
+    };
+  }
+
+  /** Closes at once; what was not acknowledged is published again later. */
+  async close(): Promise<void> {
+    const pending = Symbol("pending");
+    const nats = await Promise.race([this.#established.catch(() => undefined), Promise.resolve(pending)]);
+    if (typeof nats === "object") await nats.close();
+    else void this.#established.then((late) => late.close()).catch(() => {});
+  }
+}

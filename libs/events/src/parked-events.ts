@@ -1,0 +1,85 @@
+import type { Sql } from "@millwright/database";
+import type { StoredEvent } from "./event.ts";
+
+/** Applies one event in the caller's transaction. Throwing parks the event. */
+export type EventHandler = (tx: Sql, event: StoredEvent) => Promise<void>;
+export type EventHandlers = Readonly<Record<string, EventHandler>>;
+
+export type Subscription = { reader: string; source: string };
+
+export const entityKey = (event: { entity: string; entityUid: string }): string => `${event.entity}/${event.entityUid}`;
+
+/** Applies an event in a savepoint. Returns the error of the handler, whose writes are then undone. */
+export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: StoredEvent): Promise<unknown> {
+  await tx.query("SAVEPOINT event");
+  try {
+    await handler(tx, event);
+  } catch (error) {
+    await tx.query("ROLLBACK TO SAVEPOINT event");
+    return error ?? new Error("nothing was thrown");
+  }
+  await tx.query("RELEASE SAVEPOINT event");
+  return undefined;
+}
+
+/**
+ * Applies events one after the other in one savepoint. Returns the error of the first that failed; all writes are then
+ * undone, and each event must be tried by itself.
+ */
+export async function applyAllInSavepoint(tx: Sql, handlers: EventHandlers, events: readonly StoredEvent[]): Promise<unknown> {
+  const all: EventHandler = async () => {
+    for (const event of events) await handlers[event.type]!(tx, event);
+  };
+  return applyInSavepoint(tx, all, events[0]!);
+}
+
+/** What a parked event shows: the error, without its stack. */
+export const reasonOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);
+
+/** The entities that have parked events: later ones must wait behind them. */
+export async function parkedEntities(tx: Sql, { reader, source }: Subscription): Promise<Set<string>> {
+  const { rows } = await tx.query<{ entity: string; entityUid: string }>(
+    `SELECT DISTINCT entity, entity_uid AS "entityUid" FROM stream.parked_events WHERE reader = $1 AND source = $2`,
+    [reader, source],
+  );
+  return new Set(rows.map(entityKey));
+}
+
+export async function park(tx: Sql, { reader, source }: Subscription, event: StoredEvent, reason: string): Promise<void> {
+  await tx.query(
+    `INSERT INTO stream.parked_events (reader, source, position, entity, entity_uid, event, reason)
+     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
+    [reader, source, event.position, event.entity, event.entityUid, JSON.stringify(event), reason],
+  );
+}
+
+/**
+ * Tries every parked event again, in order. An entity's first event that still fails keeps the later ones of that
+ * entity parked. Call it with the cursor locked, so that no new event overtakes.
+ */
+export async function replay(tx: Sql, subscription: Subscription, handlers: EventHandlers): Promise<{ applied: number; parked: number }> {
+  const { reader, source } = subscription;
+  const { rows } = await tx.query<{ event: StoredEvent }>(
+    "SELECT event FROM stream.parked_events WHERE reader = $1 AND source = $2 ORDER BY position",
+    [reader, source],
+  );
+  const stuck = new Set<string>();
+  let applied = 0;
+  for (const row of rows) {
+    const event = { ...row.event, occurredAt: new Date(row.event.occurredAt) };
+    if (stuck.has(entityKey(event))) continue;
+    const handler = handlers[event.type];
+    const error = handler ? await applyInSavepoint(tx, handler, event) : new Error(`there is no handler for ${event.type}`);
+    if (error === undefined) {
+      await tx.query("DELETE FROM stream.parked_events WHERE reader = $1 AND source = $2 AND position = $3", [reader, source, event.position]);
+      applied += 1;
+    } else {
+      stuck.add(entityKey(event));
+      await tx.query(
+        "UPDATE stream.parked_events SET tries = tries + 1, reason = $4 WHERE reader = $1 AND source = $2 AND position = $3",
+        [reader, source, event.position, reasonOf(error)],
+      );
+    }
+  }
+  return { applied, parked: rows.length - applied };
+}

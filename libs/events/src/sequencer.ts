@@ -1,0 +1,63 @@
+import type { Database } from "@millwright/database";
+
+/** Rows moved in one transaction. */
+const BATCH = 500;
+const PARTITION_SIZE = 1_000_000;
+/** Any constant: advisory locks are per database, and nothing else in a service takes this one. */
+const SEQUENCER_LOCK = 6_172_839;
+
+/**
+ * Moves committed events from `event_pending` to the log, giving them gapless positions, and returns the log's head
+ * with the entities that were moved. One sequencer works at a time per database; another one's turn is no error.
+ *
+ * The lock is taken in a statement before the move, so the move sees everything its predecessor committed. Whatever
+ * it cannot see has no position yet and will get a higher one.
+ */
+export async function sequence(database: Database, now: Date): Promise<{ head: number; entities: Set<string> }> {
+  const entities = new Set<string>();
+  for (;;) {
+    const { rows } = await database.sql.query<Meta & { hasPending: boolean }>(
+      `SELECT head, partitioned_to AS "partitionedTo", EXISTS (SELECT 1 FROM stream.event_pending) AS "hasPending" FROM stream.event_meta`,
+    );
+    const meta = rows[0];
+    if (!meta) throw new Error("stream.event_meta has no row: the migrations were not applied.");
+    if (!meta.hasPending) return { head: meta.head, entities };
+    const moved = await moveBatch(database, now, meta);
+    if (moved === "locked") return { head: meta.head, entities };
+    for (const { entity } of moved) entities.add(entity);
+    if (moved.length < BATCH) return { head: Math.max(meta.head, ...moved.map(({ position }) => position)), entities };
+  }
+}
+
+type Meta = { readonly head: number; readonly partitionedTo: number };
+type Moved = { readonly entity: string; readonly position: number };
+
+/** `seen` may be of a moment ago: the head never falls, and a batch without a partition fails whole and is tried again. */
+async function moveBatch(database: Database, now: Date, { head, partitionedTo }: Meta): Promise<Moved[] | "locked"> {
+  return database.transaction(async (tx) => {
+    const lock = await tx.query<{ ok: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS ok", [SEQUENCER_LOCK]);
+    if (!lock.rows[0]?.ok) return "locked";
+    if (head + BATCH > partitionedTo) {
+      const [from, to] = [partitionedTo + 1, partitionedTo + PARTITION_SIZE];
+      const name = `stream.event_log_${from}`;
+      // Made aside and attached: readers are not locked out.
+      await tx.query(`CREATE TABLE ${name} (LIKE stream.event_log INCLUDING ALL)`);
+      await tx.query(`ALTER TABLE stream.event_log ATTACH PARTITION ${name} FOR VALUES FROM (${from}) TO (${to + 1})`);
+      await tx.query("UPDATE stream.event_meta SET partitioned_to = $1", [to]);
+    }
+    const { rows } = await tx.query<Moved>(
+      `WITH moved AS (
+         DELETE FROM stream.event_pending WHERE seq IN (SELECT seq FROM stream.event_pending ORDER BY seq LIMIT ${BATCH}) RETURNING *
+       ), meta AS (
+         UPDATE stream.event_meta SET head = head + (SELECT count(*) FROM moved) RETURNING head - (SELECT count(*) FROM moved) AS before
+       )
+       INSERT INTO stream.event_log (position, uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid,
+                                     request_id, cause, occurred_at, logged_at, payload)
+       SELECT meta.before + row_number() OVER (ORDER BY seq), uid, type, entity, entity_uid, entity_version, team_uid, actor_type,
+              actor_uid, request_id, cause, occurred_at, $1::timestamptz, payload FROM moved, meta
+       RETURNING entity, position`,
+      [now],
+    );
+    return rows;
+  });
+}

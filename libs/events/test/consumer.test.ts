@@ -1,0 +1,172 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { systemClock } from "@millwright/clock";
+import { Database } from "@millwright/database";
+import { Consumer, EVENT_TABLES_SQL, localDoorbell } from "@millwright/events";
+import type { EventHandler, EventLog, FeedReader } from "@millwright/events";
+import { eventually, memoryLog, testDatabase } from "@millwright/testing";
+import type { TestDatabase } from "@millwright/testing";
+import { aLog, append, eventDatabase } from "./setup.ts";
+
+let owner: TestDatabase;
+let reader: TestDatabase;
+let source: EventLog;
+let broken: Set<string>;
+let log: ReturnType<typeof memoryLog>;
+
+beforeEach(async () => {
+  [owner, reader] = [await eventDatabase(), await testDatabase()];
+  await reader.database.pool.query(EVENT_TABLES_SQL);
+  await reader.database.pool.query("CREATE TABLE effects (n serial, entity text, version int)");
+  source = aLog(owner.database);
+  broken = new Set();
+  log = memoryLog();
+});
+afterEach(() => Promise.all([owner.close(), reader.close()]));
+
+/** Notes each event as a row; there is no unique key, so that a second application would show. */
+const note: EventHandler = async (tx, event) => {
+  await tx.query("INSERT INTO effects (entity, version) VALUES ($1, $2)", [event.entityUid, event.entityVersion]);
+  if (broken.has(event.entityUid)) throw new Error("cannot be applied");
+};
+
+const effects = async (): Promise<string[]> =>
+  (await reader.database.sql.query<{ entity: string; version: number }>("SELECT * FROM effects ORDER BY n")).rows.map((r) => `${r.entity}.${r.version}`);
+
+const aConsumer = (read: FeedReader = (range) => source.read(range), database = reader.database, handler = note): Consumer =>
+  new Consumer({ name: "tasks", source: "orchestrator", read, database, clock: systemClock, log, handlers: { "millwright.run.created.v1": handler } });
+
+const versions = (entityUid: string, ...numbers: number[]) => numbers.map((entityVersion) => ({ entityUid, entityVersion }));
+
+describe("a consumer", () => {
+  test("applies events in order and passes over types it does not know", async () => {
+    await append(owner.database, ...versions("a", 1, 2), { type: "millwright.other.happened.v1" }, ...versions("b", 1));
+    await aConsumer().drain();
+    expect(await effects()).toEqual(["a.1", "a.2", "b.1"]);
+  });
+
+  test("goes on where it stopped", async () => {
+    await append(owner.database, ...versions("a", 1));
+    await aConsumer().drain();
+    await append(owner.database, ...versions("a", 2));
+    await aConsumer().drain();
+    expect(await effects()).toEqual(["a.1", "a.2"]);
+  });
+
+  test("that dies between effect and commit leaves no effect, and its successor applies once", async () => {
+    await append(owner.database, ...versions("a", 1, 2, 3));
+    const dying = Database.open(reader.url, { max: 1 });
+    const dieAtTheEnd: EventHandler = async (tx, event) => {
+      await note(tx, event);
+      if (event.entityVersion === 3) await reader.database.sql.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()");
+    };
+    await expect(aConsumer(undefined, dying, dieAtTheEnd).drain()).rejects.toThrow(/terminat|not queryable/i);
+    expect(await effects()).toEqual([]);
+    await aConsumer().drain();
+    expect(await effects()).toEqual(["a.1", "a.2", "a.3"]);
+    await dying.close();
+  });
+
+  test("with replicas applies each event once, in order", async () => {
+    const expected: string[] = [];
+    const replicas = [1, 2, 3].map(() => Database.open(reader.url, { max: 1 }));
+    const consumers = replicas.map((database) => aConsumer(undefined, database));
+    for (const consumer of consumers) consumer.start();
+    for (let version = 1; version <= 60; version++) {
+      await append(owner.database, ...versions("a", version));
+      for (const consumer of consumers) consumer.ring();
+      expected.push(`a.${version}`);
+    }
+    await eventually(async () => expect(await effects()).toHaveLength(60));
+    await Promise.all(consumers.map((c) => c.stop()));
+    expect(await effects()).toEqual(expected);
+    await Promise.all(replicas.map((d) => d.close()));
+  });
+
+  test("is woken by the doorbell and by itself", async () => {
+    const doorbell = localDoorbell();
+    const consumer = new Consumer({ name: "tasks", source: "orchestrator", read: (r) => source.read(r), database: reader.database, clock: systemClock, log, handlers: { "millwright.run.created.v1": note }, doorbell });
+    consumer.start();
+    await append(owner.database, ...versions("a", 1));
+    doorbell.ring("run");
+    await eventually(async () => expect(await effects()).toHaveLength(1));
+    await append(owner.database, ...versions("a", 2));
+    await eventually(async () => expect(await effects()).toHaveLength(2));
+    await consumer.stop();
+  });
+
+  test("survives a source that is away", async () => {
+    let isAway = true;
+    const consumer = aConsumer((range) => (isAway ? Promise.reject(new Error("connect ECONNREFUSED")) : source.read(range)));
+    await append(owner.database, ...versions("a", 1));
+    consumer.start();
+    await eventually(() => log.entries.length > 0);
+    isAway = false;
+    await eventually(async () => expect(await effects()).toEqual(["a.1"]));
+    await consumer.stop();
+  });
+});
+
+describe("an event that cannot be applied", () => {
+  test("is parked with the later ones of its entity while others go on, and is replayed in order", async () => {
+    broken.add("a");
+    await append(owner.database, ...versions("a", 1, 2), ...versions("b", 1));
+    const consumer = aConsumer();
+    await consumer.drain();
+    await append(owner.database, ...versions("a", 3), ...versions("b", 2));
+    await consumer.drain();
+    expect(await effects()).toEqual(["b.1", "b.2"]);
+    expect(log.entries.filter((e) => e.level === "error")).toHaveLength(1);
+
+    expect(await consumer.replayParked()).toEqual({ applied: 0, parked: 3 });
+    broken.clear();
+    await append(owner.database, ...versions("a", 4)); // not read yet: must not overtake
+    expect(await consumer.replayParked()).toEqual({ applied: 3, parked: 0 });
+    await consumer.drain();
+    expect(await effects()).toEqual(["b.1", "b.2", "a.1", "a.2", "a.3", "a.4"]);
+  });
+
+  test("for a passing reason is not parked: its batch is undone and tried again", async () => {
+    let tries = 0;
+    const passing: EventHandler = async (tx, event) => {
+      await note(tx, event);
+      if (event.entityUid === "b" && tries++ === 0) throw Object.assign(new Error("deadlock detected"), { code: "40P01" });
+    };
+    await append(owner.database, ...versions("a", 1), ...versions("b", 1));
+    const consumer = aConsumer(undefined, undefined, passing);
+    await expect(consumer.drain()).rejects.toThrow("deadlock");
+    expect(await effects()).toEqual([]);
+    await consumer.drain();
+    expect(await effects()).toEqual(["a.1", "b.1"]);
+  });
+
+  test("with a failed statement inside does not spoil the others", async () => {
+    const failing: EventHandler = async (tx, event) => {
+      if (event.entityUid === "a") await tx.query("SELECT 1 / 0");
+      await note(tx, event);
+    };
+    await append(owner.database, ...versions("a", 1), ...versions("b", 1));
+    await aConsumer(undefined, undefined, failing).drain();
+    expect(await effects()).toEqual(["b.1"]);
+  });
+});
+
+describe("a replaced log", () => {
+  test.each([
+    ["log_replaced", "UPDATE stream.event_meta SET log_uid = gen_random_uuid()"],
+    ["cursor_beyond_head", "UPDATE stream.event_meta SET head = 1; DELETE FROM stream.event_log WHERE position > 1"],
+  ])("parks the consumer loudly: %s", async (reason, damage) => {
+    await append(owner.database, ...versions("a", 1, 2));
+    const consumer = aConsumer();
+    await consumer.drain();
+    await owner.database.pool.query(damage);
+    await consumer.drain();
+    await append(owner.database, ...versions("a", 3));
+    await consumer.drain();
+    expect(await effects()).toEqual(["a.1", "a.2"]);
+    expect(log.entries).toEqual([expect.objectContaining({ level: "error", fields: expect.objectContaining({ reason }) })]);
+
+    await consumer.resumeAfter((await source.head()) - 1);
+    await consumer.drain();
+    expect(await effects()).toEqual(["a.1", "a.2", "a.3"]);
+  });
+});

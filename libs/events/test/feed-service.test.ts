@@ -1,0 +1,20 @@
+import { expect, test } from "@jest/globals";
+import { createClient, createRouterTransport } from "@connectrpc/connect";
+import { events } from "@millwright/contracts";
+import { feedReader, serveEventFeed } from "@millwright/events";
+import { aLog, anEvent, append, eventDatabase } from "./setup.ts";
+
+test("a feed read over RPC is the log read in place", async () => {
+  const t = await eventDatabase();
+  const log = aLog(t.database);
+  const transport = createRouterTransport((router) => void router.service(events.EventFeedService, serveEventFeed(log)));
+  const read = feedReader(createClient(events.EventFeedService, transport));
+  await append(
+    t.database,
+    anEvent({ teamUid: "0199a000-0000-7000-8000-000000000001", cause: "c", payload: { text: "ü", n: 1.5, list: [null, true] } }),
+    anEvent({ occurredAt: new Date("2026-01-02T03:04:05.678Z") }),
+  );
+  expect(await read({ after: 0, limit: 10 })).toEqual(await log.read({ after: 0, limit: 10 }));
+  expect((await read({ after: 1, limit: 10 })).events).toHaveLength(1);
+  await t.close();
+});

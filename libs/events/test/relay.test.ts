@@ -1,0 +1,101 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { afterEach, beforeEach, describe, expect } from "@jest/globals";
+import { connect } from "nats";
+import type { NatsConnection } from "nats";
+import { NatsLink, Relay, STREAM } from "@millwright/events";
+import type { EventLog } from "@millwright/events";
+import { eventually, memoryLog, natsServer, needs } from "@millwright/testing";
+import type { NatsServer, TestDatabase } from "@millwright/testing";
+import { aLog, append, eventDatabase } from "./setup.ts";
+
+let t: TestDatabase;
+let eventLog: EventLog;
+let closers: (() => Promise<unknown>)[];
+beforeEach(async () => {
+  t = await eventDatabase();
+  eventLog = aLog(t.database);
+  eventLog.start();
+  closers = [() => eventLog.stop(), () => t.close()];
+});
+afterEach(async () => {
+  for (const close of closers) await close();
+});
+
+async function aServer(): Promise<NatsServer> {
+  const server = await natsServer();
+  closers.push(() => server.close());
+  return server;
+}
+
+function aLink(server: NatsServer): NatsLink {
+  const link = NatsLink.open(server.url, "test", memoryLog());
+  closers.unshift(() => link.close());
+  return link;
+}
+
+function aRelay(server: NatsServer): Relay {
+  const relay = new Relay({ eventLog, database: t.database, nats: aLink(server), log: memoryLog() });
+  closers.unshift(() => relay.stop());
+  relay.start();
+  return relay;
+}
+
+/** The entities in the stream, in order. */
+async function published(server: NatsServer): Promise<string[]> {
+  let nats: NatsConnection | undefined;
+  try {
+    nats = await connect({ servers: server.url, reconnect: false });
+    const { state } = await (await nats.jetstreamManager()).streams.info(STREAM);
+    const stream = await nats.jetstream().streams.get(STREAM);
+    const messages = [];
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) messages.push(await stream.getMessage({ seq }));
+    return messages.map((m) => m.json<{ entityUid: string }>().entityUid);
+  } finally {
+    await nats?.close();
+  }
+}
+
+describe("the relay", () => {
+  needs("nats-server", "publishes each event once, also when two replicas relay and one starts over", async () => {
+    const server = await aServer();
+    aRelay(server);
+    aRelay(server);
+    await append(t.database, { entityUid: "a" }, { entityUid: "b" });
+    await eventually(async () => expect(await published(server)).toEqual(["a", "b"]));
+    await t.database.sql.query("UPDATE stream.feed_cursors SET position = 0");
+    await append(t.database, { entityUid: "c" });
+    await eventually(async () => expect(await published(server)).toEqual(["a", "b", "c"]));
+  });
+
+  needs("nats-server", "starts without a server and publishes what happened meanwhile", async () => {
+    const server = await aServer();
+    await server.stop();
+    aRelay(server);
+    await append(t.database, { entityUid: "a" });
+    await server.start();
+    await eventually(async () => expect(await published(server)).toEqual(["a"]), { timeoutMs: 20_000 });
+  });
+
+  needs("nats-server", "goes on after the server lost its data", async () => {
+    const server = await aServer();
+    aRelay(server);
+    await append(t.database, { entityUid: "a" });
+    await eventually(async () => expect(await published(server)).toEqual(["a"]));
+    await server.stop({ wipe: true });
+    await server.start();
+    await append(t.database, { entityUid: "b" });
+    await eventually(async () => expect(await published(server)).toEqual(["b"]), { timeoutMs: 20_000 });
+  });
+
+  needs("nats-server", "rings the bell of other processes", async () => {
+    const server = await aServer();
+    const heard: string[] = [];
+    const link = aLink(server);
+    const unlisten = link.doorbell().listen((entity) => heard.push(entity));
+    await (await link.connection()).flush();
+    aRelay(server);
+    await append(t.database, { entityUid: "a" });
+    await eventually(() => expect(heard).toEqual(["run"]));
+    unlisten();
+  });
+});

@@ -1,0 +1,2 @@
+export * from "./uids.ts";
+export { newUid, isUuid, newEnvironmentUid, randomToken } from "./make.ts";

@@ -1,0 +1,26 @@
+import { expect, test } from "@jest/globals";
+import { isUuid, newEnvironmentUid, newUid, randomToken } from "./index.ts";
+
+test("uids are UUIDv7 and sort in the order they were made", () => {
+  const uids = Array.from({ length: 20_000 }, () => newUid());
+  expect(uids.every((uid) => /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uid))).toBe(true);
+  expect([...uids].sort()).toEqual(uids);
+  expect(new Set(uids).size).toBe(uids.length);
+});
+
+test.each([
+  ["0199c2f0-1111-7abc-8def-0123456789ab", true],
+  ["0199C2F0-1111-4ABC-8DEF-0123456789AB", true],
+  ["0199c2f011117abc8def0123456789ab", false],
+  ["0199c2f0-1111-7abc-8def-0123456789ab\n", false],
+  ["", false],
+])("%j has the form of a UUID: %s", (text, expected) => expect(isUuid(text)).toBe(expected));
+
+test("environment uids are 22 letters and digits", () => {
+  for (let i = 0; i < 200; i++) expect(newEnvironmentUid()).toMatch(/^[A-Za-z0-9]{22}$/);
+});
+
+test("tokens are URL-safe and as long as their bytes say", () => {
+  expect(randomToken(32)).toMatch(/^[A-Za-z0-9_-]{43}$/);
+  expect(randomToken(32)).not.toBe(randomToken(32));
+});

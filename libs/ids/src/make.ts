@@ -1,0 +1,41 @@
+import { randomBytes } from "node:crypto";
+import { as, type EnvironmentUid, type Uid } from "./uids.ts";
+
+let lastMs = 0;
+let sequence = 0;
+
+/** A new UUIDv7 in lower case: sorts by time of creation, and by order of creation within one process. */
+export function newUid<T extends Uid<string> = Uid<string>>(): T {
+  const bytes = randomBytes(16);
+  const nowMs = Math.max(Date.now(), lastMs);
+  // A 12-bit counter, started low at random, in the place RFC 9562 §6.2 gives it; on overflow the time moves ahead by 1 ms.
+  sequence = nowMs === lastMs ? sequence + 1 : bytes.readUInt16BE(6) & 0x7ff;
+  lastMs = sequence > 0xfff ? nowMs + 1 : nowMs;
+  if (sequence > 0xfff) sequence = 0;
+  bytes.writeUIntBE(lastMs, 0, 6);
+  bytes.writeUInt16BE(0x7000 | sequence, 6);
+  bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8);
+  const hex = bytes.toString("hex");
+  return as<T>([hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-"));
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Whether a text has the form of a UUID of any version, in any case. */
+export const isUuid = (text: string): boolean => UUID.test(text);
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/** 22 characters of [A-Za-z0-9], each equally likely (about 131 bits). */
+export function newEnvironmentUid(): EnvironmentUid {
+  let text = "";
+  while (text.length < 22) {
+    for (const byte of randomBytes(32)) {
+      if (byte < 248 && text.length < 22) text += ALPHABET.charAt(byte % 62); // 248 = 4 × 62: no letter is favoured
+    }
+  }
+  return as<EnvironmentUid>(text);
+}
+
+/** An unguessable URL-safe text of `bytes` random bytes (base64url). */
+export const randomToken = (bytes: number): string => randomBytes(bytes).toString("base64url");

@@ -1,0 +1,1 @@
+export { priceUsage, toCents, toDollars, type Price, type Tokens } from "./price.ts";

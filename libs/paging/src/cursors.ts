@@ -1,0 +1,47 @@
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { canonicalJson } from "@millwright/json";
+import { invalidArgument, type DomainError } from "@millwright/errors";
+
+const MAC_BYTES = 16;
+
+/**
+ * Seals and opens page tokens: URL-safe, authenticated (HMAC-SHA-256, 128 bits), and bound to the list they belong to
+ * and to what was asked of it. A cursor is not secret: it holds the sort key of the last row, which its holder has seen.
+ */
+export class Cursors {
+  readonly #key: Uint8Array;
+
+  /** `key`: at least 32 bytes, the same on every replica. */
+  constructor(key: Uint8Array) {
+    if (key.length < 32) throw new Error("the cursor key must have at least 32 bytes");
+    this.#key = key;
+  }
+
+  /**
+   * @param list names the list, such as "runs"
+   * @param bind the resolved sort and filters (JSON values; the order of members and absent members do not matter);
+   *   never the page size
+   * @param position JSON values from which the next page continues
+   */
+  seal(list: string, bind: Readonly<Record<string, unknown>>, position: readonly unknown[]): string {
+    const body = Buffer.from(JSON.stringify(position));
+    return Buffer.concat([this.#mac(list, bind, body), body]).toString("base64url");
+  }
+
+  /** Errors: invalid_cursor for a text that this list, with this sort and these filters, did not hand out. */
+  open(list: string, bind: Readonly<Record<string, unknown>>, cursor: string): unknown[] {
+    const bytes = Buffer.from(cursor, "base64url");
+    if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) throw invalidCursor();
+    const body = bytes.subarray(MAC_BYTES);
+    if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), this.#mac(list, bind, body))) throw invalidCursor();
+    return JSON.parse(body.toString("utf8")) as unknown[];
+  }
+
+  #mac(list: string, bind: Readonly<Record<string, unknown>>, body: Uint8Array): Buffer {
+    const scope = createHash("sha256").update(canonicalJson([list, bind])).digest();
+    return createHmac("sha256", this.#key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
+  }
+}
+
+const invalidCursor = (): DomainError =>
+  invalidArgument("invalid_cursor", "The cursor is not one of this list, or the sort order or a filter has changed since.");

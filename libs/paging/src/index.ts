@@ -1,0 +1,2 @@
+export { Cursors } from "./cursors.ts";
+export { clampPageSize } from "./page-size.ts";

@@ -1,0 +1,49 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+
+/** One place where a neighbour answers: a URL as configured, and the host address behind its name. */
+export type Address = { readonly url: string; readonly host: string };
+
+/** How long a resolved name is believed while calls go on. */
+const RESOLVE_MS = 5_000;
+
+/** All addresses of a host name. */
+export type Resolve = (hostname: string) => Promise<readonly string[]>;
+
+const resolveAll: Resolve = async (hostname) => (await lookup(hostname, { all: true })).map(({ address }) => address);
+
+/** The addresses behind a list of URLs; a name may stand for many, and for others after a while. */
+export class Addresses {
+  readonly #urls: readonly URL[];
+  readonly #resolve: Resolve;
+  #known: readonly Address[] = [];
+  #askedMs = Number.NEGATIVE_INFINITY;
+  #asking: Promise<void> | undefined;
+
+  constructor(urls: readonly string[], resolve: Resolve = resolveAll) {
+    if (urls.length === 0) throw new Error("a neighbour needs at least one address");
+    this.#urls = urls.map((url) => new URL(url));
+    this.#resolve = resolve;
+  }
+
+  /** What is known, or the first answer. A name that does not resolve just now keeps its old addresses. */
+  async all(): Promise<readonly Address[]> {
+    if (performance.now() - this.#askedMs > RESOLVE_MS) this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
+    if (this.#known.length === 0) await this.#asking;
+    return this.#known;
+  }
+
+  async #ask(): Promise<void> {
+    this.#askedMs = performance.now();
+    const found = await Promise.all(this.#urls.map((url) => this.#addressesOf(url)));
+    this.#known = found.flat();
+    if (this.#known.length === 0) this.#askedMs = Number.NEGATIVE_INFINITY; // asked again by the next call
+  }
+
+  async #addressesOf({ origin, hostname }: URL): Promise<readonly Address[]> {
+    const name = hostname.replace(/^\[|\]$/g, "");
+    if (isIP(name)) return [{ url: origin, host: name }];
+    const before = this.#known.filter(({ url }) => url === origin);
+    return this.#resolve(name).then((hosts) => hosts.map((host) => ({ url: origin, host })), () => before);
+  }
+}

@@ -1,0 +1,133 @@
+import { randomBytes, type KeyObject } from "node:crypto";
+import type { Caller } from "@millwright/caller";
+import { systemClock, type Clock } from "@millwright/clock";
+import { DomainError, isDomainError } from "@millwright/errors";
+import { signingKeyOf } from "@millwright/vault";
+import { calculateJwkThumbprint, exportJWK, jwtVerify, SignJWT } from "jose";
+import { localKeys, type KeySource, type PublicKey } from "./public-keys.ts";
+
+/** The header that carries the signed caller. */
+export const CALLER_HEADER = "millwright-caller";
+
+const AUDIENCE = "millwright";
+const TOKEN_SECONDS = 60;
+const REUSE_MS = 30_000;
+const VERIFIED_MAX = 2_000;
+
+/** Signs callers on behalf of one service (Ed25519, valid 60 s). A caller object is signed once and its token reused for 30 s. */
+export class CallerSigner {
+  readonly service: string;
+  /** What the verifiers of all services are given. */
+  readonly jwk: PublicKey;
+  readonly #key: KeyObject;
+  readonly #clock: Clock;
+  readonly #tokens = new WeakMap<Caller, { token: Promise<string>; untilMs: number }>();
+
+  private constructor(service: string, key: KeyObject, jwk: PublicKey, clock: Clock) {
+    this.service = service;
+    this.#key = key;
+    this.jwk = jwk;
+    this.#clock = clock;
+  }
+
+  /** A signer with a new key pair; the private key exists in this process only. */
+  static create(service: string, clock: Clock = systemClock): Promise<CallerSigner> {
+    return CallerSigner.fromSeed(service, randomBytes(32), clock);
+  }
+
+  /** The signer of a service's own secret of 32 bytes: the same key on every replica and after every start. */
+  static async fromSeed(service: string, seed: Uint8Array, clock: Clock = systemClock): Promise<CallerSigner> {
+    const { publicKey, privateKey } = signingKeyOf(seed);
+    const jwk = await exportJWK(publicKey);
+    const kid = `${service}.${(await calculateJwkThumbprint(jwk)).slice(0, 16)}`;
+    return new CallerSigner(service, privateKey, { ...jwk, kid, alg: "EdDSA", use: "sig" }, clock);
+  }
+
+  sign(caller: Caller): Promise<string> {
+    const nowMs = this.#clock.now().getTime();
+    const known = this.#tokens.get(caller);
+    if (known && nowMs < known.untilMs) return known.token;
+    const token = this.#sign(caller, Math.floor(nowMs / 1000));
+    this.#tokens.set(caller, { token, untilMs: nowMs + REUSE_MS });
+    return token;
+  }
+
+  #sign(caller: Caller, nowSeconds: number): Promise<string> {
+    return new SignJWT({ caller })
+      .setProtectedHeader({ alg: "EdDSA", kid: this.jwk.kid })
+      .setIssuer(this.service)
+      .setAudience(AUDIENCE)
+      .setIssuedAt(nowSeconds)
+      .setExpirationTime(nowSeconds + TOKEN_SECONDS)
+      .sign(this.#key);
+  }
+}
+
+/** How a server learns who calls. Gives undefined for a door that some may enter without a caller; throws to refuse. */
+export interface Verifier {
+  authenticate(header: Headers, method: string): Promise<Caller | undefined>;
+}
+
+/** Verifies the tokens of all services whose public keys it was given. A token once verified is remembered until it expires. */
+export class CallerVerifier implements Verifier {
+  readonly #keys: KeySource;
+  readonly #clock: Clock;
+  readonly #verified = new Map<string, { caller: Caller; untilMs: number }>();
+
+  /** Takes the keys themselves, or where to find them. */
+  constructor(keys: readonly PublicKey[] | KeySource, clock: Clock = systemClock) {
+    this.#keys = isList(keys) ? localKeys(keys) : keys;
+    this.#clock = clock;
+  }
+
+  /** Errors: caller_missing, caller_invalid (unauthenticated), keys_unavailable. */
+  authenticate(header: Headers): Promise<Caller> {
+    const token = header.get(CALLER_HEADER);
+    if (token === null) return Promise.reject(refused("caller_missing"));
+    return this.verify(token);
+  }
+
+  async verify(token: string): Promise<Caller> {
+    const nowMs = this.#clock.now().getTime();
+    const known = this.#verified.get(token);
+    if (known && nowMs < known.untilMs) return known.caller;
+    const { caller, untilMs } = await this.#verifyNew(token);
+    this.#remember(token, caller, untilMs);
+    return caller;
+  }
+
+  async #verifyNew(token: string): Promise<{ caller: Caller; untilMs: number }> {
+    try {
+      const { payload, protectedHeader } = await jwtVerify<{ caller: Caller }>(token, ({ kid }) => keyOf(this.#keys, kid), {
+        audience: AUDIENCE,
+        algorithms: ["EdDSA"],
+        requiredClaims: ["iss", "exp", "caller"],
+        currentDate: this.#clock.now(),
+        clockTolerance: 5,
+      });
+      const { caller, iss, exp } = payload;
+      const speaksForItself = protectedHeader.kid?.startsWith(`${iss}.`) === true;
+      const isItself = caller.principal.type !== "service" || caller.principal.uid === iss;
+      if (!speaksForItself || !isItself) throw new Error("the token names another service than its key");
+      return { caller, untilMs: (exp ?? 0) * 1000 };
+    } catch (cause) {
+      throw isDomainError(cause) ? cause : refused("caller_invalid", cause);
+    }
+  }
+
+  #remember(token: string, caller: Caller, untilMs: number): void {
+    if (this.#verified.size >= VERIFIED_MAX) this.#verified.clear(); // tokens live a minute: starting over is cheap
+    this.#verified.set(token, { caller, untilMs });
+  }
+}
+
+const isList = (keys: readonly PublicKey[] | KeySource): keys is readonly PublicKey[] => Array.isArray(keys);
+
+async function keyOf(keys: KeySource, kid: string | undefined): Promise<PublicKey> {
+  const key = kid === undefined ? undefined : await keys.find(kid);
+  if (!key) throw new Error("the key is not known");
+  return key;
+}
+
+const refused = (reason: string, cause?: unknown): DomainError =>
+  new DomainError({ kind: "unauthenticated", reason, message: "The call carries no valid caller.", cause });

@@ -1,0 +1,95 @@
+import type { DescMessage, DescMethodStreaming, DescMethodUnary, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import {
+  createClient,
+  createContextValues,
+  type CallOptions,
+  type Client,
+  type ContextValues,
+  type Transport,
+} from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { CALLER_HEADER, type CallerSigner } from "./caller-token.ts";
+import { setTraceId } from "./context.ts";
+import { fromConnectError } from "./errors.ts";
+import { isInPerson, OUTGOING, SIGNER } from "./in-person.ts";
+
+/** For calls that say nothing else; long polls and streams must. */
+const TIMEOUT_MS = 10_000;
+
+type HeadersInit = ConstructorParameters<typeof Headers>[0];
+export type CallSettings = {
+  /** 10 s unless given; 0 for none (streams). */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  readonly traceId?: string;
+};
+
+/** The options of one call: for whom it is made, and how long the answer is of use. */
+export function call(caller: Caller, settings: CallSettings = {}): CallOptions {
+  const { timeoutMs = TIMEOUT_MS, signal, traceId } = settings;
+  const contextValues = createContextValues().set(OUTGOING, { caller, ...(traceId === undefined ? {} : { traceId }) });
+  return { timeoutMs, contextValues, ...(signal ? { signal } : {}) };
+}
+
+export type ClientOptions = {
+  /** Signs the callers of `call(…)`. A client without one (a worker) authenticates with headers of its own. */
+  readonly signer?: CallerSigner;
+};
+
+/** A client of a neighbour. Every failure it throws is a DomainError. */
+export const clientFor = <S extends DescService>(service: S, transport: Transport, options: ClientOptions = {}): Client<S> =>
+  createClient(service, translating(transport, options.signer));
+
+function translating(transport: Transport, signer: CallerSigner | undefined): Transport {
+  return {
+    async unary<I extends DescMessage, O extends DescMessage>(
+      method: DescMethodUnary<I, O>,
+      signal: AbortSignal | undefined,
+      timeoutMs: number | undefined,
+      header: HeadersInit,
+      input: MessageInitShape<I>,
+      values?: ContextValues,
+    ) {
+      try {
+        return await transport.unary(method, signal, timeoutMs, await addressed(transport, header, values, signer), input, values);
+      } catch (error) {
+        throw fromConnectError(error);
+      }
+    },
+    async stream<I extends DescMessage, O extends DescMessage>(
+      method: DescMethodStreaming<I, O>,
+      signal: AbortSignal | undefined,
+      timeoutMs: number | undefined,
+      header: HeadersInit,
+      input: AsyncIterable<MessageInitShape<I>>,
+      values?: ContextValues,
+    ) {
+      try {
+        const response = await transport.stream(method, signal, timeoutMs, await addressed(transport, header, values, signer), input, values);
+        return { ...response, message: translated(response.message) };
+      } catch (error) {
+        throw fromConnectError(error);
+      }
+    },
+  };
+}
+
+async function* translated<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw fromConnectError(error);
+  }
+}
+
+/** The headers with the caller and the trace; on a transport that ends in this process, who could sign the caller. */
+async function addressed(transport: Transport, header: HeadersInit, values: ContextValues | undefined, signer: CallerSigner | undefined): Promise<Headers> {
+  const headers = new Headers(header);
+  const outgoing = values?.get(OUTGOING);
+  if (!outgoing) return headers;
+  if (!signer) throw new Error("this client has no signer for callers");
+  if (isInPerson(transport)) values?.set(SIGNER, signer);
+  else headers.set(CALLER_HEADER, await signer.sign(outgoing.caller));
+  if (outgoing.traceId !== undefined) setTraceId(headers, outgoing.traceId);
+  return headers;
+}

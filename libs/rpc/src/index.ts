@@ -1,0 +1,11 @@
+export { CallerSigner, CallerVerifier, type Verifier } from "./caller-token.ts";
+export { call, clientFor, type CallSettings, type ClientOptions } from "./client.ts";
+export { callerOf, requestContextOf } from "./context.ts";
+export { forwardService } from "./forward.ts";
+export { neighbourTransport, type NeighbourOptions, type NeighbourTransport } from "./neighbour.ts";
+export { localKeys, RemoteKeys, type KeySource, type PublicKey } from "./public-keys.ts";
+export { fromConnectError, toConnectError } from "./errors.ts";
+export { allowServices, type Routes, type ServerOptions } from "./server-options.ts";
+export { IN_PERSON } from "./in-person.ts";
+export { http1Transport, inProcess, type LocalTransport } from "./transports.ts";
+export { mountHttp1, serveHttp2, type Http2Listen, type Http2Server } from "./serve.ts";

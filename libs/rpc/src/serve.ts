@@ -1,0 +1,65 @@
+import http2 from "node:http2";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { healthRoutes } from "./health.ts";
+import { nodeHandler } from "./node-handler.ts";
+import type { Routes, ServerOptions } from "./server-options.ts";
+
+const STREAMS_MAX = 1_000;
+
+export type Http2Server = {
+  readonly port: number;
+  /** Takes no new calls, ends streams, waits up to `graceMs` for running calls, then cuts them off. */
+  close(graceMs?: number): Promise<void>;
+};
+
+export type Http2Listen = {
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly host?: string;
+  /** Certificate and key (PEM). Absent: without TLS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  /** What `grpc.health.v1` answers; always ready when absent. */
+  readonly isReady?: () => Promise<boolean>;
+};
+
+/** Serves Connect and gRPC over HTTP/2, with gRPC's health service. An HTTP/1.1 request is not understood. */
+export async function serveHttp2(routes: Routes, options: ServerOptions, { port, host = "127.0.0.1", tls, isReady = async () => true }: Http2Listen): Promise<Http2Server> {
+  const shutdown = new AbortController();
+  const withHealth: Routes = (router) => {
+    routes(router);
+    healthRoutes(router, isReady);
+  };
+  const handler = nodeHandler(withHealth, options, { shutdownSignal: shutdown.signal });
+  const settings = { maxConcurrentStreams: STREAMS_MAX };
+  const server = tls ? http2.createSecureServer({ settings, ...tls }, handler) : http2.createServer({ settings }, handler);
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(graceMs = 5_000) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions) session.close();
+      shutdown.abort(new ConnectError("the server is stopping", Code.Unavailable));
+      const cut = setTimeout(() => sessions.forEach((session) => session.destroy()), graceMs);
+      await closed;
+      clearTimeout(cut);
+    },
+  };
+}
+
+/**
+ * A request handler for Connect over HTTP/1.1 below a path prefix, for a door on a port that serves other things too:
+ * the mounter passes on requests whose path starts with the prefix. gRPC is not answered there.
+ */
+export function mountHttp1(routes: Routes, options: ServerOptions, prefix: string): (request: IncomingMessage, response: ServerResponse) => void {
+  return nodeHandler(routes, options, { prefix, grpc: false, grpcWeb: false });
+}

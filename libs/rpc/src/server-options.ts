@@ -1,0 +1,39 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { LogFields, Metrics } from "@millwright/telemetry";
+import type { Verifier } from "./caller-token.ts";
+
+/** Registers the services of a door: `(router) => router.service(RunService, {…})`. */
+export type Routes = (router: ConnectRouter) => void;
+
+type LogLine = (fields: LogFields, message: string) => void;
+
+/** What every server needs, in process or on the network. */
+export type ServerOptions = {
+  /** The serving app, as named in metrics. */
+  readonly service: string;
+  readonly verifier: Verifier;
+  readonly log: { debug: LogLine; info: LogLine; error: LogLine };
+  readonly metrics: Metrics;
+  /** Which services may call which method in their own name; see `allowServices`. Methods without an entry: none. */
+  readonly allow?: Readonly<Record<string, readonly string[]>>;
+  /** Services (`typeName`) whose callers bring no caller token: workers, which have keys of their own. */
+  readonly open?: readonly string[];
+  /** Polled methods, by `method.parent.typeName/name`: their successes are logged at debug level only. */
+  readonly quiet?: readonly string[];
+};
+
+/** The name of a method in tables and logs: `millwright.orchestrator.v1.RunService/CreateRun`. */
+export const methodName = (method: DescMethod): string => `${method.parent.typeName}/${method.name}`;
+
+/** Entries of `ServerOptions.allow` for the methods of one service: `allowServices(RunService, { createRun: ["factories"] })`. */
+export const allowServices = <S extends DescService>(
+  service: S,
+  table: { readonly [M in keyof S["method"]]?: readonly string[] },
+): Record<string, readonly string[]> =>
+  Object.fromEntries(
+    service.methods.flatMap((method) => {
+      const services = table[method.localName];
+      return services ? [[methodName(method), services]] : [];
+    }),
+  );

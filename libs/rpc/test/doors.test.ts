@@ -1,0 +1,264 @@
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
+import { Code, ConnectError, type ConnectRouter, type Transport } from "@connectrpc/connect";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { events, worker } from "@millwright/contracts";
+import { DomainError, notFound } from "@millwright/errors";
+import { Metrics } from "@millwright/telemetry";
+import { aCaller, domainError, memoryLog } from "@millwright/testing";
+import {
+  allowServices,
+  call,
+  callerOf,
+  CallerSigner,
+  CallerVerifier,
+  clientFor,
+  http1Transport,
+  inProcess,
+  mountHttp1,
+  neighbourTransport,
+  requestContextOf,
+  serveHttp2,
+  type ServerOptions,
+} from "../src/index.ts";
+
+const signer = await CallerSigner.create("gateway");
+const log = memoryLog();
+const metrics = new Metrics();
+const options: ServerOptions = {
+  service: "orchestrator",
+  verifier: new CallerVerifier([signer.jwk]),
+  log,
+  metrics,
+  allow: allowServices(events.EventFeedService, { read: ["gateway"] }),
+};
+
+/** What the implementation of Read does next; each test says. */
+let read: (caller: Caller, signal: AbortSignal) => Promise<Partial<{ logUid: string }>>;
+let streamEnded = false;
+
+const routes = (router: ConnectRouter) => {
+  router.service(events.EventFeedService, { read: (_request, context) => read(callerOf(context), context.signal) });
+  router.service(worker.WorkerService, {
+    async *subscribe(_request, context) {
+      try {
+        yield { workAvailable: true };
+        if (callerOf(context).principal.displayName === "unlucky") throw notFound("session");
+        yield { workAvailable: false };
+      } finally {
+        streamEnded = true;
+      }
+    },
+  });
+};
+
+const doors: [string, () => Promise<{ transport: Transport; close: () => Promise<void> }>][] = [
+  ["in process", () => Promise.resolve({ transport: inProcess(routes, options), close: () => Promise.resolve() })],
+  [
+    "over HTTP/2",
+    async () => {
+      const server = await serveHttp2(routes, options, { port: 0 });
+      return { transport: neighbourTransport([`http://127.0.0.1:${server.port}`]), close: () => server.close() };
+    },
+  ],
+  [
+    "over HTTP/1.1 below a prefix",
+    async () => {
+      const server = http.createServer(mountHttp1(routes, options, "/rpc"));
+      await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+      const close = () => new Promise<void>((resolve) => (server.close(() => resolve()), server.closeAllConnections()));
+      return { transport: http1Transport(`http://127.0.0.1:${(server.address() as AddressInfo).port}/rpc`), close };
+    },
+  ],
+];
+
+describe.each(doors)("a call %s", (_name, open) => {
+  let door: Awaited<ReturnType<typeof open>>;
+  const feed = () => clientFor(events.EventFeedService, door.transport, { signer });
+  beforeEach(async () => {
+    door = await open();
+    log.entries.length = 0;
+    streamEnded = false;
+    read = () => Promise.resolve({ logUid: "log-1" });
+  });
+  afterEach(() => door.close());
+
+  test("brings the whole caller to the implementation, and its answer back", async () => {
+    const caller = aCaller({ principal: { type: "agent", uid: "a1" } });
+    let seen: Caller | undefined;
+    read = (who) => Promise.resolve(((seen = who), { logUid: "log-1" }));
+    expect((await feed().read({}, call(caller))).logUid).toBe("log-1");
+    expect(seen).toEqual(caller);
+  });
+
+  test("keeps everything public of an error, and nothing of its cause", async () => {
+    const error = new DomainError({
+      kind: "unsupported",
+      reason: "attachment_stale",
+      message: "Prepare it again.",
+      code: "unknown_attachment",
+      retryable: true,
+      metadata: { runUid: "r1" },
+      retryAfterSeconds: 3,
+      details: [{ path: "a.yaml", line: 2 }],
+      cause: new Error("hunter2"),
+    });
+    read = () => Promise.reject(error);
+    const thrown = await feed().read({}, call(aCaller())).catch((e: unknown) => e);
+    const { kind, reason, message, code, retryable, metadata, retryAfterSeconds, details } = error;
+    expect(thrown).toMatchObject({ name: "DomainError", kind, reason, message, code, retryable, metadata, retryAfterSeconds, details });
+    expect(inspect(thrown, { depth: 10, showHidden: true })).not.toContain("hunter2");
+  });
+
+  test.each([
+    ["an unexpected error", new Error("hunter2")],
+    ["an upstream's ConnectError", new ConnectError("hunter2", Code.NotFound)],
+    ["something that is no error", "hunter2"],
+  ])("hides %s, and logs it once", async (_what, thrown) => {
+    // oxlint-disable-next-line prefer-promise-reject-errors -- that is the case
+    read = () => Promise.reject(thrown);
+    const error = await feed().read({}, call(aCaller())).catch((e: unknown) => e);
+    expect(error).toEqual(domainError({ kind: "internal", reason: "internal" }));
+    expect((error as DomainError).message).not.toContain("hunter2");
+    expect(log.entries.filter((entry) => entry.level === "error").map((entry) => entry.fields["error"])).toEqual([thrown]);
+  });
+
+  test("ends at its deadline as unavailable, and tells the implementation", async () => {
+    let told: Promise<void> | undefined;
+    read = (_caller, signal) => {
+      told = new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+      return new Promise(() => {});
+    };
+    await expect(feed().read({}, call(aCaller(), { timeoutMs: 30 }))).rejects.toEqual(
+      domainError({ kind: "unavailable", reason: "deadline_exceeded", retryable: true }),
+    );
+    await told;
+  });
+
+  test("is refused without a caller, with a forged one, or in the name of another service", async () => {
+    const forger = await CallerSigner.create("gateway");
+    const readAs = (by: CallerSigner, caller: Caller) => clientFor(events.EventFeedService, door.transport, { signer: by }).read({}, call(caller));
+    await expect(clientFor(events.EventFeedService, door.transport).read({})).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "caller_missing" }));
+    await expect(readAs(forger, aCaller())).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "caller_invalid" }));
+    await expect(readAs(signer, serviceCaller("scoring", "r1"))).rejects.toEqual(domainError({ reason: "caller_invalid" }));
+  });
+
+  test("in a service's own name needs an entry in the table", async () => {
+    await expect(feed().read({}, call(serviceCaller("gateway", "r1")))).resolves.toMatchObject({ logUid: "log-1" });
+    const workers = clientFor(worker.WorkerService, door.transport, { signer });
+    await expect(workers.heartbeat({}, call(serviceCaller("gateway", "r1")))).rejects.toEqual(
+      domainError({ kind: "permission_denied", reason: "service_not_allowed" }),
+    );
+  });
+
+  test("is logged in one line, without a word of its content", async () => {
+    await feed().read({ limit: 424_242 }, call(aCaller({ requestId: "req-1" }), { traceId: "a".repeat(32) }));
+    expect(log.entries).toEqual([
+      {
+        level: "info",
+        message: "rpc finished",
+        fields: expect.objectContaining({ requestId: "req-1", traceId: "a".repeat(32), operation: "millwright.events.v1.EventFeedService/Read", outcome: "ok" }),
+      },
+    ]);
+    expect(JSON.stringify(log.entries)).not.toContain("424242");
+  });
+
+  test("may stream; an error after the first message arrives as our error", async () => {
+    const subscribe = async (displayName: string) => {
+      const seen: boolean[] = [];
+      const stream = clientFor(worker.WorkerService, door.transport, { signer }).subscribe({}, call(aCaller({ principal: { type: "worker", uid: "w", displayName } })));
+      try {
+        for await (const message of stream) seen.push(message.workAvailable);
+        return { seen };
+      } catch (error) {
+        return { seen, error };
+      }
+    };
+    expect(await subscribe("lucky")).toEqual({ seen: [true, false] });
+    expect(await subscribe("unlucky")).toEqual({ seen: [true], error: domainError({ reason: "session_not_found" }) });
+    expect(streamEnded).toBe(true);
+    expect(log.entries.map((entry) => entry.fields["outcome"])).toEqual(["ok", "not_found"]);
+  });
+});
+
+test("a stopping server tells running calls, and then takes no more", async () => {
+  const server = await serveHttp2(routes, options, { port: 0 });
+  const feed = clientFor(events.EventFeedService, neighbourTransport([`http://127.0.0.1:${server.port}`]), { signer });
+  let started = () => {};
+  const running = new Promise<void>((resolve) => (started = resolve));
+  read = (_caller, signal) => {
+    started();
+    return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+  };
+  const answer = feed.read({}, call(aCaller())).catch((error: unknown) => error);
+  await running;
+  await server.close();
+  expect(await answer).toEqual(domainError({ kind: "unavailable" }));
+  await expect(feed.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable" }));
+});
+
+test("nothing is printed when a reader leaves a stream that goes on", async () => {
+  const printed: unknown[] = [];
+  const { error: print } = console;
+  console.error = (...what: unknown[]) => void printed.push(what);
+  let hasLeft = (): void => {};
+  const left = new Promise<void>((resolve) => (hasLeft = resolve));
+  const endless = (router: ConnectRouter) =>
+    void router.service(worker.WorkerService, {
+      async *subscribe(_request, { signal }) {
+        yield {};
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        hasLeft();
+        yield {};
+      },
+    });
+  const server = http.createServer(mountHttp1(endless, { ...options, verifier: { authenticate: () => Promise.resolve(undefined) } }, "/rpc"));
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  try {
+    const transport = http1Transport(`http://127.0.0.1:${(server.address() as AddressInfo).port}/rpc`);
+    const leaving = new AbortController();
+    const reading = (async () => {
+      for await (const _ of clientFor(worker.WorkerService, transport).subscribe({}, { signal: leaving.signal })) leaving.abort();
+    })();
+    await reading.catch(() => {}); // cut short by itself
+    await left;
+    await new Promise<void>((resolve) => (server.close(() => resolve()), server.closeAllConnections()));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(printed).toEqual([]);
+  } finally {
+    console.error = print;
+  }
+});
+
+test("a call to nobody is unavailable", async () => {
+  const nobody = clientFor(events.EventFeedService, neighbourTransport(["http://127.0.0.1:1"]), { signer });
+  await expect(nobody.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable", retryable: true }));
+});
+
+test("a door may learn its callers in another way than by signed tokens", async () => {
+  const session = { authenticate: (header: Headers) => Promise.resolve(header.get("authorization") === "Bearer s1" ? aCaller() : undefined) };
+  const door = inProcess(
+    (router) => router.service(events.EventFeedService, { read: (_request, context) => ({ logUid: requestContextOf(context).caller ? "known" : "anonymous" }) }),
+    { ...options, verifier: session },
+  );
+  const feed = clientFor(events.EventFeedService, door);
+  expect((await feed.read({}, { headers: { authorization: "Bearer s1" } })).logUid).toBe("known");
+  expect((await feed.read({})).logUid).toBe("anonymous");
+});
+
+test("polled methods are quiet while they succeed", async () => {
+  log.entries.length = 0;
+  const quiet = { ...options, quiet: ["millwright.events.v1.EventFeedService/Read"] };
+  const feed = clientFor(events.EventFeedService, inProcess(routes, quiet), { signer });
+  read = () => Promise.resolve({});
+  await feed.read({}, call(aCaller()));
+  read = () => Promise.reject(notFound("log"));
+  await expect(feed.read({}, call(aCaller()))).rejects.toEqual(domainError({ reason: "log_not_found" }));
+  expect(log.entries.map((entry) => entry.level)).toEqual(["debug", "info"]);
+});
+
+test("finished calls are counted by method and outcome", async () => {
+  expect(await metrics.text()).toMatch(/millwright_rpc_requests_total\{service="orchestrator",method="millwright.events.v1.EventFeedService\/Read",outcome="ok"\} \d+/);
+});

@@ -1,0 +1,190 @@
+import { readFileSync } from "node:fs";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { events, factories, orchestrator, worker } from "@millwright/contracts";
+import { notFound } from "@millwright/errors";
+import { Metrics } from "@millwright/telemetry";
+import { aCaller, domainError, eventually, memoryLog } from "@millwright/testing";
+import { call, CallerSigner, CallerVerifier, clientFor, forwardService, inProcess, neighbourTransport, serveHttp2, type Http2Listen, type NeighbourOptions, type NeighbourTransport } from "../src/index.ts";
+
+const signer = await CallerSigner.create("gateway");
+const options = { service: "orchestrator", verifier: new CallerVerifier([signer.jwk]), log: memoryLog(), metrics: new Metrics(), open: [worker.WorkerService.typeName] };
+const unavailable = domainError({ kind: "unavailable" });
+
+/** What a replica does with a call. */
+type Conduct = (signal: AbortSignal) => Promise<void>;
+const atOnce: Conduct = () => Promise.resolve();
+
+let closers: (() => unknown)[];
+let calls: string[];
+beforeEach(() => void ([closers, calls] = [[], []]));
+afterEach(async () => {
+  for (const close of closers.toReversed()) await close();
+});
+
+async function aReplica(name: string, conduct: Conduct = atOnce, listen: Partial<Http2Listen> = {}) {
+  const answer = async (signal: AbortSignal) => {
+    calls.push(name);
+    await conduct(signal);
+    return {};
+  };
+  const routes = (router: ConnectRouter) => {
+    router.service(events.EventFeedService, { read: async (_request, { signal }) => ({ ...(await answer(signal)), logUid: name }) });
+    router.service(factories.FactoryService, { updateFactory: (_request, { signal }) => answer(signal) });
+    router.service(orchestrator.RunService, { createRuns: (_request, { signal }) => answer(signal) });
+    router.service(worker.WorkerService, {
+      register: (_request, { requestHeader }) => ({ sessionToken: requestHeader.get("authorization") ?? "" }),
+      async *subscribe(_request, { signal }) {
+        yield { workAvailable: true };
+        await conduct(signal);
+        throw notFound("session");
+      },
+    });
+  };
+  const server = await serveHttp2(routes, options, { port: 0, ...listen });
+  let isOpen = true;
+  const close = async (graceMs = 0) => isOpen && ((isOpen = false), await server.close(graceMs));
+  closers.push(close);
+  return { name, port: server.port, url: `http://127.0.0.1:${server.port}`, close };
+}
+
+function to(urls: readonly string[], more: NeighbourOptions = {}): NeighbourTransport {
+  const transport = neighbourTransport(urls, more);
+  closers.push(() => transport.close());
+  return transport;
+}
+const reading = (transport: NeighbourTransport) => clientFor(events.EventFeedService, transport, { signer }).read({}, call(aCaller()));
+const updating = (transport: NeighbourTransport) => clientFor(factories.FactoryService, transport, { signer }).updateFactory({}, call(aCaller()));
+const creating = (transport: NeighbourTransport, requests: { causeKey?: string; idempotencyKey?: string }[]) => clientFor(orchestrator.RunService, transport, { signer }).createRuns({ runs: requests }, call(aCaller()));
+
+/** Stays until the test lets go. */
+function held(): { conduct: Conduct; go: () => void } {
+  let go = (): void => {};
+  const gone = new Promise<void>((resolve) => (go = resolve));
+  return { conduct: () => gone, go };
+}
+
+describe("of several replicas", () => {
+  test("each gets its share", async () => {
+    const transport = to([(await aReplica("a")).url, (await aReplica("b")).url]);
+    for (let count = 0; count < 6; count++) await reading(transport);
+    expect(calls.toSorted()).toEqual(["a", "a", "a", "b", "b", "b"]);
+  });
+  test("the least busy is asked", async () => {
+    const busy = held();
+    const [a, b] = [await aReplica("a", busy.conduct), await aReplica("b")];
+    const transport = to([a.url, b.url]);
+    const slow = reading(transport);
+    await eventually(() => expect(calls).toEqual(["a"]));
+    for (let count = 0; count < 4; count++) await reading(transport);
+    busy.go();
+    await slow;
+    expect(calls).toEqual(["a", "b", "b", "b", "b"]);
+  });
+  test("one that is not there is passed over, by every method", async () => {
+    const [gone, b] = [await aReplica("gone"), await aReplica("b")];
+    await gone.close();
+    const transport = to([gone.url, b.url]);
+    for (let count = 0; count < 4; count++) await updating(transport);
+    expect(calls).toEqual(["b", "b", "b", "b"]);
+  });
+  test("one that comes back is used again", async () => {
+    const a = await aReplica("a");
+    const transport = to([a.url]);
+    await reading(transport);
+    await a.close();
+    await expect(reading(transport)).rejects.toEqual(unavailable);
+    await aReplica("again", atOnce, { port: a.port });
+    expect((await reading(transport)).logUid).toBe("again");
+  });
+  test("a refusal of the service is its answer, and not asked for elsewhere", async () => {
+    const refusing: Conduct = () => Promise.reject(notFound("log"));
+    const transport = to([(await aReplica("a", refusing)).url, (await aReplica("b", refusing)).url]);
+    await expect(reading(transport)).rejects.toEqual(domainError({ reason: "log_not_found" }));
+    expect(calls).toHaveLength(1);
+  });
+});
+
+describe("a replica that dies in the middle of a call", () => {
+  async function both() {
+    let die = (): unknown => undefined;
+    const first = await aReplica("first", (signal) => {
+      void die();
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+    });
+    die = () => first.close();
+    return to([first.url, (await aReplica("second")).url]);
+  }
+  /** Calls until the dying replica was among those asked. */
+  async function untilAsked(ask: () => Promise<unknown>): Promise<unknown[]> {
+    const outcomes: unknown[] = [];
+    while (!calls.includes("first")) outcomes.push(await ask().then(() => "answered", (error: unknown) => error));
+    return outcomes;
+  }
+  test("is replaced by another for reads", async () => {
+    const transport = await both();
+    expect(new Set(await untilAsked(() => reading(transport)))).toEqual(new Set(["answered"]));
+    expect(calls.at(-1)).toBe("second");
+  });
+  test("and for requests with a key against repetition", async () => {
+    const transport = await both();
+    expect(new Set(await untilAsked(() => creating(transport, [{ causeKey: "c" }, { idempotencyKey: "i" }])))).toEqual(new Set(["answered"]));
+  });
+  test("but not for one without, or for other changes", async () => {
+    const keyless = await both();
+    expect((await untilAsked(() => creating(keyless, [{ causeKey: "c" }, {}]))).at(-1)).toEqual(unavailable);
+    calls = [];
+    const changing = await both();
+    expect((await untilAsked(() => updating(changing))).at(-1)).toEqual(unavailable);
+  });
+});
+
+test("a name stands for every address behind it, and for new ones later", async () => {
+  const [a] = [await aReplica("a", atOnce, { host: "127.0.0.1" })];
+  await aReplica("b", atOnce, { host: "127.0.0.2", port: a.port });
+  const asked: string[] = [];
+  const transport = to([`http://neighbour.test:${a.port}`], { resolve: async (name) => (asked.push(name), ["127.0.0.1", "127.0.0.2"]) });
+  for (let count = 0; count < 4; count++) await reading(transport);
+  expect(calls.toSorted()).toEqual(["a", "a", "b", "b"]);
+  expect(asked).toEqual(["neighbour.test"]);
+});
+
+describe("with TLS", () => {
+  const pem = (name: string) => readFileSync(new URL(`tls/${name}.pem`, import.meta.url), "utf8");
+  const resolve = async () => ["127.0.0.1"];
+  test("the certificate must be vouched for, and be of the name", async () => {
+    const { port } = await aReplica("a", atOnce, { tls: { cert: pem("cert"), key: pem("key") } });
+    const trusting = { ca: pem("cert"), resolve };
+    expect((await reading(to([`https://neighbour.test:${port}`], trusting))).logUid).toBe("a");
+    await expect(reading(to([`https://neighbour.test:${port}`], { resolve }))).rejects.toEqual(unavailable);
+    await expect(reading(to([`https://other.test:${port}`], trusting))).rejects.toEqual(unavailable);
+    await expect(reading(to([`http://neighbour.test:${port}`], { resolve }))).rejects.toEqual(unavailable);
+  });
+});
+
+describe("a service forwarded to a neighbour", () => {
+  const forwarded = async (conduct?: Conduct) => {
+    const transport = to([(await aReplica("a", conduct)).url]);
+    return clientFor(worker.WorkerService, inProcess((router) => forwardService(router, worker.WorkerService, transport), { ...options, service: "gateway" }));
+  };
+  test("gets the caller's own credential", async () => {
+    expect((await (await forwarded()).register({}, { headers: { authorization: "Bearer w1" } })).sessionToken).toBe("Bearer w1");
+  });
+  test("streams, errors at the end included", async () => {
+    const seen: boolean[] = [];
+    const stream = (await forwarded()).subscribe({});
+    await expect(async () => {
+      for await (const { workAvailable } of stream) seen.push(workAvailable);
+    }).rejects.toEqual(domainError({ reason: "session_not_found" }));
+    expect(seen).toEqual([true]);
+  });
+  test("hears of it when the caller goes away", async () => {
+    let hasHeard = false;
+    const client = await forwarded((signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((hasHeard = true), resolve()))));
+    const leaving = new AbortController();
+    const messages = client.subscribe({}, { signal: leaving.signal })[Symbol.asyncIterator]();
+    expect((await messages.next()).done).toBe(false);
+    leaving.abort();
+    await eventually(() => expect(hasHeard).toBe(true));
+  });
+});

@@ -1,0 +1,37 @@
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** Requests and headers must arrive in time, or the connection is closed (slow clients hold nothing). */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 120_000;
+/** Connections still busy this long after the stop began are cut. */
+const DRAIN_MS = 5_000;
+
+export type HttpServer = {
+  readonly port: number;
+  /** Requests that came earlier are answered by it too. */
+  serve(listener: RequestListener): void;
+  /** Stops accepting, lets answers finish, then cuts what is left. */
+  stop(): Promise<void>;
+};
+
+/** Takes the port first, so that a taken one is said before anything else starts; requests wait until `serve`. */
+export async function listen(host: string, port: number): Promise<HttpServer> {
+  let begin: (listener: RequestListener) => void = () => {};
+  const listening = new Promise<RequestListener>((resolve) => (begin = resolve));
+  const server = createServer((request, response) => void listening.then((listener) => listener(request, response)));
+  server.headersTimeout = HEADERS_TIMEOUT_MS;
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.listen(port, host);
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, serve: (listener) => begin(listener), stop: () => stop(server) };
+}
+
+async function stop(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  await closed;
+  clearTimeout(cut);
+}

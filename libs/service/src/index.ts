@@ -1,0 +1,4 @@
+export { listen, type HttpServer } from "./http-server.ts";
+export { answerOperations, type Operations } from "./operations.ts";
+export { runService } from "./run-service.ts";
+export { serviceSettings } from "./settings.ts";

@@ -1,0 +1,36 @@
+import { afterEach, expect, test } from "@jest/globals";
+import { Lifecycle } from "@millwright/lifecycle";
+import { Metrics } from "@millwright/telemetry";
+import { answerOperations, listen, type HttpServer, type Operations } from "./index.ts";
+
+let server: HttpServer;
+afterEach(() => server.stop());
+
+async function ask(path: string, operations: Partial<Operations> = {}): Promise<{ status: number; body: unknown }> {
+  server = await listen("127.0.0.1", 0);
+  server.serve(answerOperations({ lifecycle: new Lifecycle(), metrics: new Metrics(), ...operations }));
+  const response = await fetch(`http://127.0.0.1:${server.port}${path}`);
+  const text = await response.text();
+  return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text };
+}
+
+test("a process that lives is healthy, and ready when all of its parts are", async () => {
+  expect(await ask("/healthz")).toEqual({ status: 200, body: { status: "ok" } });
+  await server.stop();
+  const lifecycle = new Lifecycle().add("database", { ready: () => isUp });
+  let isUp = true;
+  await lifecycle.start();
+  expect(await ask("/readyz?verbose", { lifecycle })).toEqual({ status: 200, body: { ready: true, checks: { database: "ok" } } });
+  await server.stop();
+  isUp = false;
+  expect(await ask("/readyz", { lifecycle })).toEqual({ status: 503, body: { ready: false, checks: { database: "failed" } } });
+});
+
+test("public keys are published by processes that have any; everything else is somebody else's, or nobody's", async () => {
+  const key = { kty: "OKP", kid: "gateway.1" };
+  expect(await ask("/jwks.json", { keys: () => [key] })).toEqual({ status: 200, body: { keys: [key] } });
+  await server.stop();
+  expect((await ask("/jwks.json")).status).toBe(404);
+  await server.stop();
+  expect(await ask("/other", { others: (request, response) => void response.end(`asked for ${request.url}`) })).toEqual({ status: 200, body: "asked for /other" });
+});

@@ -1,0 +1,38 @@
+import type { RequestListener } from "node:http";
+import type { Lifecycle } from "@millwright/lifecycle";
+import type { PublicKey } from "@millwright/rpc";
+import type { Metrics } from "@millwright/telemetry";
+
+export type Operations = {
+  readonly lifecycle: Lifecycle;
+  readonly metrics: Metrics;
+  /** Published at `/jwks.json`; absent: there is no such path. */
+  readonly keys?: () => readonly PublicKey[];
+  /** Answers every other path; absent: 404. */
+  readonly others?: RequestListener;
+};
+
+/** Health, readiness, metrics and public keys of a process, over plain HTTP/1.1. */
+export function answerOperations({ others = notFound, ...operations }: Operations): RequestListener {
+  return (request, response) => {
+    const answer = ANSWERS[(request.url ?? "").split("?")[0] ?? ""];
+    if (!answer || (answer === ANSWERS["/jwks.json"] && !operations.keys)) return others(request, response);
+    return void answer(operations).then(({ status, type, body }) => response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body));
+  };
+}
+
+type Answer = { status: number; type: string; body: string };
+
+const ANSWERS: Readonly<Record<string, (operations: Operations) => Promise<Answer>>> = {
+  "/healthz": async () => json(200, { status: "ok" }),
+  "/readyz": async ({ lifecycle }) => {
+    const { ready, checks } = await lifecycle.ready();
+    return json(ready ? 200 : 503, { ready, checks });
+  },
+  "/metrics": async ({ metrics }) => ({ status: 200, type: metrics.contentType, body: await metrics.text() }),
+  "/jwks.json": async ({ keys }) => json(200, { keys: keys?.() ?? [] }),
+};
+
+const json = (status: number, body: object): Answer => ({ status, type: "application/json", body: JSON.stringify(body) });
+
+const notFound: RequestListener = (_request, response) => void response.writeHead(404).end();

@@ -1,0 +1,147 @@
+import type { RequestListener } from "node:http";
+import type { Transport } from "@connectrpc/connect";
+import { systemClock, type Clock } from "@millwright/clock";
+import type { Env } from "@millwright/config";
+import { migrate } from "@millwright/database";
+import { localDoorbell, NatsLink, type Doorbell } from "@millwright/events";
+import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
+import {
+  CallerSigner,
+  CallerVerifier,
+  neighbourTransport,
+  RemoteKeys,
+  serveHttp2,
+  type Http2Server,
+  type NeighbourTransport,
+  type PublicKey,
+  type Routes,
+  type ServerOptions,
+} from "@millwright/rpc";
+import { createLogger, Metrics, type Logger } from "@millwright/telemetry";
+import { listen, type HttpServer } from "./http-server.ts";
+import { answerOperations } from "./operations.ts";
+import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
+import type { ServiceSettings } from "./settings.ts";
+
+/** Where a neighbour answers: its RPC addresses, and the addresses of its public keys. */
+export type NeighbourAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
+
+type Surroundings = { readonly secrets: Secrets; readonly tls: Tls; readonly log: Logger };
+
+/** What the graph of a service is composed of, the same for all. */
+export type ServiceBase = {
+  readonly databaseUrl: string;
+  readonly poolSize: number;
+  readonly masterKey: Uint8Array;
+  readonly publicUrl: string;
+  readonly signer: CallerSigner;
+  readonly verifier: CallerVerifier;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly doorbell: Doorbell;
+  readonly nats?: NatsLink;
+};
+
+export type Composed = {
+  readonly routes: Routes;
+  readonly allow?: ServerOptions["allow"];
+  /** See `ServerOptions.open` and `quiet`. */
+  readonly open?: readonly string[];
+  readonly quiet?: readonly string[];
+  /** Published beside the service's own key. */
+  readonly publicKeys?: readonly PublicKey[];
+  /** A public HTTP/1.1 port. */
+  readonly http?: { readonly port: number; readonly listener: RequestListener };
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  ready(): Promise<boolean>;
+};
+
+export type ServicePlan<C extends ServiceSettings, N extends string> = {
+  readonly name: string;
+  readonly env: Env;
+  loadConfig(env: Env): C;
+  /** Those it calls, or is called by. */
+  neighbours(config: C): Readonly<Record<N, NeighbourAddresses>>;
+  /** Applied before it is composed; replicas may race. */
+  readonly migrationsDir: string;
+  compose(config: C, base: ServiceBase, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
+};
+
+/**
+ * The process of one service: configuration, keys, operations port, migrations, its graph, its ports; stopped in reverse by
+ * SIGTERM. Whatever keeps it from starting is said on standard error, with exit code 1.
+ */
+export async function runService<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>): Promise<void> {
+  try {
+    const config = plan.loadConfig(plan.env);
+    const log = createLogger({ service: plan.name, level: config.logLevel as "info" });
+    const lifecycle = await processOf(plan, config, { secrets: readSecrets(config), tls: readTls(config), log });
+    stopOnSignals(lifecycle, log);
+    await lifecycle.start();
+    log.info("the service has started");
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exit(1);
+  }
+}
+
+async function processOf<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>, config: C, { secrets, tls, log }: Surroundings): Promise<Lifecycle> {
+  const metrics = new Metrics({ processMetrics: true });
+  const signer = await CallerSigner.fromSeed(plan.name, secrets.serviceKey);
+  const neighbours = Object.entries<NeighbourAddresses>(plan.neighbours(config));
+  const verifier = new CallerVerifier(new RemoteKeys({ owners: Object.fromEntries(neighbours.map(([name, { jwksUrls }]) => [name, jwksUrls])) }));
+  const transports = Object.fromEntries(neighbours.map(([name, { urls }]) => [name, neighbourTransport(urls, tls)])) as Record<N, NeighbourTransport>;
+  const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, plan.name, log);
+  const { databaseUrl, databasePool: poolSize, publicUrl, host } = config;
+  const { masterKey } = secrets;
+  const doorbell = nats?.doorbell() ?? localDoorbell();
+
+  const lifecycle = new Lifecycle();
+  const isReady = async () => (await lifecycle.ready()).ready;
+  let service: Composed | undefined;
+  let operations: HttpServer | undefined;
+  let rpc: Http2Server | undefined;
+  let http: HttpServer | undefined;
+  return lifecycle
+    .add("operations port", {
+      start: async () => {
+        operations = await listen(host, config.opsPort);
+        operations.serve(answerOperations({ lifecycle, metrics, keys: () => [signer.jwk, ...(service?.publicKeys ?? [])] }));
+      },
+      stop: () => operations?.stop(),
+    })
+    .add("neighbours", {
+      stop: async () => {
+        for (const transport of Object.values<NeighbourTransport>(transports)) transport.close();
+        await nats?.close();
+      },
+    })
+    .add("migrations", { start: async () => void (await migrate(databaseUrl, plan.migrationsDir)) })
+    .add("service", {
+      start: async () => {
+        service = await plan.compose(config, { databaseUrl, poolSize, masterKey, publicUrl, signer, verifier, clock: systemClock, log, metrics, doorbell, ...(nats && { nats }) }, transports);
+        await service.start();
+      },
+      stop: () => service?.stop(),
+      ready: () => service?.ready() ?? false,
+    })
+    .add("rpc port", {
+      start: async () => {
+        const { routes, ...door } = service!;
+        rpc = await serveHttp2(routes, { service: plan.name, verifier, log, metrics, ...pick(door) }, { port: config.grpcPort, host, isReady, ...(tls.server && { tls: tls.server }) });
+      },
+      stop: () => rpc?.close(),
+    })
+    .add("public port", {
+      start: async () => {
+        if (!service?.http) return;
+        http = await listen(host, service.http.port);
+        http.serve(service.http.listener);
+      },
+      stop: () => http?.stop(),
+    });
+}
+
+const pick = ({ allow, open, quiet }: Pick<Composed, "allow" | "open" | "quiet">): Pick<ServerOptions, "allow" | "open" | "quiet"> => ({ ...(allow && { allow }), ...(open && { open }), ...(quiet && { quiet }) });

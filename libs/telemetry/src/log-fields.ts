@@ -1,0 +1,50 @@
+import { types } from "node:util";
+
+/**
+ * Every field a log line may have; others are dropped. Prompts, payloads, tokens, headers, e-mail addresses and
+ * names that users chose have no field, and must not get one.
+ */
+export const LOG_FIELDS = [
+  // who and what
+  "service", "version", "requestId", "traceId", "teamUid", "principalType", "principalUid", "callerService",
+  "operation", "outcome", "reason", "kind", "durationMs", "status", "method", "route",
+  // things
+  "runUid", "executionId", "attempt", "workerUid", "taskUid", "factoryUid", "versionUid", "agentUid", "artifactUid", "environmentUid",
+  "entity", "entityUid", "eventUid", "eventType", "harness", "state", "exitCode",
+  // machinery
+  "component", "consumer", "source", "position", "head", "logUid", "workKind", "workId", "lane", "count", "attempts", "delayMs",
+  "address", "port", "pid", "signal", "database", "migration", "path", "bytes",
+  // the error answered at this boundary, with its causes
+  "error",
+] as const;
+
+export type LogField = (typeof LOG_FIELDS)[number];
+export type LogFields = Partial<Readonly<Record<LogField, unknown>>>;
+
+const allowed: ReadonlySet<string> = new Set(LOG_FIELDS);
+
+/** Keeps the allowed fields, and turns an error into name, message, stack and causes (never its other properties). */
+export function allowListed(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (allowed.has(name) && value !== undefined) kept[name] = name === "error" ? describeError(value) : value;
+  }
+  return kept;
+}
+
+type DescribedError = { name: string; message: string; reason?: string; code?: string; stack?: string; cause?: DescribedError };
+
+const CAUSES_MAX = 5;
+
+function describeError(error: unknown, depth = 0): DescribedError {
+  if (!types.isNativeError(error)) return { name: typeof error, message: typeof error === "string" ? error : "thrown value is not an Error" };
+  const { reason, code } = error as { reason?: unknown; code?: unknown };
+  return {
+    name: error.name,
+    message: error.message,
+    ...(typeof reason === "string" ? { reason } : {}),
+    ...(typeof code === "string" ? { code } : {}), // ECONNREFUSED, SQLSTATE
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+    ...(error.cause !== undefined && depth < CAUSES_MAX ? { cause: describeError(error.cause, depth + 1) } : {}),
+  };
+}

@@ -1,0 +1,48 @@
+import { pino, stdTimeFunctions, type DestinationStream, type Logger as Pino } from "pino";
+import { allowListed, type LogFields } from "./log-fields.ts";
+
+/** JSON lines. Messages are constant texts; what varies are fields, from the list in log-fields.ts. */
+export interface Logger {
+  debug(fields: LogFields, message: string): void;
+  debug(message: string): void;
+  info(fields: LogFields, message: string): void;
+  info(message: string): void;
+  warn(fields: LogFields, message: string): void;
+  warn(message: string): void;
+  error(fields: LogFields, message: string): void;
+  error(message: string): void;
+  /** A logger whose every line has these fields too. */
+  child(fields: LogFields): Logger;
+}
+
+export type LoggerOptions = {
+  readonly service: string;
+  readonly level?: "debug" | "info" | "warn" | "error" | "silent";
+  /** Where lines go; standard output by default. */
+  readonly destination?: DestinationStream;
+};
+
+/** The logger of one service. Lines are written synchronously, so that the last one before a crash is not lost. */
+export function createLogger(options: LoggerOptions): Logger {
+  const base = pino(
+    {
+      level: options.level ?? "info",
+      base: { service: options.service },
+      timestamp: stdTimeFunctions.isoTime,
+      messageKey: "message",
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    options.destination ?? pino.destination({ dest: 1, sync: true }),
+  );
+  return wrap(base);
+}
+
+function wrap(base: Pino): Logger {
+  const at =
+    (level: "debug" | "info" | "warn" | "error") =>
+    (fields: LogFields | string, message?: string): void => {
+      if (typeof fields === "string") base[level](fields);
+      else if (base.isLevelEnabled(level)) base[level](allowListed(fields), message);
+    };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), child: (fields) => wrap(base.child(allowListed(fields))) };
+}

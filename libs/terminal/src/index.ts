@@ -1,0 +1,4 @@
+export { paint, type Paint } from "./paint.ts";
+export { table } from "./table.ts";
+export { describeRunEvent, type ProgressLine, type RunEventJson } from "./run-progress.ts";
+export { colourDiff } from "./diff.ts";

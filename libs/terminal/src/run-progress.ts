@@ -1,0 +1,73 @@
+type Json = Record<string, unknown>;
+
+/** A run event as `GET /agent/runs/{runId}/events` shows it. */
+export type RunEventJson = { seq: number; kind: string; occurred_at: string; payload?: Json };
+
+/** What a person should read about one event: a mark, one line, and perhaps some lines of detail below it. */
+export type ProgressLine = { mark: "start" | "say" | "work" | "done" | "fail" | "wait" | "note"; text: string; detail?: string[] };
+
+const DETAIL_LINES_MAX = 6;
+
+/** Turns a run event into a line for people; undefined for events that only machines care about. */
+export function describeRunEvent(event: RunEventJson): ProgressLine | undefined {
+  const payload = event.payload ?? {};
+  return DESCRIPTIONS[event.kind]?.(payload);
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const object = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {});
+
+const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> = {
+  run_created: () => ({ mark: "start", text: "queued" }),
+  run_claimed: (p) => ({ mark: "start", text: `claimed by worker ${text(p["worker_host"])}` }),
+  sandbox_ready: (p) => ({ mark: "start", text: `sandbox ready (${text(p["kind"])})` }),
+  image_substituted: (p) => ({ mark: "note", text: `image ${text(p["image"])} stands for the host's tools here` }),
+  repository_cloned: (p) => ({ mark: "work", text: `cloned ${text(p["owner"])}/${text(p["name"])} on branch ${text(p["branch"])}` }),
+  setup_command: (p) => ({ mark: p["exit_code"] === 0 ? "work" : "fail", text: `setup: ${text(p["command"])}` }),
+  message: (p) => (p["role"] === "assistant" ? { mark: "say", text: text(p["text"]) } : undefined),
+  model_step: (p) => (text(p["text"]) ? { mark: "say", text: text(p["text"]) } : undefined),
+  tool_end: (p) => describeTool(p),
+  pushed: (p) => ({ mark: "work", text: `pushed ${text(p["branch"])} (${text(p["sha"]).slice(0, 7)})` }),
+  run_waiting: (p) => ({ mark: "wait", text: text(p["message"]) || "waiting for its child runs" }),
+  child_finished: (p) => ({ mark: "note", text: `child run ended ${text(p["state"])}` }),
+  worker_lost: () => ({ mark: "fail", text: "the worker was lost; the turn starts again" }),
+  warning: (p) => ({ mark: "note", text: text(p["text"]) }),
+  run_finished: (p) => ({
+    mark: p["state"] === "SUCCEEDED" ? "done" : "fail",
+    text: `${text(p["state"]).toLowerCase()}${text(p["message"]) ? `: ${text(p["message"]).split("\n", 1)[0]}` : ""}`,
+  }),
+};
+
+function describeTool(payload: Json): ProgressLine {
+  const input = object(payload["input"]);
+  const output = object(payload["output"]);
+  const name = text(payload["name"]);
+  const hasFailed = payload["state"] !== "completed";
+  const mark = hasFailed ? "fail" : "work";
+  if (name === "run_command") {
+    const exit = typeof output["exit_code"] === "number" ? output["exit_code"] : undefined;
+    const line = `$ ${text(input["command"]) || text(output["command"])}`;
+    return { mark: exit === 0 && !hasFailed ? "work" : "fail", text: exit === 0 ? line : `${line}  (exit ${exit ?? "?"})`, detail: tail(text(output["output"])) };
+  }
+  const subject = [input["agent"], input["title"], output["url"], input["stage"], input["path"], ...paths(output), ...paths(input)].map(text).find((value) => value !== "");
+  return { mark, text: subject ? `${LABELS[name] ?? name} ${subject}` : (LABELS[name] ?? name) };
+}
+
+const LABELS: Record<string, string> = {
+  edit_files: "edited",
+  read_files: "read",
+  create_document: "wrote the plan",
+  report_artifact: "reported",
+  open_pull_request: "opened pull request",
+  spawn_run: "dispatched a child run to",
+  set_task_stage: "moved the task to",
+  wait_for_runs: "waits for its child runs",
+};
+
+function paths(value: Json): unknown[] {
+  return Array.isArray(value["files"]) ? value["files"].map((file) => object(file)["path"]) : [];
+}
+
+function tail(output: string): string[] {
+  return output.trimEnd().split("\n").filter((line) => line.trim() !== "").slice(-DETAIL_LINES_MAX);
+}

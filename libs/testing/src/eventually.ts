@@ -1,0 +1,16 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+/** Repeats `f` until it neither throws nor answers false, and returns its value. Errors: the last one, after `timeoutMs`. */
+export async function eventually<T>(f: () => T | Promise<T>, { timeoutMs = 10_000, everyMs = 20 } = {}): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    try {
+      const value = await f();
+      if (value !== false) return value;
+      if (Date.now() >= deadline) throw new Error(`Still false after ${timeoutMs} ms.`);
+    } catch (error) {
+      if (Date.now() >= deadline) throw error;
+    }
+    await pause(everyMs);
+  }
+}

@@ -1,0 +1,15 @@
+export { aCaller } from "./builders.ts";
+export { eventually } from "./eventually.ts";
+export { memoryLog } from "./log.ts";
+export type { LogEntry } from "./log.ts";
+export { domainError } from "./matchers.ts";
+export { natsServer } from "./nats-server.ts";
+export type { NatsServer } from "./nats-server.ts";
+export { responseValidator } from "./openapi.ts";
+export type { Answer, OpenApiDocument } from "./openapi.ts";
+export { needs } from "./needs.ts";
+export { postgresUrl, testDatabase } from "./postgres.ts";
+export type { TestDatabase } from "./postgres.ts";
+export { missingTables } from "./tables.ts";
+export { ModelServer, type ModelAnswer, type ModelRequest } from "./model-server.ts";
+export type { WireName } from "./model-wires.ts";

@@ -1,0 +1,96 @@
+/** A whole answer of a model; counts are disjoint, and those left out are not sent. */
+export type WholeAnswer = {
+  readonly text?: string;
+  readonly calls?: readonly { readonly name: string; readonly input: object }[];
+  readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number; readonly cacheWrite?: number };
+  readonly end?: "length" | "refused";
+};
+
+/** How a wire says an answer: its events in order, as `[event name, data]`. The last ones alone say that it has ended. */
+export type SaidEvents = { readonly beginning: readonly SaidEvent[]; readonly ending: readonly SaidEvent[] };
+type SaidEvent = readonly [event: string, data: object | string];
+
+export type WireName = "anthropic" | "openai" | "openai-compatible" | "google";
+
+const halves = (text: string): string[] => [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((half) => half !== "");
+const defined = (fields: Record<string, number | undefined>) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+const typed = (data: { type: string }): SaidEvent => [data.type, data];
+
+function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
+  const texts = text === "" ? [] : [{ start: { type: "text", text: "" }, deltas: halves(text).map((half) => ({ type: "text_delta", text: half })) }];
+  const tools = calls.map(({ name, input }, index) => ({
+    start: { type: "tool_use", id: `toolu_${index}`, name, input: {} },
+    deltas: halves(JSON.stringify(input)).map((half) => ({ type: "input_json_delta", partial_json: half })),
+  }));
+  const blocks = [...texts, ...tools].flatMap(({ start, deltas }, index) => [
+    typed({ type: "content_block_start", index, content_block: start } as { type: string }),
+    ...deltas.map((delta) => typed({ type: "content_block_delta", index, delta } as { type: string })),
+    typed({ type: "content_block_stop", index } as { type: string }),
+  ]);
+  const counted = { input_tokens: usage?.input ?? 0, output_tokens: 1, ...defined({ cache_read_input_tokens: usage?.cacheRead, cache_creation_input_tokens: usage?.cacheWrite }) };
+  const message = { id: "msg_1", type: "message", role: "assistant", model, content: [], stop_reason: null, stop_sequence: null, usage: counted };
+  const reason = end === "length" ? "max_tokens" : end === "refused" ? "refusal" : calls.length > 0 ? "tool_use" : "end_turn";
+  return {
+    beginning: [typed({ type: "message_start", message } as { type: string }), ...blocks],
+    ending: [typed({ type: "message_delta", delta: { stop_reason: reason, stop_sequence: null }, usage: { output_tokens: usage?.output ?? 0 } } as { type: string }), typed({ type: "message_stop" })],
+  };
+}
+
+function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
+  const event = (type: string, fields: object) => typed({ type, ...fields });
+  const texts = text === "" ? [] : [{ item: { type: "message", id: "msg_1", role: "assistant", status: "completed", content: [] }, deltas: halves(text).map((delta) => event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta })) }];
+  const tools = calls.map(({ name, input }, index) => ({
+    item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name, arguments: JSON.stringify(input), status: "completed" },
+    deltas: halves(JSON.stringify(input)).map((delta) => event("response.function_call_arguments.delta", { item_id: `fc_${index}`, output_index: texts.length + index, delta })),
+  }));
+  const items = [...texts, ...tools].flatMap(({ item, deltas }, index) => [
+    event("response.output_item.added", { output_index: index, item: "arguments" in item ? { ...item, arguments: "" } : item }),
+    ...deltas,
+    event("response.output_item.done", { output_index: index, item }),
+  ]);
+  const counted = usage && {
+    ...{ input_tokens: usage.input + (usage.cacheRead ?? 0), output_tokens: usage.output },
+    ...(usage.cacheRead === undefined ? {} : { input_tokens_details: { cached_tokens: usage.cacheRead } }),
+  };
+  const isIncomplete = end !== undefined;
+  const reason = end === "length" ? "max_output_tokens" : "content_filter";
+  const response = { id: "resp_1", created_at: 1, model, usage: counted ?? null, ...(isIncomplete ? { incomplete_details: { reason } } : {}) };
+  return {
+    beginning: [event("response.created", { response: { id: "resp_1", created_at: 1, model } }), ...items],
+    ending: [event(isIncomplete ? "response.incomplete" : "response.completed", { response })],
+  };
+}
+
+function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
+  const chunk = (delta: object, finish: string | null = null): SaidEvent => ["", { id: "chat_1", object: "chat.completion.chunk", created: 1, model, choices: [{ index: 0, delta, finish_reason: finish }] }];
+  const tools = calls.flatMap(({ name, input }, index) => [
+    chunk({ tool_calls: [{ index, id: `call_${index}`, type: "function", function: { name, arguments: "" } }] }),
+    ...halves(JSON.stringify(input)).map((half) => chunk({ tool_calls: [{ index, function: { arguments: half } }] })),
+  ]);
+  const counted = usage && {
+    ...{ prompt_tokens: usage.input + (usage.cacheRead ?? 0), completion_tokens: usage.output },
+    ...(usage.cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: usage.cacheRead } }),
+  };
+  const reason = end === "length" ? "length" : end === "refused" ? "content_filter" : calls.length > 0 ? "tool_calls" : "stop";
+  return {
+    beginning: [chunk({ role: "assistant", content: "" }), ...halves(text).map((half) => chunk({ content: half })), ...tools],
+    ending: [chunk({}, reason), ...(counted ? [["", { id: "chat_1", object: "chat.completion.chunk", created: 1, model, choices: [], usage: counted }] as const] : []), ["", "[DONE]"]],
+  };
+}
+
+function google({ text = "", calls = [], usage, end }: WholeAnswer): SaidEvents {
+  const soFar = usage && { usageMetadata: { promptTokenCount: usage.input + (usage.cacheRead ?? 0), totalTokenCount: usage.input + (usage.cacheRead ?? 0) } };
+  const chunk = (parts: readonly object[], more: object = {}): SaidEvent => ["", { candidates: [{ index: 0, content: { role: "model", parts }, ...more }], ...soFar }];
+  const counted = usage && {
+    ...{ promptTokenCount: usage.input + (usage.cacheRead ?? 0), candidatesTokenCount: usage.output, totalTokenCount: usage.input + (usage.cacheRead ?? 0) + usage.output },
+    ...defined({ cachedContentTokenCount: usage.cacheRead }),
+  };
+  const reason = end === "length" ? "MAX_TOKENS" : end === "refused" ? "SAFETY" : "STOP";
+  const [, last] = chunk([{ text: "" }], { finishReason: reason });
+  return {
+    beginning: [...halves(text).map((half) => chunk([{ text: half }])), ...calls.map(({ name, input }, index) => chunk([{ functionCall: { name, args: input }, thoughtSignature: `signature-${index}` }]))],
+    ending: [["", { ...(last as object), ...(counted ? { usageMetadata: counted } : {}) }]],
+  };
+}
+
+export const SPEAK: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => SaidEvents>> = { anthropic, openai, "openai-compatible": compatible, google };

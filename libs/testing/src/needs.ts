@@ -1,0 +1,24 @@
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+import { test } from "@jest/globals";
+
+/**
+ * Declares a test that needs a program on the PATH. Where it is absent the test is skipped under a name that says so;
+ * with `CI=true` it runs, and fails.
+ */
+export function needs(program: "nats-server" | "bwrap" | "git", name: string, f: () => Promise<void> | void, timeoutMs?: number): void {
+  const canRun = isOnPath(program) || process.env["CI"] === "true";
+  const declare = canRun ? test : test.skip;
+  declare(canRun ? name : `${name} (needs ${program})`, f, timeoutMs);
+}
+
+function isOnPath(program: string): boolean {
+  return (process.env["PATH"] ?? "").split(delimiter).some((dir) => {
+    try {
+      accessSync(join(dir, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

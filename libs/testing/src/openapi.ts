@@ -1,0 +1,42 @@
+import { expect } from "@jest/globals";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+
+/** The part of an OpenAPI 3.1 document that is read here. */
+export type OpenApiDocument = { readonly paths?: Readonly<Record<string, unknown>> | undefined };
+
+/** An answer of the public API; `body` is parsed JSON, else text. */
+export type Answer = { readonly status: number; readonly headers: Headers; readonly body: any };
+
+type Operation = { readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>> };
+
+/**
+ * Checks an answer against what the document says about its operation and status. Unknown operations pass, but for the
+ * form of their problem.
+ */
+export function responseValidator(document: OpenApiDocument): (method: string, path: string, answer: Answer) => void {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema(document, "openapi");
+  const compiled = new Map<string, ValidateFunction>();
+  const templates = Object.keys(document.paths ?? {}).toSorted((a, b) => a.split("{").length - b.split("{").length);
+  return (method, path, { status, headers, body }) => {
+    expect(headers.get("x-request-id")).toMatch(/./);
+    if (status === 404 || status === 405) expect(body).toMatchObject({ status, error_code: expect.any(String) });
+    const template = templates.find((each) => new RegExp(`^${each.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path));
+    const operations = document.paths?.[template ?? ""] as Record<string, Operation> | undefined;
+    const operation = operations?.[method.toLowerCase()];
+    if (!template || !operation) return;
+    const documented = operation.responses[String(status)];
+    if (!documented) throw new Error(`${method} ${template} does not document ${status}: ${JSON.stringify(body)}`);
+    const type = Object.keys(documented.content ?? {})[0];
+    if (!type) return expect(body).toBe("");
+    expect(headers.get("content-type")).toContain(type);
+    if (!/json/.test(type)) return;
+    const escape = (part: string) => part.replaceAll("~", "~0").replaceAll("/", "~1");
+    const ref = `openapi#/paths/${escape(template)}/${method.toLowerCase()}/responses/${status}/content/${escape(type)}/schema`;
+    const check = compiled.get(ref) ?? ajv.compile({ $ref: ref.replaceAll("{", "%7B").replaceAll("}", "%7D") });
+    compiled.set(ref, check);
+    if (!check(body)) throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(check.errors)}\n${JSON.stringify(body)}`);
+  };
+}

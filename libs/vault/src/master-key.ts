@@ -1,0 +1,59 @@
+import { hkdfSync, randomBytes } from "node:crypto";
+import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+const KEY_BYTES = 32;
+
+/** A key of 32 bytes for one purpose; knowing it tells nothing about the master key or the keys of other purposes (HKDF-SHA-256). */
+export const deriveKey = (master: Uint8Array, purpose: string): Uint8Array =>
+  new Uint8Array(hkdfSync("sha256", master, new Uint8Array(0), `millwright ${purpose}`, KEY_BYTES));
+
+/**
+ * Reads the master key (32 bytes, base64 text) from a file, creating file (mode 0600) and directory on first use.
+ * Processes that start together agree on one key.
+ *
+ * Errors: a plain Error when the file is readable by others or does not hold a key. Losing the file loses every secret sealed with it.
+ */
+export function loadOrCreateMasterKey(path: string): Uint8Array {
+  const existing = readKey(path);
+  if (existing) return existing;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  try {
+    writeFileSync(draft, `${randomBytes(KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
+    linkSync(draft, path); // fails if another process was first, and never shows a half-written file
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  const key = readKey(path);
+  if (!key) throw new Error(`the master key file ${path} vanished`);
+  return key;
+}
+
+/** Reads a key from a file that must exist. Errors: as `loadOrCreateMasterKey`. */
+export function readKeyFile(path: string): Uint8Array {
+  const key = readKey(path);
+  if (!key) throw new Error(`the key file ${path} does not exist`);
+  return key;
+}
+
+function readKey(path: string): Uint8Array | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  if ((statSync(path).mode & 0o077) !== 0) throw new Error(`the key file ${path} must be readable by its owner only (mode 0600)`);
+  return parseKey(text, `the key file ${path}`);
+}
+
+/** Reads a key of 32 bytes from its base64 text. Errors: a plain Error that names `what` and never the text. */
+export function parseKey(text: string, what: string): Uint8Array {
+  const key = Buffer.from(text.trim(), "base64");
+  if (key.length !== KEY_BYTES) throw new Error(`${what} does not hold ${KEY_BYTES} bytes in base64`);
+  return new Uint8Array(key);
+}

@@ -1,0 +1,101 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { DomainError } from "@millwright/errors";
+import { deriveKey } from "./master-key.ts";
+
+/** A sealed record as text: `v1.<master key id>.<wrapped data key>.<ciphertext>`, URL-safe. */
+export type Sealed = string & { readonly __sealed?: never };
+
+const VERSION = "v1";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/**
+ * Encrypts secrets at rest: AES-256-GCM, each record under its own data key, which is wrapped by a master key.
+ * Rotation: give the new master key first and the old ones after it, `rewrap` every record (data keys change hands,
+ * ciphertexts stay), then drop the old ones.
+ */
+export class Vault {
+  readonly #current: MasterKey;
+  readonly #byId: ReadonlyMap<string, MasterKey>;
+
+  private constructor(keys: readonly [MasterKey, ...MasterKey[]]) {
+    this.#current = keys[0];
+    this.#byId = new Map(keys.map((key) => [key.id, key]));
+  }
+
+  /** `key` seals from now on; `older` keys still open what they sealed. 32 bytes each. */
+  static fromMasterKey(key: Uint8Array, older: readonly Uint8Array[] = []): Vault {
+    return new Vault([masterKey(key), ...older.map(masterKey)]);
+  }
+
+  /** `aad` names the place of the record ("secret:<uid>"): a sealed text copied elsewhere does not open. */
+  seal(plain: string | Uint8Array, aad: string): Sealed {
+    const dataKey = randomBytes(32);
+    const body = encrypt(dataKey, typeof plain === "string" ? Buffer.from(plain, "utf8") : plain, aad);
+    return this.#join(this.#current, dataKey, body);
+  }
+
+  /** Errors: internal `sealed_unreadable` for another place, an unknown master key, or changed bytes. */
+  open(sealed: Sealed, aad: string): string {
+    return Buffer.from(this.openBytes(sealed, aad)).toString("utf8");
+  }
+
+  /** As `open`, for values that are not text. */
+  openBytes(sealed: Sealed, aad: string): Uint8Array {
+    const { dataKey, body } = this.#unwrap(sealed);
+    return decrypt(dataKey, body, aad);
+  }
+
+  /** The same record under the current master key; unchanged when it is already. Needs neither plaintext nor its place. */
+  rewrap(sealed: Sealed): Sealed {
+    if (this.isCurrent(sealed)) return sealed;
+    const { dataKey, body } = this.#unwrap(sealed);
+    return this.#join(this.#current, dataKey, body);
+  }
+
+  /** Whether the record is wrapped by the current master key. */
+  isCurrent(sealed: Sealed): boolean {
+    return sealed.startsWith(`${VERSION}.${this.#current.id}.`);
+  }
+
+  #join(master: MasterKey, dataKey: Uint8Array, body: Uint8Array): Sealed {
+    const wrapped = encrypt(master.wrapping, dataKey, `${VERSION}.${master.id}`);
+    return [VERSION, master.id, Buffer.from(wrapped).toString("base64url"), Buffer.from(body).toString("base64url")].join(".");
+  }
+
+  #unwrap(sealed: Sealed): { dataKey: Uint8Array; body: Uint8Array } {
+    const [version, keyId, wrapped, body, ...rest] = sealed.split(".");
+    const master = this.#byId.get(keyId ?? "");
+    if (version !== VERSION || !master || wrapped === undefined || body === undefined || rest.length > 0) throw unreadable();
+    const dataKey = decrypt(master.wrapping, Buffer.from(wrapped, "base64url"), `${VERSION}.${master.id}`);
+    return { dataKey, body: Buffer.from(body, "base64url") };
+  }
+}
+
+type MasterKey = { readonly id: string; readonly wrapping: Uint8Array };
+
+function masterKey(key: Uint8Array): MasterKey {
+  if (key.length !== 32) throw new Error("a master key has 32 bytes");
+  const wrapping = deriveKey(key, "vault wrapping key");
+  return { id: createHash("sha256").update("millwright vault key id").update(wrapping).digest("base64url").slice(0, 12), wrapping };
+}
+
+function encrypt(key: Uint8Array, plain: Uint8Array, aad: string): Uint8Array {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(aad, "utf8"));
+  return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+function decrypt(key: Uint8Array, bytes: Uint8Array, aad: string): Uint8Array {
+  if (bytes.length < IV_BYTES + TAG_BYTES) throw unreadable();
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(aad, "utf8")).setAuthTag(bytes.subarray(bytes.length - TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, bytes.length - TAG_BYTES)), decipher.final()]);
+  } catch (cause) {
+    throw unreadable(cause);
+  }
+}
+
+const unreadable = (cause?: unknown): DomainError =>
+  new DomainError({ kind: "internal", reason: "sealed_unreadable", message: "A stored secret could not be read.", retryable: false, cause });

@@ -1,0 +1,22 @@
+-- Tables of libs/work. A service's first migration contains this text verbatim.
+CREATE SCHEMA IF NOT EXISTS stream;
+
+-- Remote effects to be carried out, written in the transaction that decided them.
+CREATE TABLE stream.work_items (
+  id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  kind       text NOT NULL,
+  key        text NOT NULL, -- the cause; also the idempotency key of the effect
+  team_uid   uuid,
+  payload    jsonb NOT NULL,
+  state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
+  due_at     timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
+  lease      uuid, -- the claim that may finish it
+  tries      integer NOT NULL DEFAULT 0,
+  last_error text,
+  created_at timestamptz(3) NOT NULL,
+  ended_at   timestamptz(3),
+  UNIQUE (kind, key)
+) WITH (fillfactor = 80);
+CREATE INDEX work_items_due ON stream.work_items (due_at) WHERE state IN ('waiting', 'running');
+CREATE INDEX work_items_parked ON stream.work_items (kind) WHERE state = 'parked';
+CREATE INDEX work_items_done ON stream.work_items (ended_at) WHERE state = 'done';

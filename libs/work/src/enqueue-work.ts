@@ -1,0 +1,28 @@
+import type { Sql } from "@millwright/database";
+
+/** The news that a transaction announces when it has enqueued work; see `Database.onCommit`. */
+export const WORK_ENQUEUED = "work enqueued";
+
+export type NewWork = {
+  /** Which handler carries it out, such as "cancel-tree". */
+  kind: string;
+  /** The cause; unique within the kind for as long as the item is kept, and the idempotency key of the remote call. */
+  key: string;
+  /** What the handler needs, as JSON. No secrets. */
+  payload: unknown;
+  teamUid?: string;
+  /** Not before; absent: now. Compared with the database's clock. */
+  runAt?: Date;
+};
+
+/** Writes an item of work in the caller's transaction. Answers "duplicate" when its key is known: nothing changes then. */
+export async function enqueueWork(sql: Sql, work: NewWork): Promise<"enqueued" | "duplicate"> {
+  const { rowCount } = await sql.query(
+    `INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at)
+     VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, now()), now()) ON CONFLICT (kind, key) DO NOTHING`,
+    [work.kind, work.key, work.teamUid ?? null, JSON.stringify(work.payload ?? null), work.runAt?.toISOString() ?? null],
+  );
+  if (rowCount === 0) return "duplicate";
+  sql.announce?.(WORK_ENQUEUED);
+  return "enqueued";
+}

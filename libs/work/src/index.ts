@@ -1,0 +1,6 @@
+export { enqueueWork, WORK_ENQUEUED } from "./enqueue-work.ts";
+export type { NewWork } from "./enqueue-work.ts";
+export { WORK_TABLES_SQL } from "./tables.ts";
+export { WorkQueue } from "./work-queue.ts";
+export type { WorkContext, WorkHandler, WorkQueueDeps } from "./work-queue.ts";
+export type { WorkCount, WorkItem } from "./work-items.ts";

@@ -1,0 +1,90 @@
+import type { Sql } from "@millwright/database";
+
+/** A claimed item. */
+export type WorkItem = {
+  id: number;
+  kind: string;
+  key: string;
+  teamUid: string | null;
+  payload: unknown;
+  /** 1 at the first try. */
+  tries: number;
+  /** Names this claim: who holds another one may no longer end the item. */
+  lease: string;
+};
+
+/** All times are the database's, so that the clocks of replicas do not matter. */
+export async function claim(sql: Sql, kinds: string[], limit: number, leaseSeconds: number): Promise<WorkItem[]> {
+  const { rows } = await sql.query<WorkItem>(
+    `UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), tries = tries + 1, due_at = now() + make_interval(secs => $3)
+      WHERE id IN (SELECT id FROM stream.work_items
+                    WHERE state IN ('waiting', 'running') AND due_at <= now() AND kind = ANY ($1::text[])
+                    ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
+      RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, lease`,
+    [kinds, limit, leaseSeconds],
+  );
+  return rows;
+}
+
+/** Prolongs the claim. False: it was lost. */
+export async function renew(sql: Sql, { id, lease }: WorkItem, leaseSeconds: number): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    "UPDATE stream.work_items SET due_at = now() + make_interval(secs => $3) WHERE id = $1 AND lease = $2",
+    [id, lease, leaseSeconds],
+  );
+  return rowCount === 1;
+}
+
+/** Marks the item done. False: the claim was lost. */
+export async function finish(sql: Sql, { id, lease }: WorkItem): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    "UPDATE stream.work_items SET state = 'done', lease = NULL, ended_at = now(), last_error = NULL WHERE id = $1 AND lease = $2",
+    [id, lease],
+  );
+  return rowCount === 1;
+}
+
+/** Gives the item back to be tried again later. */
+export async function postpone(sql: Sql, { id, lease }: WorkItem, seconds: number, error: string): Promise<void> {
+  await sql.query(
+    `UPDATE stream.work_items SET state = 'waiting', lease = NULL, last_error = $4, due_at = now() + make_interval(secs => $3)
+      WHERE id = $1 AND lease = $2`,
+    [id, lease, seconds, error],
+  );
+}
+
+/** Gives the item back untried: its process is stopping. */
+export async function release(sql: Sql, { id, lease }: WorkItem): Promise<void> {
+  await sql.query(
+    "UPDATE stream.work_items SET state = 'waiting', lease = NULL, tries = tries - 1, due_at = now() WHERE id = $1 AND lease = $2",
+    [id, lease],
+  );
+}
+
+export async function park(sql: Sql, { id, lease }: WorkItem, error: string): Promise<void> {
+  await sql.query("UPDATE stream.work_items SET state = 'parked', lease = NULL, last_error = $3 WHERE id = $1 AND lease = $2", [id, lease, error]);
+}
+
+/** Lets parked items (of one kind, or all) start over. Returns how many. */
+export async function unpark(sql: Sql, kind?: string): Promise<number> {
+  const { rowCount } = await sql.query(
+    `UPDATE stream.work_items SET state = 'waiting', tries = 0, due_at = now() WHERE state = 'parked' AND ($1::text IS NULL OR kind = $1)`,
+    [kind ?? null],
+  );
+  return rowCount;
+}
+
+/** Forgets items done longer than `days` ago; their keys become free. */
+export async function forget(sql: Sql, days: number): Promise<void> {
+  await sql.query("DELETE FROM stream.work_items WHERE state = 'done' AND ended_at < now() - make_interval(days => $1)", [days]);
+}
+
+export type WorkCount = { kind: string; state: "waiting" | "running" | "parked"; count: number };
+
+/** How much is unfinished. */
+export async function count(sql: Sql): Promise<WorkCount[]> {
+  const { rows } = await sql.query<WorkCount>(
+    `SELECT kind, state, count(*) AS count FROM stream.work_items WHERE state <> 'done' GROUP BY kind, state ORDER BY kind, state`,
+  );
+  return rows;
+}

@@ -1,0 +1,165 @@
+import type { Clock } from "@millwright/clock";
+import { BackgroundLoop } from "@millwright/database";
+import type { Database, Sql } from "@millwright/database";
+import { isDomainError } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import { WORK_ENQUEUED } from "./enqueue-work.ts";
+import { claim, count, finish, forget, park, postpone, release, renew, unpark } from "./work-items.ts";
+import type { WorkCount, WorkItem } from "./work-items.ts";
+
+export type WorkContext = {
+  /** Aborted when the claim was lost or the process stops: end soon, finish nothing. */
+  signal: AbortSignal;
+  /**
+   * Marks the item done within the handler's own transaction, so that its local effect happens once.
+   * Errors: when the claim was lost; let it roll back.
+   */
+  finish(tx: Sql): Promise<void>;
+};
+
+/** Carries out one item. Returning marks it done; throwing tries it again later or parks it. May run twice: be idempotent by `item.key`. */
+export type WorkHandler = (item: WorkItem, context: WorkContext) => Promise<void>;
+
+export type WorkQueueDeps = {
+  database: Database;
+  clock: Clock;
+  log: Logger;
+  handlers: Readonly<Record<string, WorkHandler>>;
+  /** How long an item stays claimed by a process that died. Living ones renew. Default 30. */
+  leaseSeconds?: number;
+  /** Pauses before each further try; after the last one the item is parked. Default 1 s … 1 h, 7 entries. */
+  retrySchedule?: readonly number[];
+  /** Items carried out at once by this process. Default 4. */
+  concurrency?: number;
+};
+
+const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
+const POLL_MS = 1000;
+const FORGET_EVERY_MS = 3_600_000;
+const KEEP_DONE_DAYS = 7;
+
+/** Carries out the work that transactions have written; see `enqueueWork`. Any number of replicas may run. */
+export class WorkQueue {
+  readonly #deps: WorkQueueDeps;
+  readonly #sql: Sql;
+  readonly #leaseSeconds: number;
+  readonly #schedule: readonly number[];
+  readonly #loop: BackgroundLoop;
+  readonly #active = new Set<Promise<void>>();
+  #stopping = new AbortController();
+  #forgotAtMs = -Infinity;
+  #unsubscribe: () => void = () => {};
+
+  constructor(deps: WorkQueueDeps) {
+    this.#deps = deps;
+    this.#sql = deps.database.sql;
+    this.#leaseSeconds = deps.leaseSeconds ?? 30;
+    this.#schedule = deps.retrySchedule ?? RETRY_SCHEDULE_SECONDS;
+    this.#loop = new BackgroundLoop({
+      everyMs: POLL_MS,
+      step: () => this.#step(),
+      onError: (error) => deps.log.warn({ component: "work", error }, "work could not be claimed"),
+    });
+  }
+
+  start(): void {
+    this.#stopping = new AbortController();
+    this.#unsubscribe = this.#deps.database.onCommit((news) => news.has(WORK_ENQUEUED) && this.ring());
+    this.#loop.start();
+  }
+
+  /** Claims nothing more, tells running handlers to end and waits for them. What they did not finish is given back. */
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#stopping.abort(new Error("The process is stopping."));
+    await this.#loop.stop();
+    await Promise.all(this.#active);
+  }
+
+  ring(): void {
+    this.#loop.ring();
+  }
+
+  /** Carries out everything that is due now and what that brings about. For tests. */
+  async drain(): Promise<void> {
+    while ((await this.#claimAndRun()) > 0 || this.#active.size > 0) await Promise.all(this.#active);
+  }
+
+  /** Lets parked items start over. Returns how many. */
+  async replay(kind?: string): Promise<number> {
+    const replayed = await unpark(this.#sql, kind);
+    this.ring();
+    return replayed;
+  }
+
+  /** What is unfinished, for metrics and operators. */
+  counts(): Promise<WorkCount[]> {
+    return count(this.#sql);
+  }
+
+  async #step(): Promise<"again" | "idle"> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (nowMs - this.#forgotAtMs > FORGET_EVERY_MS) {
+      await forget(this.#sql, KEEP_DONE_DAYS);
+      this.#forgotAtMs = nowMs;
+    }
+    await this.#claimAndRun();
+    return "idle"; // the end of an item rings: the next claim fills its place
+  }
+
+  async #claimAndRun(): Promise<number> {
+    const free = (this.#deps.concurrency ?? 4) - this.#active.size;
+    if (free <= 0) return 0;
+    const items = await claim(this.#sql, Object.keys(this.#deps.handlers), free, this.#leaseSeconds);
+    for (const item of items) {
+      const running = this.#run(item).finally(() => {
+        this.#active.delete(running);
+        this.ring();
+      });
+      this.#active.add(running);
+    }
+    return items.length;
+  }
+
+  /** Never throws: what cannot be recorded is tried again when the lease ends. */
+  async #run(item: WorkItem): Promise<void> {
+    const lost = new AbortController();
+    const renewing = setInterval(() => void this.#keep(item, lost), (this.#leaseSeconds * 1000) / 3);
+    const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
+    try {
+      if (item.tries > this.#schedule.length + 1) throw new Error("Its process died at every try.");
+      await this.#deps.handlers[item.kind]?.(item, { signal, finish: (tx) => finishIn(tx, item) });
+      await finish(this.#sql, item);
+    } catch (error) {
+      await this.#fail(item, error).catch((cause) => this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"));
+    } finally {
+      clearInterval(renewing);
+    }
+  }
+
+  async #keep(item: WorkItem, lost: AbortController): Promise<void> {
+    const isHeld = await renew(this.#sql, item, this.#leaseSeconds).catch(() => true); // the next renewal decides
+    if (!isHeld) lost.abort(new Error("The claim was lost."));
+  }
+
+  async #fail(item: WorkItem, error: unknown): Promise<void> {
+    if (this.#stopping.signal.aborted) return release(this.#sql, item);
+    const fields = { workKind: item.kind, workId: item.id, attempts: item.tries, error };
+    const text = describe(error);
+    const pause = this.#schedule[item.tries - 1];
+    if (pause === undefined || (isDomainError(error) && !error.retryable)) {
+      await park(this.#sql, item, text);
+      this.#deps.log.error(fields, "an item of work was parked");
+      return;
+    }
+    const asked = isDomainError(error) ? (error.retryAfterSeconds ?? 0) : 0;
+    await postpone(this.#sql, item, Math.max(pause, asked) * (1 + Math.random() / 4), text);
+    this.#deps.log.warn(fields, "an item of work failed; it is tried again");
+  }
+}
+
+async function finishIn(tx: Sql, item: WorkItem): Promise<void> {
+  if (!(await finish(tx, item))) throw new Error("The claim was lost.");
+}
+
+const describe = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { systemClock } from "@millwright/clock";
+import { Database } from "@millwright/database";
+import { DomainError } from "@millwright/errors";
+import { eventually, memoryLog, missingTables, testDatabase } from "@millwright/testing";
+import type { TestDatabase } from "@millwright/testing";
+import { enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
+import type { WorkHandler, WorkQueueDeps } from "@millwright/work";
+
+let t: TestDatabase;
+let log: ReturnType<typeof memoryLog>;
+beforeEach(async () => {
+  t = await testDatabase();
+  await t.database.pool.query(WORK_TABLES_SQL);
+  log = memoryLog();
+});
+afterEach(() => t.close());
+
+const aQueue = (call: WorkHandler, more: Partial<WorkQueueDeps> = {}): WorkQueue =>
+  new WorkQueue({ database: t.database, clock: systemClock, log, handlers: { call }, ...more });
+
+const enqueue = (...keys: string[]): Promise<void> =>
+  t.database.transaction(async (tx) => {
+    for (const key of keys) await enqueueWork(tx, { kind: "call", key, payload: { key } });
+  });
+
+const states = async (): Promise<string[]> =>
+  (await t.database.sql.query<{ line: string }>("SELECT concat_ws(' ', key, state, tries) AS line FROM stream.work_items ORDER BY key")).rows.map((r) => r.line);
+
+const makeDue = (): Promise<unknown> => t.database.sql.query("UPDATE stream.work_items SET due_at = now() WHERE state <> 'done'");
+
+test("the migration text is what missingTables compares", async () => {
+  expect(await missingTables(t.database.sql, WORK_TABLES_SQL)).toEqual([]);
+});
+
+describe("an item of work", () => {
+  test("exists only when its transaction commits, and once for its key", async () => {
+    await expect(t.database.transaction(async (tx) => {
+      await enqueueWork(tx, { kind: "call", key: "undone", payload: 1 });
+      throw new Error("the use case failed");
+    })).rejects.toThrow("the use case failed");
+    const work = { kind: "call", key: "a", payload: { list: [1], text: "ü" } };
+    expect([await enqueueWork(t.database.sql, work), await enqueueWork(t.database.sql, { ...work, payload: 2 })]).toEqual(["enqueued", "duplicate"]);
+    const seen: unknown[] = [];
+    await aQueue(async (item) => void seen.push(item.payload)).drain();
+    expect(seen).toEqual([{ list: [1], text: "ü" }]);
+    expect(await states()).toEqual(["a done 1"]);
+  });
+
+  test("is carried out as soon as its transaction has committed", async () => {
+    const queue = aQueue(async () => {});
+    queue.start();
+    await enqueue("a");
+    await eventually(async () => expect(await states()).toEqual(["a done 1"]));
+    await queue.stop();
+  });
+
+  test("waits until it is due", async () => {
+    await enqueueWork(t.database.sql, { kind: "call", key: "later", payload: null, runAt: new Date(Date.now() + 3_600_000) });
+    await aQueue(async () => {}).drain();
+    expect(await states()).toEqual(["later waiting 0"]);
+  });
+
+  test("of a kind this process has no handler for is left alone", async () => {
+    await enqueueWork(t.database.sql, { kind: "other", key: "a", payload: null });
+    await aQueue(async () => {}).drain();
+    expect(await states()).toEqual(["a waiting 0"]);
+  });
+
+  test("is claimed by one of many workers only", async () => {
+    const runs: string[] = [];
+    const replicas = Array.from({ length: 5 }, () => Database.open(t.url, { max: 3 }));
+    const queues = replicas.map((database) => aQueue(async (item) => void runs.push(item.key), { database, concurrency: 3 }));
+    const keys = Array.from({ length: 200 }, (_, i) => `k${i}`);
+    await enqueue(...keys);
+    await Promise.all(queues.map((q) => q.drain()));
+    expect(runs.toSorted()).toEqual(keys.toSorted());
+    await Promise.all(replicas.map((d) => d.close()));
+  });
+});
+
+describe("a failing item", () => {
+  test("is tried again by the schedule, then parked, and starts over when replayed", async () => {
+    let isBroken = true;
+    const queue = aQueue(async () => {
+      if (isBroken) throw new Error("neighbour away");
+    }, { retrySchedule: [60, 600] });
+    await enqueue("a");
+    await queue.drain();
+    expect(await states()).toEqual(["a waiting 1"]);
+    const { rows } = await t.database.sql.query("SELECT due_at > now() + interval '55 seconds' AS late, due_at < now() + interval '76 seconds' AS soon, last_error FROM stream.work_items");
+    expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: neighbour away" }]);
+    for (const state of ["a waiting 2", "a parked 3", "a parked 3"]) {
+      await makeDue();
+      await queue.drain();
+      expect(await states()).toEqual([state]);
+    }
+    expect(log.entries.filter((e) => e.level === "error")).toHaveLength(1);
+    expect(await queue.counts()).toEqual([{ kind: "call", state: "parked", count: 1 }]);
+    isBroken = false;
+    expect([await queue.replay("other"), await queue.replay()]).toEqual([0, 1]);
+    await queue.drain();
+    expect(await states()).toEqual(["a done 1"]);
+  });
+
+  test("that another try cannot mend is parked at once", async () => {
+    const queue = aQueue(() => Promise.reject(new DomainError({ kind: "not_found", reason: "run_not_found", message: "No such run." })));
+    await enqueue("a");
+    await queue.drain();
+    expect(await states()).toEqual(["a parked 1"]);
+  });
+
+  test("does not hold up the others", async () => {
+    await enqueue("bad", "good");
+    await aQueue(async (item) => {
+      if (item.key === "bad") throw new Error("bad");
+    }).drain();
+    expect(await states()).toEqual(["bad waiting 1", "good done 1"]);
+  });
+});
+
+describe("a claim", () => {
+  test("of a process that died is taken over when its lease ends, and the dead one can finish nothing", async () => {
+    await enqueue("a");
+    const { promise: thaw, resolve: letGo } = aSignal();
+    const { promise: hasBegun, resolve: begun } = aSignal();
+    const finishing: boolean[] = [];
+    const frozen = aQueue(async (_, context) => {
+      begun();
+      await thaw;
+      finishing.push(await t.database.transaction((tx) => context.finish(tx)).then(() => true, () => false));
+    }, { leaseSeconds: 300 }).drain();
+    await hasBegun;
+    await aQueue(async () => {}).drain();
+    expect(await states()).toEqual(["a running 1"]); // not before the lease ends
+    await makeDue();
+    await aQueue(async () => {}).drain();
+    letGo();
+    await frozen;
+    expect([finishing, await states()]).toEqual([[false], ["a done 2"]]);
+  });
+
+  test("is renewed while its handler works, and its handler learns when it is lost", async () => {
+    await enqueue("a");
+    let reason: unknown;
+    const done = aQueue(async (_, { signal }) => {
+      const before = await due();
+      await eventually(async () => expect(await due()).toBeGreaterThan(before));
+      await t.database.sql.query("UPDATE stream.work_items SET lease = gen_random_uuid()");
+      await eventually(() => signal.aborted);
+      reason = signal.reason;
+    }, { leaseSeconds: 1 }).drain();
+    await eventually(() => reason !== undefined);
+    expect(String(reason)).toContain("lost");
+    await t.database.sql.query("UPDATE stream.work_items SET state = 'done', lease = NULL");
+    await done;
+  });
+
+  test("that kills its process every time ends parked", async () => {
+    await enqueue("poison");
+    await t.database.sql.query("UPDATE stream.work_items SET state = 'running', tries = 3, lease = gen_random_uuid()");
+    await aQueue(async () => {}, { retrySchedule: [0, 0] }).drain();
+    expect(await states()).toEqual(["poison parked 4"]);
+  });
+
+  test("is given back by a process that stops, without counting as a try", async () => {
+    await enqueue("a");
+    const { promise: hasBegun, resolve: begun } = aSignal();
+    const queue = aQueue((_, { signal }) => {
+      begun();
+      return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    });
+    queue.start();
+    await hasBegun;
+    await queue.stop();
+    expect(await states()).toEqual(["a waiting 0"]);
+  });
+
+  test("can be finished in the handler's own transaction", async () => {
+    await t.database.pool.query("CREATE TABLE effects (key text)");
+    await enqueue("a");
+    await aQueue((item, context) => t.database.transaction(async (tx) => {
+      await tx.query("INSERT INTO effects VALUES ($1)", [item.key]);
+      await context.finish(tx);
+    })).drain();
+    expect([await states(), (await t.database.sql.query("SELECT * FROM effects")).rowCount]).toEqual([["a done 1"], 1]);
+  });
+});
+
+const due = async (): Promise<number> =>
+  (await t.database.sql.query<{ due: Date }>("SELECT due_at AS due FROM stream.work_items")).rows[0]?.due.getTime() ?? 0;
+
+function aSignal(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve };
+}
