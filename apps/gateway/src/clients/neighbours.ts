@@ -1,0 +1,28 @@
+import type { Client, Transport } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { factories, orchestrator } from "@millwright/contracts";
+import { call, clientFor, type CallerSigner, type CallSettings } from "@millwright/rpc";
+import type { RequestInfo } from "../rest/index.ts";
+
+/** The services behind the public API, as generated clients. */
+export type Neighbours = {
+  readonly runs: Client<typeof orchestrator.RunService>;
+  readonly artifacts: Client<typeof orchestrator.ArtifactService>;
+  readonly catalog: Client<typeof orchestrator.CatalogService>;
+  readonly factories: Client<typeof factories.FactoryService>;
+  readonly tasks: Client<typeof factories.TaskService>;
+};
+
+export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport }, signer: CallerSigner): Neighbours {
+  return {
+    runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
+    artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
+    catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
+    factories: clientFor(factories.FactoryService, transports.factories, { signer }),
+    tasks: clientFor(factories.TaskService, transports.factories, { signer }),
+  };
+}
+
+/** Call options of a request: for its caller, under its trace, given up when the client goes away. */
+export const onBehalf = (input: { caller: Caller; request: RequestInfo }, settings: Omit<CallSettings, "traceId" | "signal"> = {}) =>
+  call(input.caller, { ...settings, traceId: input.request.traceId, signal: input.request.signal });

@@ -1,0 +1,64 @@
+import { jwtVerify } from "jose";
+import type { Client } from "@connectrpc/connect";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { orchestrator } from "@millwright/contracts";
+import { DomainError, isDomainError } from "@millwright/errors";
+import { as, type RunUid, type TeamUid } from "@millwright/ids";
+import { call, type KeySource, type PublicKey } from "@millwright/rpc";
+import { RUN_VERBS } from "../domain/roles.ts";
+
+/** The credential of a run: a JWT (Ed25519) of the orchestrator, good as long as its attempt holds the lease. */
+export class RunTokens {
+  readonly #keys: KeySource;
+  readonly #runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined;
+  readonly #clock: Clock;
+
+  constructor(deps: { keys: KeySource; runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined; clock: Clock }) {
+    this.#keys = deps.keys;
+    this.#runs = deps.runs;
+    this.#clock = deps.clock;
+  }
+
+  /**
+   * The signature keeps strangers from asking the orchestrator; the lease, asked on every request, decides.
+   *
+   * Errors: run_token_invalid, lease_lost (unauthenticated) · unavailable when the orchestrator cannot be asked.
+   */
+  async authenticate(token: string, requestId: string): Promise<Caller> {
+    const { executionId, attempt } = await this.#verify(token);
+    if (!this.#runs) throw invalid();
+    const lease = await this.#runs.checkLease({ executionId: BigInt(executionId), attempt }, call(serviceCaller("gateway", requestId)));
+    const teamUid = as<TeamUid>(lease.teamUid);
+    return {
+      principal: lease.agentUid ? { type: "agent", uid: lease.agentUid } : { type: "user", uid: lease.creatorUid },
+      teams: lease.teamUid ? [{ teamUid, verbs: RUN_VERBS }] : [],
+      ...(lease.teamUid ? { activeTeamUid: teamUid } : {}),
+      platformAdmin: false,
+      requestId,
+      run: { runUid: as<RunUid>(lease.runUid), rootRunUid: as<RunUid>(lease.rootRunUid), executionId, attempt },
+    };
+  }
+
+  async #verify(token: string): Promise<{ executionId: string; attempt: number }> {
+    try {
+      const { payload } = await jwtVerify<{ execution: number | string; attempt: number }>(token, ({ kid = "" }) => this.#keyOf(kid), {
+        algorithms: ["EdDSA"],
+        requiredClaims: ["exp", "execution", "attempt"],
+        currentDate: this.#clock.now(),
+      });
+      return { executionId: String(BigInt(payload.execution)), attempt: payload.attempt };
+    } catch (cause) {
+      throw isDomainError(cause) ? cause : invalid(cause);
+    }
+  }
+
+  async #keyOf(kid: string): Promise<PublicKey> {
+    const key = await this.#keys.find(kid);
+    if (!key) throw invalid();
+    return key;
+  }
+}
+
+const invalid = (cause?: unknown): DomainError =>
+  new DomainError({ kind: "unauthenticated", reason: "run_token_invalid", message: "The run token is not valid.", cause });

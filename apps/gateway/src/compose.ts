@@ -1,0 +1,98 @@
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import { events } from "@millwright/contracts";
+import { BackgroundLoop, Database } from "@millwright/database";
+import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type FeedReader } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { Cursors } from "@millwright/paging";
+import { call, clientFor, type ServerOptions } from "@millwright/rpc";
+import { deriveKey, Vault } from "@millwright/vault";
+import { connectNeighbours } from "./clients/neighbours.ts";
+import { RunTokens } from "./clients/run-tokens.ts";
+import { onAuditedEvents } from "./events/on-audited-events.ts";
+import { onFactoryEvents } from "./events/on-factory-events.ts";
+import type { GatewayOptions } from "./options.ts";
+import { publicDoor } from "./public-door.ts";
+import type { OpenApiDocument } from "./rest/openapi.ts";
+import type { RequestListener } from "./rest/index.ts";
+import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
+import { createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
+import { IdentityDb } from "./store/identity-db.ts";
+import { Authenticator } from "./usecases/authenticate.ts";
+import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
+
+/** Where this service's migrations are; whoever starts it applies them first. */
+export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+export type Gateway = {
+  readonly routes: (router: ConnectRouter) => void;
+  readonly allow: NonNullable<ServerOptions["allow"]>;
+  readonly requestListener: RequestListener;
+  readonly openApi: OpenApiDocument;
+  /** Creates what a new platform needs; on later starts only answers the worker key. */
+  bootstrap(): Promise<Bootstrap>;
+  start(): Promise<void>;
+  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  ready(): Promise<boolean>;
+};
+
+const PRUNE_EVERY_MS = 3_600_000;
+
+export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
+  const { clock, log } = o;
+  const database = Database.open(o.databaseUrl, { applicationName: "gateway", ...(o.poolSize ? { max: o.poolSize } : {}) });
+  const db = new IdentityDb(database);
+  const vault = Vault.fromMasterKey(o.masterKey);
+  const neighbours = connectNeighbours(o.neighbours, o.signer);
+  const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: neighbours.runs, clock });
+  const authenticator = new Authenticator({ sql: database.sql, clock, log, runTokens });
+  const eventLog = new EventLog({ database, clock, log, ...bell(o) });
+  const identity = { db, clock, vault, authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
+  const door = publicDoor({ options: o, identity, neighbours });
+
+  const consumer = (name: string, source: string, read: FeedReader, handlers: EventHandlers) =>
+    new Consumer({ name, source, read, database, clock, log, handlers, ...bell(o) });
+  const readFeed = (transport: Transport): FeedReader =>
+    feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () => call(serviceCaller("gateway", newUid())));
+  const consumers = [
+    consumer("identity", "factories", readFeed(o.neighbours.factories), onFactoryEvents({ clock })),
+    consumer("audit", "gateway", (range) => eventLog.read(range), onAuditedEvents("gateway")),
+    consumer("audit", "factories", readFeed(o.neighbours.factories), onAuditedEvents("factories")),
+    consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), onAuditedEvents("orchestrator")),
+  ];
+  const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
+  const pruner = new BackgroundLoop({
+    everyMs: PRUNE_EVERY_MS,
+    step: () => pruneIdempotency(database.sql, clock.now()).then(() => "idle" as const),
+    onError: (error) => log.warn({ component: "idempotency pruner", error }, "pruning failed"),
+  });
+
+  const pause = async (): Promise<void> => void (await Promise.all([pruner.stop(), ...consumers.map((each) => each.stop())]));
+
+  return {
+    routes: rpcRoutes({ ...identity, eventLog }),
+    allow: ALLOWED_SERVICES,
+    requestListener: door.listener,
+    openApi: door.document,
+    bootstrap: () => bootstrap({ db, clock, masterKey: o.masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
+    async start() {
+      eventLog.start();
+      relay?.start();
+      for (const each of consumers) each.start();
+      pruner.start();
+    },
+    pause,
+    async stop() {
+      await pause();
+      await relay?.stop();
+      await eventLog.stop();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+  };
+}
+
+const bell = ({ doorbell }: GatewayOptions): { doorbell?: Doorbell } => (doorbell ? { doorbell } : {});

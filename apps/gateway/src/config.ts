@@ -1,0 +1,23 @@
+import { optional, readConfig, required, type Env } from "@millwright/config";
+import { serviceSettings } from "@millwright/service";
+
+/** Every environment variable of this service; those of all services are in libs/service. */
+export const loadConfig = (env: Env) =>
+  readConfig(env, {
+    ...serviceSettings,
+    /** The public port: `/api/v1/*`, `/blobs/*`, `/rpc/millwright.worker.v1.*`, pages. */
+    port: optional.int("PORT", 8080),
+    /** RPC addresses of the orchestrator, with commas between, or a name that stands for many. Workers are served by them too. */
+    orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
+    /** `http://…/jwks.json` of the orchestrator's operations ports. */
+    orchestratorJwksUrls: required.urls("ORCHESTRATOR_JWKS_URL"),
+    /** RPC addresses of factories. */
+    factoriesUrls: required.urls("FACTORIES_URL"),
+    factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
+    /** The orchestrator's directory of blobs, from which `/blobs/*` is served. */
+    blobDir: required.string("BLOB_DIR"),
+    /** API key (`mw_…`) of the first team's owner, made on the first start of the platform and not looked at afterwards. */
+    bootstrapApiKey: required.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
+    /** The platform's worker key (`mww_…`), for workers that take runs of every team. Absent: teams make keys of their own. */
+    workerKey: optional.secret("MILLWRIGHT_WORKER_KEY"),
+  });

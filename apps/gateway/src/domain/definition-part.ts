@@ -1,0 +1,140 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { invalidArgument } from "@millwright/errors";
+import { AGENT_TYPES, type Agent, type AgentConfig, type AgentType, type Harness } from "./agent-identity.ts";
+import { canonicalJson } from "@millwright/json";
+
+/** An agent as its file describes it. `credentialStrategy` absent: an earlier projection keeps its value (factory-files §5). */
+export type DefinedAgent = Pick<Agent, "name" | "agentType" | "description" | "prompt" | "config">;
+
+/** This service's part of a factory definition. */
+export type DefinitionPart = {
+  agents: DefinedAgent[];
+  /** What the factory says for all its agents: a configuration layer. */
+  layer: JsonObject;
+  /** Every managed secret that is named, and in which file. */
+  secretNames: { path: string; name: string }[];
+};
+
+export type PlanItem = { kind: "agent" | "factory"; name: string; action: "create" | "update" | "delete" | "unchanged"; changedFields: string[] };
+
+/**
+ * Takes this service's part out of a normalised definition (libs/definition `Definition`), whose sender has validated it.
+ *
+ * Errors: definition_malformed.
+ */
+export function readDefinitionPart(definition: JsonObject): DefinitionPart {
+  const factory = object(definition["factory"], "factory");
+  const defaults = object(factory["agent_defaults"] ?? {}, "factory.agent_defaults");
+  const { base_model, ...blockOfDefaults } = executionConfig(defaults);
+  const agents = list(definition["agents"], "agents").map((each) => object(each, "agents"));
+  const named = (path: string, from: JsonObject) => [
+    ...texts(from["secrets"]).map((name) => ({ path, name })),
+    ...authSecret(from).map((name) => ({ path, name })),
+  ];
+  return {
+    agents: agents.map(readAgent),
+    layer: dropAbsent({
+      ...blockOfDefaults,
+      model_id: base_model,
+      credential_strategy: factory["credential_strategy"],
+      factory_secrets: texts(factory["secrets"]).map((name) => ({ name })),
+      factory_mcp_servers: factory["mcp_servers"],
+      repositories: factory["repositories"],
+    }) as JsonObject,
+    secretNames: [
+      ...named("factory.yaml", factory),
+      ...named("factory.yaml", defaults),
+      ...agents.flatMap((each) => named(`agents/${text(each["name"])}/agent.md`, each)),
+    ],
+  };
+}
+
+function readAgent(json: JsonObject): DefinedAgent {
+  const { name, agent_type: agentType, description, prompt } = json;
+  if (typeof name !== "string" || !AGENT_TYPES.includes(agentType as AgentType)) throw malformed("agents");
+  const skills = texts(json["skills"]);
+  return {
+    name,
+    agentType: agentType as AgentType,
+    description: text(description),
+    prompt: text(prompt),
+    config: dropAbsent({
+      ...executionConfig(json),
+      ...(skills.length > 0 ? { skills } : {}),
+      credential_strategy: json["credential_strategy"] as string | undefined,
+    }),
+  };
+}
+
+/** An execution block (factory-files §4) in the published fields of an agent. */
+function executionConfig(block: JsonObject): AgentConfig {
+  const harness = block["harness"] === undefined ? undefined : object(block["harness"], "harness");
+  const isOwn = harness === undefined || harness["type"] === "oz";
+  const model = (block["model"] ?? (isOwn ? harness?.["model"] : undefined)) as string | undefined;
+  const [authName] = authSecret(block);
+  return dropAbsent({
+    base_model: model,
+    harness: harness && (dropAbsent({ type: harness["type"], model_id: isOwn ? undefined : harness["model"], reasoning_level: harness["reasoning_level"] }) as Harness),
+    harness_auth_secrets: harness && authName !== undefined ? { [`${text(harness["type"])}_auth_secret_name`]: authName } : undefined,
+    runner: block["runner"] as string | undefined,
+    environment_id: block["environment_id"] as string | undefined,
+    secrets: block["secrets"] === undefined ? undefined : texts(block["secrets"]).map((name) => ({ name })),
+    mcp_servers: block["mcp_servers"] as JsonObject | undefined,
+    worker_host: block["worker_host"] as string | undefined,
+  });
+}
+
+function authSecret(block: JsonObject): string[] {
+  const harness = block["harness"] as JsonObject | undefined;
+  const name = (harness?.["auth"] as JsonObject | undefined)?.["secret_name"];
+  return typeof name === "string" ? [name] : [];
+}
+
+/** An omitted credential strategy keeps what was projected before. */
+export const keepingStrategy = (next: DefinedAgent, before: AgentConfig | undefined): DefinedAgent =>
+  next.config.credential_strategy !== undefined || before?.credential_strategy === undefined
+    ? next
+    : { ...next, config: { ...next.config, credential_strategy: before.credential_strategy } };
+
+/** The fields in which an agent differs from its file, by their public names. */
+export function changedFields(before: DefinedAgent, next: DefinedAgent): string[] {
+  const flat = ({ agentType, description, prompt, config }: DefinedAgent): Record<string, unknown> => ({ agent_type: agentType, description, prompt, ...config });
+  const [a, b] = [flat(before), flat(next)];
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => canonicalJson(a[key]) !== canonicalJson(b[key])).toSorted();
+}
+
+/** What activating the part would do; agents by name. */
+export function planOf(part: DefinitionPart, current: { agents: readonly Agent[]; layer: JsonObject | undefined }): PlanItem[] {
+  const before = new Map(current.agents.map((agent) => [agent.name, agent]));
+  const after = new Map(part.agents.map((agent) => [agent.name, agent]));
+  const names = [...new Set([...after.keys(), ...current.agents.filter((agent) => agent.fileManaged).map(({ name }) => name)])].toSorted();
+  const agents = names.map((name): PlanItem => {
+    const [old, next] = [before.get(name), after.get(name)];
+    if (!old || !next) return { kind: "agent", name, action: next ? "create" : "delete", changedFields: [] };
+    const fields = changedFields(old, keepingStrategy(next, old.config));
+    return { kind: "agent", name, action: fields.length > 0 || !old.fileManaged ? "update" : "unchanged", changedFields: fields };
+  });
+  const isSame = current.layer !== undefined && canonicalJson(current.layer) === canonicalJson(part.layer);
+  const factory: PlanItem = { kind: "factory", name: "factory.yaml", action: current.layer ? (isSame ? "unchanged" : "update") : "create", changedFields: [] };
+  return [factory, ...agents];
+}
+
+function dropAbsent<T extends object>(from: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(from).filter(([, value]) => value !== undefined)) as never;
+}
+
+function object(value: JsonValue | undefined, where: string): JsonObject {
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
+  throw malformed(where);
+}
+
+function list(value: JsonValue | undefined, where: string): JsonValue[] {
+  if (Array.isArray(value)) return value;
+  throw malformed(where);
+}
+
+const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
+
+const texts = (value: JsonValue | undefined): string[] => (Array.isArray(value) ? value.filter((each) => typeof each === "string") : []);
+
+const malformed = (where: string): Error => invalidArgument("definition_malformed", `The definition's ${where} does not have the agreed form.`);

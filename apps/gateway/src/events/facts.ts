@@ -1,0 +1,44 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { actorOf, type Caller } from "@millwright/caller";
+import type { NewEvent } from "@millwright/events";
+
+/** Who brought a change about, for its events. */
+export type Cause = { actor: { type: string; uid: string }; requestId: string; cause?: string };
+
+export const causedBy = (caller: Caller): Cause => {
+  const { type, uid } = actorOf(caller);
+  return { actor: { type, uid }, requestId: caller.requestId };
+};
+
+type Fact = { uid: string; version?: number; teamUid?: string | null; payload?: JsonObject };
+
+const fact =
+  (entity: string, happened: string) =>
+  (by: Cause, { uid, version = 1, teamUid, payload = {} }: Fact): NewEvent => ({
+    type: `millwright.${entity}.${happened}.v1`,
+    entity,
+    entityUid: uid,
+    entityVersion: version,
+    ...(teamUid ? { teamUid } : {}),
+    payload,
+    ...by,
+  });
+
+/** Every fact this service publishes. Payloads hold names and uids, never e-mail addresses, prompts or values. */
+export const facts = {
+  teamCreated: fact("team", "created"),
+  teamUpdated: fact("team", "updated"),
+  /** Payload: role. The uid is `<team>:<user>`. */
+  memberAdded: fact("member", "added"),
+  memberUpdated: fact("member", "updated"),
+  memberRemoved: fact("member", "removed"),
+  /** Payload: name, kind. */
+  keyCreated: fact("key", "created"),
+  keyRevoked: fact("key", "revoked"),
+  /** Payload: name, change (created, updated, deleted). */
+  secretChanged: fact("secret", "changed"),
+  /** Payload: name, agent_type, factory_uid?. */
+  agentCreated: fact("agent", "created"),
+  agentUpdated: fact("agent", "updated"),
+  agentDeleted: fact("agent", "deleted"),
+} as const;

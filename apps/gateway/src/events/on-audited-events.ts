@@ -1,0 +1,24 @@
+import type { EventHandlers } from "@millwright/events";
+import { insertAuditEntry } from "../store/audit-store.ts";
+
+/** The facts an auditor asks for: who was given or lost access, who changed what works, who set work going or stopped it. */
+const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]>>>> = {
+  gateway: {
+    team: ["created", "updated"],
+    member: ["added", "updated", "removed"],
+    key: ["created", "revoked"],
+    secret: ["changed"],
+    agent: ["created", "updated", "deleted"],
+  },
+  factories: { factory: ["created", "updated", "deleted"], definition: ["activated"], task: ["created", "updated"] },
+  orchestrator: { run: ["created", "finished"] },
+};
+
+/** The services whose feeds are audited. */
+type Source = "gateway" | "factories" | "orchestrator";
+
+/** Notes the audited events of one source. */
+export function onAuditedEvents(source: Source): EventHandlers {
+  const types = Object.entries(AUDITED[source]).flatMap(([entity, facts]) => facts.map((fact) => `millwright.${entity}.${fact}.v1`));
+  return Object.fromEntries(types.map((type) => [type, (sql, event) => insertAuditEntry(sql, source, event)]));
+}

@@ -1,0 +1,42 @@
+import { directoryBlobs } from "@millwright/blobs";
+import { worker } from "@millwright/contracts";
+import { forwardService, mountHttp1, RemoteKeys } from "@millwright/rpc";
+import { runService } from "@millwright/service";
+import { deriveKey } from "@millwright/vault";
+import { composeGateway, migrationsDir } from "./compose.ts";
+import { loadConfig } from "./config.ts";
+
+await runService({
+  name: "gateway",
+  env: process.env,
+  loadConfig,
+  neighbours: (config) => ({
+    orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
+    factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+  }),
+  migrationsDir,
+  compose: async (config, base, { orchestrator, factories }) => {
+    const signingKey = deriveKey(base.masterKey, "blob urls");
+    const store = directoryBlobs({ dir: config.blobDir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
+    // Workers bring keys of their own, which the orchestrator checks; it logs their calls, too.
+    const quiet = worker.WorkerService.methods.map(({ name }) => `${worker.WorkerService.typeName}/${name}`);
+    const door = { service: "gateway", verifier: base.verifier, open: [worker.WorkerService.typeName], quiet, log: base.log, metrics: base.metrics };
+    const gateway = await composeGateway({
+      ...base,
+      neighbours: { orchestrator, factories },
+      blobs: { store, signingKey },
+      bootstrapApiKey: config.bootstrapApiKey,
+      workerKey: config.workerKey,
+      workerDoor: mountHttp1((router) => forwardService(router, worker.WorkerService, orchestrator), door, "/rpc"),
+      runTokenKeys: new RemoteKeys({ owners: { "run-tokens": config.orchestratorJwksUrls } }),
+    });
+    return {
+      ...gateway,
+      http: { port: config.port, listener: gateway.requestListener },
+      async start() {
+        await gateway.bootstrap();
+        await gateway.start();
+      },
+    };
+  },
+});

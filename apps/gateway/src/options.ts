@@ -1,0 +1,36 @@
+import type { Transport } from "@connectrpc/connect";
+import type { BlobStore } from "@millwright/blobs";
+import type { Clock } from "@millwright/clock";
+import type { Doorbell, NatsLink } from "@millwright/events";
+import type { CallerSigner, CallerVerifier, KeySource } from "@millwright/rpc";
+import type { Logger, Metrics } from "@millwright/telemetry";
+import type { RequestListener } from "./rest/index.ts";
+
+/** What the gateway is composed of. */
+export type GatewayOptions = {
+  databaseUrl: string;
+  masterKey: Uint8Array;
+  publicUrl: string;
+  signer: CallerSigner;
+  verifier: CallerVerifier;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  neighbours: { orchestrator: Transport; factories: Transport };
+  poolSize?: number;
+  doorbell?: Doorbell;
+  /** Where the events of this service are published; absent: nowhere. */
+  nats?: NatsLink;
+  /** Serves `/blobs/…` from the store's signed URLs; absent when they lead elsewhere (S3). */
+  blobs?: { store: BlobStore; signingKey: Uint8Array };
+  /** The first owner's key; absent: a random one. Used on the first start only. */
+  bootstrapApiKey?: string | undefined;
+  /** The platform's worker key; absent: one that is derived from the master key. */
+  workerKey?: string | undefined;
+  /** The orchestrator's door for workers, mounted under `/rpc/`. */
+  workerDoor?: RequestListener;
+  /** Public keys of the run tokens, which the orchestrator signs. */
+  runTokenKeys: KeySource;
+  /** Names of the active-team header, beside the specification's own. */
+  teamHeaderAliases?: readonly string[];
+};

@@ -1,0 +1,121 @@
+import { z } from "zod";
+import type { Caller } from "@millwright/caller";
+import { isDomainError, notFound } from "@millwright/errors";
+import type { TeamUid } from "@millwright/ids";
+import { html, pathText, pathUid, redirect, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { isoTime } from "../routes/json-values.ts";
+import type { FindProfiles } from "../routes/profiles.ts";
+import { runRecords } from "../routes/run-record.ts";
+import { page } from "./layout.ts";
+import { markup } from "./markup.ts";
+import type { PageLinks, View } from "./page-links.ts";
+import { asText } from "./markup.ts";
+import { pullRequestPage } from "./pull-request-page.ts";
+import { runPage, type RunPageData } from "./run-page.ts";
+import { cookieCaller, signInPage, type SignInDeps } from "./sign-in.ts";
+
+export type PageDeps = { neighbours: Pick<Neighbours, "runs" | "artifacts">; findProfiles: FindProfiles; links: PageLinks; signIn: SignInDeps };
+
+const viewQuery = z.object({ view: z.string().optional() });
+
+/** Pages for people: every link that the platform prints opens here. Outside `/api/v1`. */
+export function pageRoutes({ neighbours: { runs, artifacts }, findProfiles, links, signIn }: PageDeps): Route[] {
+  /** Shows a page to whoever may see the run: by its link, or signed in. Anyone else is asked to sign in, whatever exists. */
+  const shown = async (request: RequestInfo, runUid: string, view: string | undefined, show: (caller: Caller) => Promise<Reply>): Promise<Reply> => {
+    const permitted = view === undefined ? undefined : links.openView(view, runUid);
+    const caller = permitted ? viewer(permitted, request.requestId) : await cookieCaller(signIn, request.headers.cookie, request.requestId);
+    if (!caller) return html(401, signInPage(request.path));
+    try {
+      return await show(caller);
+    } catch (error) {
+      if (isDomainError(error) && error.kind === "not_found") return html(404, signInPage(request.path, "There is no such page, or this key may not see it."));
+      throw error;
+    }
+  };
+  return [
+    route({
+      method: "GET",
+      path: "/",
+      root: true,
+      auth: "none",
+      summary: "Front page",
+      handler: async () => html(200, frontPage),
+    }),
+    route({
+      method: "GET",
+      path: "/runs/{runId}",
+      root: true,
+      auth: "none",
+      summary: "Page of a run",
+      params: z.object({ runId: pathUid("run") }),
+      query: viewQuery,
+      handler: ({ params, query, request }) =>
+        shown(request, params.runId, query.view, async (caller) => {
+          const options = onBehalf({ caller, request });
+          const [{ run }, timeline, conversation] = await Promise.all([
+            runs.getRun({ runUid: params.runId }, options),
+            runs.getTimeline({ runUid: params.runId }, options),
+            runs.getConversation({ runUid: params.runId }, options),
+          ]);
+          const [record] = await runRecords([run!], findProfiles, links, caller);
+          return html(200, runPage({
+            run: record!,
+            timeline: timeline.events.map((event) => ({ event_type: event.eventType, occurred_at: isoTime(event.occurredAt!) })),
+            steps: conversation.steps as unknown as RunPageData["steps"],
+            runUrl: links.runUrl(params.runId),
+            viewQuery: queryOf(query.view),
+          }));
+        }),
+    }),
+    route({
+      method: "GET",
+      path: "/runs/{runId}/artifacts/{artifactUid}",
+      root: true,
+      auth: "none",
+      summary: "A run's plan as text, its files and screenshots as a download",
+      params: z.object({ runId: pathUid("run"), artifactUid: pathUid("artifact") }),
+      query: viewQuery,
+      handler: ({ params, query, request }) =>
+        shown(request, params.runId, query.view, async (caller) => {
+          const { artifact, data, downloadUrl } = await artifacts.getArtifact({ artifactUid: params.artifactUid }, onBehalf({ caller, request }));
+          if (artifact!.runUid !== params.runId) throw notFound("artifact");
+          return downloadUrl ? redirect(downloadUrl) : new Reply(200, asText(data?.["content"]), { "content-type": "text/plain; charset=utf-8" });
+        }),
+    }),
+    route({
+      method: "GET",
+      path: "/runs/{runId}/pull-requests/{pullRequest}",
+      root: true,
+      auth: "none",
+      summary: "Page of a local repository's pull request; its diff with `.diff` appended",
+      params: z.object({ runId: pathUid("run"), pullRequest: pathText("pull_request", /^[0-9a-f-]{36}(\.diff)?$/) }),
+      query: viewQuery,
+      handler: ({ params, query, request }) =>
+        shown(request, params.runId, query.view, async (caller) => {
+          const [uid, diff] = params.pullRequest.split(".");
+          const pr = await artifacts.getPullRequest({ pullRequestUid: uid! }, onBehalf({ caller, request }));
+          if (pr.runUid !== params.runId) throw notFound("pull_request"); // a link opens its own run, not the team's others
+          if (diff) return new Reply(200, pr.diff, { "content-type": "text/plain; charset=utf-8" });
+          return html(200, pullRequestPage(pr, links.runUrl(pr.runUid) + queryOf(query.view)));
+        }),
+    }),
+  ];
+}
+
+const frontPage = page(
+  "Welcome",
+  markup`<h1>Millwright</h1><p>A self-hosted agent factory platform. The public API is described by
+<a href="/api/v1/openapi.json">/api/v1/openapi.json</a>; runs and pull requests have pages, linked from what the API and the
+<code>millwright</code> command answer.</p>`,
+);
+
+const queryOf = (view: string | undefined): string => (view === undefined ? "" : `?view=${encodeURIComponent(view)}`);
+
+/** The bearer of a session link: may view what belongs to the run's owner, and nothing more. The page checks the run itself. */
+const viewer = (view: View, requestId: string): Caller => ({
+  principal: { type: "user", uid: view.ownerType === "user" ? view.ownerUid : `link-${view.runUid}` },
+  teams: view.ownerType === "team" ? [{ teamUid: view.ownerUid as TeamUid, verbs: ["run.view"] }] : [],
+  platformAdmin: false,
+  requestId,
+});

@@ -1,0 +1,22 @@
+import type { orchestrator } from "@millwright/contracts";
+import { page } from "./layout.ts";
+import { markup, type Markup } from "./markup.ts";
+
+/** The page of a pull request of a local repository: what it says and what it changes. */
+export function pullRequestPage(pr: orchestrator.GetPullRequestResponse, runLink: string): string {
+  return page(
+    `${pr.title} #${pr.number}`,
+    markup`<h1>${pr.title} <span class="meta">#${String(pr.number)}</span></h1>
+<p><span class="state ${pr.status}">${pr.status}</span> <span class="meta">${pr.owner}/${pr.repo} · ${pr.headBranch} → ${pr.baseBranch} · ${pr.headSha.slice(0, 10)}</span>
+· <a href="${runLink}">the run that opened it</a></p>
+<div class="say">${pr.body}</div>
+<h2>Files</h2><table>${pr.files.map((file) => markup`<tr><td>${file.path}</td><td class="add">+${String(file.additions)}</td><td class="del">−${String(file.deletions)}</td></tr>`)}</table>
+<h2>Change</h2><pre>${pr.diff.split("\n").map(diffLine)}</pre>
+<p class="meta">Merge it with git: <code>git merge ${pr.headBranch}</code> in ${pr.owner}/${pr.repo}.</p>`,
+  );
+}
+
+function diffLine(line: string): Markup {
+  const kind = /^(\+\+\+|---|diff |index )/.test(line) ? "hunk" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : line.startsWith("@@") ? "hunk" : "";
+  return markup`<span class="${kind}">${line}</span>\n`;
+}

@@ -1,0 +1,74 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "@millwright/caller";
+import { newUid } from "@millwright/ids";
+import type { Vault } from "@millwright/vault";
+import { PAGE_HEADERS, type Authenticate, type Mount } from "../rest/index.ts";
+import { page } from "./layout.ts";
+import { markup } from "./markup.ts";
+
+const COOKIE = "millwright_session";
+const COOKIE_SECONDS = 12 * 3600;
+const FORM_BYTES_MAX = 8 * 1024;
+
+export type SignInDeps = { authenticate: Authenticate; vault: Vault; isHttps: boolean };
+
+/** The form shown on a page that its reader may not see yet. */
+export const signInPage = (next: string, problem?: string): string =>
+  page(
+    "Sign in",
+    markup`<h1>Sign in to see this page</h1>${problem !== undefined && markup`<p class="FAILED">${problem}</p>`}
+<form method="post" action="/sign-in/"><input type="hidden" name="next" value="${next}">
+<p><input name="key" type="password" placeholder="API key" autocomplete="off" autofocus required> <button>Sign in</button></p></form>`,
+  );
+
+/** Takes the form: the key goes, sealed, into a cookie that only our pages get. The key is checked again on every use. */
+export const signInMount = (deps: SignInDeps): Mount => ({
+  prefix: "/sign-in/",
+  listener: (request, response) => {
+    void answer(deps, request).then(({ status, headers, body }) =>
+      response.writeHead(status, { ...PAGE_HEADERS, ...headers }).end(body),
+    );
+  },
+});
+
+type Answer = { status: number; headers?: Record<string, string>; body?: string };
+
+async function answer({ authenticate, vault, isHttps }: SignInDeps, request: IncomingMessage): Promise<Answer> {
+  if (request.method !== "POST") return { status: 405, headers: { allow: "POST" } };
+  const form = await readForm(request);
+  if (!form) return { status: 400, headers: { connection: "close" }, body: signInPage("/", "The form is not valid.") };
+  const next = safeNext(form.get("next"));
+  const key = form.get("key") ?? "";
+  const caller = await authenticate({ bearer: key, teamUid: undefined, requestId: newUid() }).catch(() => undefined);
+  if (!caller) return { status: 401, body: signInPage(next, "That key is not valid.") };
+  const attributes = `Path=/runs; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
+  return { status: 303, headers: { location: next, "set-cookie": `${COOKIE}=${vault.seal(key, COOKIE)}; ${attributes}` } };
+}
+
+/** The signed-in caller of a page request, if its cookie is good. */
+export async function cookieCaller({ authenticate, vault }: SignInDeps, cookies: string | undefined, requestId: string): Promise<Caller | undefined> {
+  const sealed = new RegExp(`(?:^|; )${COOKIE}=([^;]+)`).exec(cookies ?? "")?.[1];
+  if (!sealed) return undefined;
+  try {
+    return await authenticate({ bearer: vault.open(sealed, COOKIE), teamUid: undefined, requestId });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Only paths of our own pages: a form must not send people elsewhere. */
+const safeNext = (next: string | null): string => (next !== null && /^\/runs\/[\w./?=%~-]*$/.test(next) ? next : "/");
+
+/** The form's fields; undefined when the body is too long or cut off. */
+async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
+  let text = "";
+  try {
+    for await (const chunk of request) {
+      text += String(chunk);
+      if (text.length > FORM_BYTES_MAX) return undefined;
+    }
+  } catch {
+    return undefined;
+  }
+  return new URLSearchParams(text);
+}

@@ -1,0 +1,77 @@
+import { deriveKey } from "@millwright/vault";
+import type { Neighbours } from "./clients/neighbours.ts";
+import type { GatewayOptions } from "./options.ts";
+import { pageLinks } from "./pages/page-links.ts";
+import { pageRoutes } from "./pages/page-routes.ts";
+import { signInMount } from "./pages/sign-in.ts";
+import { restApp, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
+import { aboutErrorsRoute } from "./routes/about-errors.ts";
+import { agentIdentityRoutes } from "./routes/agent-identities.ts";
+import { artifactRoutes } from "./routes/artifacts.ts";
+import { auditRoute } from "./routes/audit.ts";
+import { blobMount } from "./routes/blobs.ts";
+import { codeHostRoutes } from "./routes/code-hosts.ts";
+import { environmentRoutes } from "./routes/environments.ts";
+import { factoryRoutes } from "./routes/factories.ts";
+import { factorySourceRoutes } from "./routes/factory-source.ts";
+import type { IdentityRouteDeps } from "./routes/identity-deps.ts";
+import { keyRoutes } from "./routes/keys.ts";
+import { memberRoutes } from "./routes/members.ts";
+import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
+import type { FindProfiles, Profile } from "./routes/profiles.ts";
+import { runViewRoutes } from "./routes/run-views.ts";
+import { runRoutes } from "./routes/runs.ts";
+import { secretRoutes } from "./routes/secrets.ts";
+import { taskRoutes } from "./routes/tasks.ts";
+import { teamRoutes } from "./routes/teams.ts";
+import { whoAmIRoute } from "./routes/whoami.ts";
+import { getProfiles } from "./usecases/get-profiles.ts";
+
+const TEAM_HEADER = "x-service-team-uid";
+/** What published clients send (fields-factory). */
+const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
+
+/** Everything public: REST below `/api/v1`, pages, signed blobs, the workers' door. */
+export function publicDoor({ options: o, identity, neighbours }: { options: GatewayOptions; identity: IdentityRouteDeps; neighbours: Neighbours }): RestApp {
+  const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
+  const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
+  const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
+  const shared = { neighbours, findProfiles: profileFinder(identity), links };
+  const routes: Route[] = [
+    whoAmIRoute(identity),
+    ...teamRoutes(identity),
+    ...memberRoutes(identity),
+    ...keyRoutes(identity),
+    ...secretRoutes(identity),
+    auditRoute(identity),
+    ...agentIdentityRoutes({ ...identity, factories: neighbours.factories }),
+    ...runRoutes(shared),
+    ...runViewRoutes(neighbours, links),
+    ...artifactRoutes(neighbours),
+    ...environmentRoutes(shared),
+    ...modelAndWorkerRoutes(neighbours),
+    ...codeHostRoutes(neighbours),
+    ...factoryRoutes(shared),
+    ...factorySourceRoutes(neighbours),
+    ...taskRoutes(shared),
+    ...pageRoutes({ ...shared, signIn }),
+    aboutErrorsRoute,
+  ];
+  const mounts: Mount[] = [
+    signInMount(signIn),
+    ...(o.blobs ? [blobMount({ ...o.blobs, publicUrl: o.publicUrl, clock: o.clock, log: o.log })] : []),
+    ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor }] : []),
+  ];
+  const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];
+  return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics });
+}
+
+/** Profiles for records whose visibility has been decided. */
+const profileFinder =
+  ({ db }: Pick<IdentityRouteDeps, "db">): FindProfiles =>
+  async (uids) => {
+    const found = await getProfiles(db.now, { uids: [...new Set(uids)], emails: [] });
+    return new Map(
+      found.map(({ type, uid, displayName, email }): [string, Profile] => [uid, { type, uid, display_name: displayName, ...(email === undefined ? {} : { email }) }]),
+    );
+  };

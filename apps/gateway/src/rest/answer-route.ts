@@ -1,0 +1,67 @@
+import { DomainError } from "@millwright/errors";
+import { BODY_BYTES_MAX, readBody, readIdempotencyKey, readJson, readParams, readQuery } from "./read-request.ts";
+import { Reply } from "./reply.ts";
+import { authenticated, type RestContext, type RestOptions } from "./context.ts";
+import type { Route } from "./route.ts";
+
+const TIMEOUT_MS = 30_000;
+
+/** Runs one route: who calls, then what is asked, then the handler, then the answer. */
+export async function answerRoute(options: RestOptions, route: Route, ctx: RestContext): Promise<void> {
+  ctx.state.route = route;
+  const gone = new AbortController();
+  ctx.res.once("close", () => gone.abort());
+  const answer = await withinTime(route.timeoutMs ?? TIMEOUT_MS, gone, () => handle(options, route, ctx, gone.signal));
+  if (answer instanceof Reply) {
+    ctx.body = answer.body;
+    ctx.status = answer.status; // after the body: an empty one sets 204
+    ctx.set(answer.headers);
+    return;
+  }
+  ctx.status = route.status ?? (route.response ? 200 : 204);
+  if (route.response) {
+    ctx.set("content-type", "application/json; charset=utf-8");
+    ctx.body = JSON.stringify(answer);
+  } else ctx.body = null;
+}
+
+async function handle(options: RestOptions, route: Route, ctx: RestContext, signal: AbortSignal): Promise<unknown> {
+  if (route.auth === "required" || (route.auth === "optional" && ctx.get("authorization") !== "")) ctx.state.caller = await authenticated(options, ctx);
+  const params = readParams(route, ctx["params"] as Record<string, string>);
+  const query = readQuery(route, ctx.querystring);
+  const json = route.body ? await readJson(ctx.req, route.bodyBytesMax ?? BODY_BYTES_MAX) : undefined;
+  const body = readBody(route, json);
+  const idempotency = readIdempotencyKey(route, ctx.path, ctx.req.headers["idempotency-key"], json);
+  return route.handler({
+    params,
+    query,
+    body,
+    caller: ctx.state.caller,
+    request: {
+      requestId: ctx.state.requestId,
+      traceId: ctx.state.traceId,
+      path: ctx.path,
+      headers: ctx.req.headers,
+      signal,
+      raw: { req: ctx.req, res: ctx.res },
+      authenticateAgain: () => authenticated(options, ctx),
+      ...(idempotency ? { idempotency } : {}),
+    },
+  });
+}
+
+async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () => Promise<T>): Promise<T> {
+  if (timeoutMs === 0) return act();
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new DomainError({ kind: "unavailable", reason: "request_timeout", message: "The answer took too long." }));
+      gone.abort();
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([act(), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,92 @@
+import { z } from "zod";
+import { isUuid } from "@millwright/ids";
+
+/** What a path parameter identifies, so that a malformed id answers the same 404 as an absent thing. */
+const things = new WeakMap<z.ZodType, string>();
+
+/** `{runId}` and the like: a UUID, lower-cased. Malformed: 404 `<thing>_not_found`. `thing` as in `notFound(thing)`. */
+export function pathUid(thing: string) {
+  const schema = uuid();
+  things.set(schema, thing);
+  return schema;
+}
+
+/** A path parameter of any other form (a name, a slug). Malformed: 404 `<thing>_not_found`. */
+export function pathText(thing: string, form: RegExp) {
+  const schema = z.string().regex(form);
+  things.set(schema, thing);
+  return schema;
+}
+
+/** The thing a path parameter identifies, if a malformed one is to look absent. */
+export const thingOf = (schema: z.ZodType): string | undefined => things.get(schema);
+
+/** A UUID in any case, lower-cased; malformed: 400. */
+export const uuid = () =>
+  z
+    .string()
+    .refine(isUuid, "expected a UUID")
+    .transform((text) => text.toLowerCase())
+    .meta({ type: "string", format: "uuid" });
+
+/** Only `true` and `false` (fields-runs §1.1). */
+export const queryBoolean = () =>
+  z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .meta({ type: "boolean", enum: undefined });
+
+/** A whole number within bounds. */
+export const queryInt = (bounds: { min: number; max: number }) =>
+  z
+    .string()
+    .regex(/^-?\d{1,15}$/, "expected a whole number")
+    .transform(Number)
+    .pipe(z.number().int().min(bounds.min).max(bounds.max))
+    .meta({ type: "integer", minimum: bounds.min, maximum: bounds.max });
+
+/** Page size with its public range; beyond it: 400. */
+export const pageLimit = (fallback: number, max = 100) =>
+  queryInt({ min: 1, max }).default(fallback).meta({ type: "integer", minimum: 1, maximum: max, default: fallback });
+
+/** An opaque cursor of the same list. */
+export const cursor = () => z.string().min(1).max(4096).optional();
+
+/** A repeated key: `state=A&state=B`. */
+export const queryList = <T extends z.ZodType>(item: T) => z.array(item).max(100);
+
+/** Bracket notation: `metadata[key]=value`. */
+export const queryMap = <T extends z.ZodType>(value: T) => z.record(z.string(), value);
+
+/** RFC 3339 with any offset, or a date (midnight UTC), as a Date. Works for query parameters and body members. */
+export const instant = () =>
+  z
+    .string()
+    .transform((text, context) => {
+      const date = parseInstant(text);
+      if (date) return date;
+      context.addIssue({ code: "custom", message: "expected an RFC 3339 time or a date" });
+      return z.NEVER;
+    })
+    .meta({ type: "string", format: "date-time" });
+
+// A space stands for the `+` of an offset that a client forgot to percent-encode.
+const INSTANT = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+ -])(\d\d):(\d\d)))?$/;
+
+function parseInstant(text: string): Date | undefined {
+  const parts = INSTANT.exec(text);
+  if (!parts) return undefined;
+  const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0)) as [number, number, number, number, number, number];
+  const offsetHours = Number(parts[9] ?? 0);
+  const offsetMinutes = Number(parts[10] ?? 0);
+  if (hour > 23 || minute > 59 || second > 59 || offsetHours > 23 || offsetMinutes > 59) return undefined;
+  const ms = Number((parts[7] ?? "").padEnd(3, "0").slice(0, 3));
+  const local = new Date(0);
+  local.setUTCFullYear(year, month - 1, day);
+  if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
+  local.setUTCHours(hour, minute, second, ms);
+  const offsetMs = (parts[8] === "-" ? -1 : 1) * (offsetHours * 60 + offsetMinutes) * 60_000;
+  const instantUtc = new Date(local.getTime() - offsetMs);
+  // The years that PostgreSQL and protobuf's Timestamp agree on.
+  return instantUtc.getUTCFullYear() >= 1 && instantUtc.getUTCFullYear() <= 9999 ? instantUtc : undefined;
+}

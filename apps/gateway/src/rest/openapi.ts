@@ -1,0 +1,104 @@
+import { OpenApiGeneratorV31, OpenAPIRegistry, type ResponseConfig, type RouteConfig } from "@asteasolutions/zod-to-openapi";
+import { z } from "zod";
+import { Problem } from "./records.ts";
+import { fullPath, type Route } from "./route.ts";
+
+export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
+
+/** The OpenAPI 3.1 document of all routes below `/api/v1`. */
+export function openApiDocument(routes: readonly Route[], publicUrl: string): OpenApiDocument {
+  const registry = new OpenAPIRegistry();
+  registry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer", description: "An API key, or the token of a run." });
+  for (const route of routes) if (!route.root) registry.registerPath(pathOf(route));
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: "3.1.0",
+    info: {
+      title: "Millwright",
+      version: "1.0.0",
+      description: "Self-hosted agent factories: work in, pull requests out. Errors are problem+json; unknown input members are ignored.",
+    },
+    servers: [{ url: publicUrl }],
+  });
+}
+
+function pathOf(route: Route): RouteConfig {
+  const headers = headersOf(route);
+  return {
+    method: route.method.toLowerCase() as Lowercase<Route["method"]>,
+    path: fullPath(route),
+    operationId: operationId(route),
+    summary: route.summary,
+    ...(route.description ? { description: route.description } : {}),
+    tags: [route.tag ?? route.path.split("/")[1] ?? "api"],
+    ...(route.auth === "none" ? { security: [] } : { security: route.auth === "optional" ? [{ apiKey: [] }, {}] : [{ apiKey: [] }] }),
+    ...(route.verbs ? { "x-required-permissions": [...route.verbs] } : {}),
+    request: {
+      ...(route.params ? { params: route.params } : {}),
+      ...(route.query ? { query: route.query } : {}),
+      ...(headers ? { headers } : {}),
+      ...(route.body ? { body: { required: !route.body.safeParse(undefined).success, content: { "application/json": { schema: route.body } } } } : {}),
+    },
+    responses: { ...successes(route), ...problems(route) },
+  };
+}
+
+function headersOf(route: Route): z.ZodObject | undefined {
+  const shape = {
+    ...(route.idempotent
+      ? { "Idempotency-Key": z.string().max(255).optional().meta({ description: "Repeats within 24 h get the first answer; another body under the same key is a 409." }) }
+      : {}),
+    ...(route.teamHeader ? { "X-Service-Team-Uid": z.string().optional().meta({ description: "The active team. Ignored for agents." }) } : {}),
+  };
+  return Object.keys(shape).length > 0 ? z.object(shape) : undefined;
+}
+
+function successes(route: Route): Record<string, ResponseConfig> {
+  const status = route.status ?? 200;
+  const answers: Record<string, ResponseConfig> = {};
+  if (route.response) answers[status] = { description: "Success", content: { "application/json": { schema: route.response } } };
+  else if (!route.responses) answers[status] = { description: "Success, no body" };
+  for (const [code, extra] of Object.entries(route.responses ?? {})) {
+    const type = extra.contentType ?? "application/json";
+    answers[code] = {
+      description: extra.description,
+      ...(extra.schema || extra.contentType ? { content: { [type]: { schema: extra.schema ?? z.string() } } } : {}),
+    };
+  }
+  return answers;
+}
+
+const PROBLEM_TEXTS: Readonly<Record<number, string>> = {
+  400: "The request is malformed or makes no sense",
+  401: "No valid credential",
+  403: "The caller may not do this in its own team",
+  404: "Absent, or not visible to the caller",
+  409: "The present state does not allow this",
+  413: "The body is too large",
+  422: "Not possible for this kind of thing",
+  429: "Too many requests, or no capacity",
+  500: "Something went wrong on our side",
+};
+
+function problems(route: Route): Record<string, ResponseConfig> {
+  const statuses = new Set([...(route.errors ?? []), 500]);
+  if (route.query || route.body || route.params) statuses.add(400);
+  if (route.body) statuses.add(413);
+  if (route.auth !== "none") statuses.add(401);
+  if (route.params) statuses.add(404);
+  if (route.idempotent) statuses.add(409);
+  return Object.fromEntries(
+    [...statuses].map((status) => [
+      String(status),
+      { description: PROBLEM_TEXTS[status] ?? "Problem", content: { "application/problem+json": { schema: Problem } } },
+    ]),
+  );
+}
+
+/** `POST /agent/runs/{runId}/cancel` → `postAgentRunsRunIdCancel`: stable, unique because method and path are. */
+const operationId = (route: Route): string =>
+  route.method.toLowerCase() +
+  route.path
+    .split(/[^A-Za-z0-9]+/)
+    .filter(Boolean)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join("");

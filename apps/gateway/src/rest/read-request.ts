@@ -1,0 +1,124 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import { canonicalJson } from "@millwright/json";
+import { thingOf } from "./fields.ts";
+import type { IdempotencyKey, Route } from "./route.ts";
+
+export const BODY_BYTES_MAX = 1024 * 1024;
+const JSON_DEPTH_MAX = 100;
+
+/** Path parameters. A malformed id is an absent thing (404) unless its schema says otherwise (400). */
+export function readParams(route: Route, raw: Readonly<Record<string, string>>): Record<string, unknown> {
+  if (!route.params) return {};
+  const result = route.params.safeParse(raw);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    const schema = route.params.shape[String(issue.path[0])] as z.ZodType | undefined;
+    const thing = schema && thingOf(schema);
+    if (thing) throw notFound(thing);
+  }
+  throw invalid("invalid_parameter", "path", result.error);
+}
+
+/** Query parameters: repeated keys only where the schema is a list, brackets only where it is a map. */
+export function readQuery(route: Route, querystring: string): Record<string, unknown> {
+  if (!route.query) return {};
+  const search = new URLSearchParams(querystring);
+  const raw: Record<string, unknown> = {};
+  for (const [name, schema] of Object.entries(route.query.shape)) {
+    const value = rawValue(name, innermost(schema as z.ZodType), search);
+    if (value !== undefined) raw[name] = value;
+  }
+  assertText(raw, "query");
+  const result = route.query.safeParse(raw);
+  if (!result.success) throw invalid("invalid_parameter", "query", result.error);
+  return result.data;
+}
+
+function rawValue(name: string, schema: z.ZodType, search: URLSearchParams): unknown {
+  if (schema instanceof z.ZodRecord) {
+    const entries = [...search].filter(([key]) => key.startsWith(`${name}[`) && key.endsWith("]"));
+    return entries.length > 0 ? Object.fromEntries(entries.map(([key, value]) => [key.slice(name.length + 1, -1), value])) : undefined;
+  }
+  const values = search.getAll(name);
+  if (schema instanceof z.ZodArray) return values.length > 0 ? values : undefined;
+  return values.length > 1 ? values : values[0];
+}
+
+function innermost(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return innermost(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodPipe) return innermost(schema.in as z.ZodType);
+  return schema;
+}
+
+/** The body as JSON, or undefined when there is none. Errors: content_type_not_json · malformed_json · body_too_large. */
+export async function readJson(req: IncomingMessage, bytesMax: number): Promise<unknown> {
+  const bytes = await readBytes(req, bytesMax);
+  if (bytes.length === 0) return undefined;
+  const [type = "", ...parameters] = (req.headers["content-type"] ?? "").toLowerCase().split(";").map((part) => part.trim());
+  const charset = parameters.find((parameter) => parameter.startsWith("charset="))?.slice(8).replaceAll('"', "");
+  if (!/^application\/([\w.-]+\+)?json$/.test(type) || (charset !== undefined && charset !== "utf-8") || req.headers["content-encoding"] !== undefined)
+    throw invalidArgument("content_type_not_json", "Send the body as application/json in UTF-8, without content encoding.");
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw invalidArgument("malformed_json", "The body is not valid JSON in UTF-8.");
+  }
+  assertText(value, "body");
+  return value;
+}
+
+async function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer> {
+  const tooLarge = () =>
+    new DomainError({ kind: "too_large", reason: "body_too_large", message: `The body may have at most ${bytesMax} bytes.` });
+  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > bytesMax) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+export function readBody(route: Route, value: unknown): unknown {
+  if (!route.body) return undefined;
+  const result = route.body.safeParse(value);
+  if (!result.success) throw invalid("invalid_body", "body", result.error);
+  return result.data;
+}
+
+/** Refuses what PostgreSQL's text cannot hold (NUL, lone surrogates) and nesting that later code would recurse into. */
+function assertText(value: unknown, where: string): void {
+  const stack: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const { value: current, depth } = next;
+    if (depth > JSON_DEPTH_MAX) throw invalidArgument("invalid_body", `${where}: nested more than ${JSON_DEPTH_MAX} levels deep.`);
+    if (typeof current === "string" && /[\0\p{Surrogate}]/u.test(current))
+      throw invalidArgument("invalid_text", `${where}: a text holds a NUL character or is not valid Unicode.`);
+    if (current === null || typeof current !== "object") continue;
+    for (const [key, inner] of Object.entries(current)) stack.push({ value: key, depth }, { value: inner, depth: depth + 1 });
+  }
+}
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** The Idempotency-Key of a create, with what it is bound to. */
+export function readIdempotencyKey(route: Route, path: string, header: string | string[] | undefined, body: unknown): IdempotencyKey | undefined {
+  if (!route.idempotent || header === undefined) return undefined;
+  if (typeof header !== "string" || !IDEMPOTENCY_KEY.test(header))
+    throw invalidArgument("invalid_idempotency_key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
+  return { key: header, operation: `${route.method} ${path}`, bodyHash: createHash("sha256").update(canonicalJson(body ?? null)).digest("hex") };
+}
+
+const ISSUES_SHOWN = 5;
+
+function invalid(reason: string, where: string, error: z.ZodError): DomainError {
+  const texts = error.issues.slice(0, ISSUES_SHOWN).map((issue) => `${[where, ...issue.path].map(String).join(".")}: ${issue.message}`);
+  if (error.issues.length > ISSUES_SHOWN) texts.push(`and ${error.issues.length - ISSUES_SHOWN} more`);
+  return invalidArgument(reason, texts.join("; "));
+}

@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { chooseTeam, type Caller } from "@millwright/caller";
+import { invalidArgument, isDomainError, type DomainError } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { pathUid, route, type RequestInfo, type Route } from "../rest/index.ts";
+import { getAgent, listAgents } from "../store/agent-store.ts";
+import { appendSecrets, createAgent, deleteAgent, updateAgent } from "../usecases/manage-agents.ts";
+import { agentFields, AgentRecord, agentRecord, AgentUpdate, NewAgent } from "./agent-identity-schemas.ts";
+import type { IdentityRouteDeps } from "./identity-deps.ts";
+
+const params = z.object({ uid: pathUid("agent") });
+
+/** Agent identities: service accounts of a team (fields-runs §8.6). */
+export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "factories">): Route[] {
+  const { db, clock } = deps;
+  return [
+    route({
+      method: "POST",
+      path: "/agent/identities",
+      summary: "Create an agent in the active team",
+      verbs: ["agent.manage"],
+      status: 201,
+      errors: [403, 404],
+      idempotent: true,
+      teamHeader: true,
+      body: NewAgent,
+      response: AgentRecord,
+      handler: async ({ caller, body, request }) => {
+        const factoryUid = body.factory_uid ?? undefined;
+        if (factoryUid !== undefined) await assertFactoryOfTeam(deps, caller, request, factoryUid);
+        return deps.once(caller, request.idempotency, async (tx) => agentRecord(await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields(body) })));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/identities",
+      summary: "List the active team's agents, newest first",
+      teamHeader: true,
+      query: z.object({ factory_uid: z.string().optional().meta({ description: "Only agents linked to this factory." }) }),
+      response: z.object({ agents: z.array(AgentRecord) }),
+      handler: async ({ caller, query: { factory_uid: factoryUid } }) => {
+        if (factoryUid !== undefined && !isUuid(factoryUid)) return { agents: [] };
+        return { agents: (await listAgents(db.now.sql, teamsShown(caller), factoryUid)).map(agentRecord) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/identities/{uid}",
+      summary: "Get an agent",
+      params,
+      response: AgentRecord,
+      handler: async ({ caller, params: { uid } }) => agentRecord(await getAgent(db.now.sql, allTeams(caller), uid)),
+    }),
+    route({
+      method: "PUT",
+      path: "/agent/identities/{uid}",
+      summary: "Change an agent: what is omitted or null stays, what is empty is cleared",
+      verbs: ["agent.manage"],
+      errors: [403, 409],
+      params,
+      body: AgentUpdate,
+      response: AgentRecord,
+      handler: async ({ caller, params: { uid }, body }) =>
+        agentRecord(
+          await db.transaction((tx) =>
+            body.secrets_append
+              ? appendSecrets({ tx, clock }, caller, { uid, names: body.secrets_append.map(({ name }) => name) })
+              : updateAgent({ tx, clock }, caller, { uid, fields: agentFields(body) }),
+          ),
+        ),
+    }),
+    route({
+      method: "DELETE",
+      path: "/agent/identities/{uid}",
+      summary: "Delete an agent and, atomically, all its keys",
+      verbs: ["agent.manage"],
+      errors: [403],
+      status: 204,
+      params,
+      handler: async ({ caller, params: { uid } }) => {
+        await db.transaction((tx) => deleteAgent({ tx, clock }, caller, uid));
+      },
+    }),
+  ];
+}
+
+const allTeams = (caller: Caller): string[] => caller.teams.map((team) => team.teamUid);
+const teamsShown = (caller: Caller): string[] => allTeams(caller).filter((uid) => caller.activeTeamUid === undefined || uid === caller.activeTeamUid);
+
+async function assertFactoryOfTeam({ factories }: Pick<Neighbours, "factories">, caller: Caller, request: RequestInfo, uid: string): Promise<void> {
+  const { factory } = await factories.getFactory({ uid }, onBehalf({ caller, request })).catch((error: unknown) => {
+    throw isDomainError(error) && error.kind === "not_found" ? noSuchFactory() : error;
+  });
+  if (factory?.teamUid !== chooseTeam(caller)) throw noSuchFactory();
+}
+
+const noSuchFactory = (): DomainError => invalidArgument("factory_not_in_team", "factory_uid names no factory of the team.");

@@ -1,0 +1,110 @@
+import { z } from "zod";
+import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-identity.ts";
+import { timestamp } from "../rest/index.ts";
+
+const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
+
+const HarnessIn = z.object({ type: z.enum(HARNESS_TYPES).optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
+const SecretRef = z.object({ name: z.string().min(1) });
+const StoreRef = z.object({ uid: z.string().min(1), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) });
+const McpServer = z.object({
+  warp_id: z.string().optional(),
+  command: z.string().optional(),
+  args: z.array(z.string()).optional(),
+  url: z.string().optional(),
+  headers: z.record(z.string(), z.string()).optional(),
+  env: z.record(z.string(), z.string()).optional(),
+});
+const exactlyOne = (server: z.infer<typeof McpServer>): boolean => [server.warp_id, server.command, server.url].filter((each) => each !== undefined).length === 1;
+const SKILL_SPEC = /^[\w.-]+\/[\w.-]+:.+$/;
+
+const text = (max: number) => z.string().max(max).nullish();
+const emptyOr = (form: RegExp) => z.string().trim().regex(form).or(z.literal("")).nullish();
+
+const settings = {
+  name: text(200),
+  agent_type: z.enum(AGENT_TYPES).nullish(),
+  description: text(10_000),
+  prompt: text(200_000),
+  environment_id: emptyOr(/^[A-Za-z0-9]{22}$/),
+  default_runner_uid: text(200),
+  base_model: text(200),
+  harness: HarnessIn.nullish(),
+  base_harness: z.enum([...HARNESS_TYPES, ""]).nullish().meta({ deprecated: true }),
+  harness_auth_secrets: z.object({ claude_auth_secret_name: z.string().optional(), codex_auth_secret_name: z.string().optional() }).nullish(),
+  inference_providers: z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() }).nullish(),
+  mcp_servers: z.record(z.string(), McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url")).nullish(),
+  skills: z.array(z.string().trim().regex(SKILL_SPEC, "expected owner/repo:path/to/SKILL.md")).max(100).nullish(),
+  secrets: z.array(SecretRef).max(100).nullish(),
+  memory: z.object({ auto_memory: z.object({ enabled: z.boolean().optional() }).optional(), attached_stores: z.array(StoreRef).max(100).optional() }).nullish(),
+  credential_strategy: z.enum(["CREATOR", "EXECUTOR", ""]).nullish(),
+  on_behalf_of_enabled: z.boolean().nullish(),
+  worker_host: text(200),
+};
+
+export const NewAgent = z.object({ ...settings, name: z.string().trim().min(1).max(200), factory_uid: z.string().nullish() }).meta({ id: "NewAgentIdentity" });
+
+export const AgentUpdate = z
+  .looseObject({
+    ...settings,
+    secrets_append: z.array(SecretRef).min(1).max(100).optional().meta({ description: "Adds secrets and changes nothing else; must be the only member." }),
+  })
+  .superRefine((sent, context) => {
+    // Counts every member that was sent, also null and unknown ones: this form must not half-work.
+    if (!("secrets_append" in sent) || Object.keys(sent).length === 1) return;
+    context.addIssue({ code: "custom", path: ["secrets_append"], message: "must be the only member" });
+  })
+  .meta({ id: "AgentIdentityUpdate", description: "A partial update: omitted or null = unchanged, empty = cleared." });
+
+export const AgentRecord = z
+  .object({
+    uid: z.string(),
+    name: z.string(),
+    available: z.boolean(),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    agent_type: z.enum(AGENT_TYPES).nullish(),
+    description: z.string().nullish(),
+    prompt: z.string().nullish(),
+    factory_uid: z.string().nullish(),
+    environment_id: z.string().optional(),
+    default_runner_uid: z.string(),
+    base_model: z.string().optional(),
+    harness: HarnessIn.optional(),
+    base_harness: z.enum(HARNESS_TYPES).optional().meta({ deprecated: true }),
+    harness_auth_secrets: z.record(z.string(), z.unknown()).optional(),
+    inference_providers: z.record(z.string(), z.unknown()).optional(),
+    mcp_servers: z.record(z.string(), McpServer).optional(),
+    skills: z.array(z.string()),
+    secrets: z.array(SecretRef),
+    memory: z.object({ auto_memory: z.object({ enabled: z.boolean() }), attached_stores: z.array(StoreRef) }),
+    credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).optional(),
+    on_behalf_of_enabled: z.boolean().optional(),
+    worker_host: z.string().optional(),
+  })
+  .meta({ id: "AgentIdentity" });
+
+/** What of a body goes into the agent itself. */
+export const agentFields = (body: Readonly<Record<string, unknown>>): AgentFields =>
+  Object.fromEntries(Object.keys(settings).flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]])));
+
+export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
+  const { runner: _fileName, memory, default_runner_uid, skills, secrets, ...config } = agent.config;
+  return {
+    ...(config as Partial<z.input<typeof AgentRecord>>),
+    uid: agent.uid,
+    name: agent.name,
+    available: agent.enabled,
+    created_at: agent.createdAt.toISOString(),
+    updated_at: agent.updatedAt.toISOString(),
+    agent_type: agent.agentType,
+    description: agent.description,
+    prompt: agent.prompt,
+    factory_uid: agent.factoryUid,
+    default_runner_uid: default_runner_uid ?? "",
+    ...(config.harness?.type ? { base_harness: config.harness.type as (typeof HARNESS_TYPES)[number] } : {}),
+    skills: skills ?? [],
+    secrets: secrets ?? [],
+    memory: { auto_memory: { enabled: memory?.auto_memory?.enabled ?? true }, attached_stores: (memory?.attached_stores ?? []) as z.input<typeof StoreRef>[] },
+  };
+}

@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { isMember } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
+import { notFound } from "@millwright/errors";
+import { pathUid, route, timestamp, type Route } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { isoTime } from "./json-values.ts";
+
+const CodeHost = z
+  .object({
+    uid: z.string(),
+    name: z.string(),
+    kind: z.enum(["github", "local"]),
+    base_url: z.string(),
+    root: z.string(),
+    secret_name: z.string(),
+    owners: z.array(z.string()),
+    created_at: timestamp(),
+  })
+  .meta({ id: "CodeHost" });
+
+const NewCodeHost = z.object({
+  name: z.string().min(1).max(100),
+  kind: z.enum(["github", "local"]),
+  base_url: z.url({ protocol: /^https?$/ }).optional().meta({ description: "github: base URL of the REST API." }),
+  root: z.string().optional().meta({ description: "local: directory of bare repositories `<root>/<owner>/<repo>.git`." }),
+  secret_name: z.string().optional().meta({ description: "Managed secret with the token." }),
+  owners: z.array(z.string().min(1)).max(100).optional().meta({ description: "Repository owners served; empty = every owner not served by another connection." }),
+});
+
+const teamParams = z.object({ uid: pathUid("team") });
+
+/** Connections to code hosts: where repositories are cloned from and pull requests opened. Ours. */
+export function codeHostRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/team/{uid}/code-hosts",
+      summary: "List code-host connections",
+      params: teamParams,
+      errors: [403],
+      response: z.object({ code_hosts: z.array(CodeHost) }),
+      handler: async (input) => {
+        if (!isMember(input.caller, input.params.uid)) throw notFound("team");
+        const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
+        return { code_hosts: codeHosts.map(codeHostRecord) };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/team/{uid}/code-hosts",
+      summary: "Connect a code host",
+      verbs: ["factory.manage"],
+      params: teamParams,
+      errors: [403, 409],
+      status: 201,
+      body: NewCodeHost,
+      response: CodeHost,
+      handler: async (input) => {
+        const { body, params } = input;
+        const { codeHost } = await catalog.createCodeHost(
+          {
+            codeHost: {
+              teamUid: params.uid,
+              name: body.name,
+              kind: body.kind,
+              baseUrl: body.base_url ?? "",
+              root: body.root ?? "",
+              secretName: body.secret_name ?? "",
+              owners: body.owners ?? [],
+            },
+          },
+          onBehalf(input),
+        );
+        return codeHostRecord(codeHost!);
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: "/team/{uid}/code-hosts/{codeHostUid}",
+      summary: "Remove a code-host connection",
+      verbs: ["factory.manage"],
+      params: z.object({ uid: pathUid("team"), codeHostUid: pathUid("code_host") }),
+      errors: [403],
+      status: 204,
+      handler: async (input) => {
+        const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
+        if (!codeHosts.some((one) => one.uid === input.params.codeHostUid)) throw notFound("code_host"); // the path names another team
+        await catalog.deleteCodeHost({ uid: input.params.codeHostUid }, onBehalf(input));
+      },
+    }),
+  ];
+}
+
+const codeHostRecord = (host: orchestrator.CodeHost): z.input<typeof CodeHost> => ({
+  uid: host.uid,
+  name: host.name,
+  kind: host.kind as "github" | "local",
+  base_url: host.baseUrl,
+  root: host.root,
+  secret_name: host.secretName,
+  owners: host.owners,
+  created_at: isoTime(host.createdAt!),
+});

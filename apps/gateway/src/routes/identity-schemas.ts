@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { VERBS } from "@millwright/caller";
+import { ROLES } from "../domain/roles.ts";
+import { timestamp } from "../rest/index.ts";
+import type { Key } from "../store/key-store.ts";
+import type { Secret } from "../store/secret-store.ts";
+import type { Member, Team } from "../store/team-store.ts";
+
+/** Loose on purpose: a self-hosted platform has addresses such as `owner@localhost`. Case does not matter. */
+export const emailAddress = () => z.string().max(254).regex(/^[^\s@]+@[^\s@]+$/, "expected an e-mail address").meta({ format: "email" });
+
+export const TeamRecord = z
+  .object({
+    uid: z.string(),
+    name: z.string(),
+    capabilities: z.object({ factory_branches: z.boolean(), metadata_filter: z.boolean() }),
+    concurrency_limit: z.int().meta({ description: "Executions at once; 0 = the platform's default." }),
+    agent_defaults: z.record(z.string(), z.unknown()).meta({ description: "The team's level of run configuration: keys of AgentConfigSnapshot." }),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+  })
+  .meta({ id: "Team" });
+
+export const MemberRecord = z
+  .object({ uid: z.string(), email: z.string(), display_name: z.string(), role: z.enum(ROLES), created_at: timestamp() })
+  .meta({ id: "Member" });
+
+export const KeyRecord = z
+  .object({
+    uid: z.string(),
+    name: z.string(),
+    kind: z.enum(["api", "worker"]),
+    prefix: z.string().meta({ description: "The beginning of the key; the rest is not stored." }),
+    user_uid: z.string().optional(),
+    agent_uid: z.string().optional(),
+    all_teams: z.boolean(),
+    scopes: z.array(z.enum(VERBS)).meta({ description: "Permissions the key is limited to; empty = all of the role." }),
+    created_at: timestamp(),
+    expires_at: timestamp().nullable(),
+    last_used_at: timestamp().nullable(),
+  })
+  .meta({ id: "ApiKey" });
+
+export const IssuedKey = z.object({ key: KeyRecord, api_key: z.string().meta({ description: "The key itself, answered this once." }) }).meta({ id: "IssuedApiKey" });
+
+export const SecretRecord = z
+  .object({ name: z.string(), version: z.int(), created_at: timestamp(), updated_at: timestamp() })
+  .meta({ id: "ManagedSecret", description: "Values are never readable." });
+
+export const teamRecord = (team: Team): z.input<typeof TeamRecord> => ({
+  uid: team.uid,
+  name: team.name,
+  capabilities: { factory_branches: team.factoryBranches, metadata_filter: team.metadataFilter },
+  concurrency_limit: team.concurrencyLimit,
+  agent_defaults: team.agentDefaults as Record<string, unknown>,
+  created_at: team.createdAt.toISOString(),
+  updated_at: team.updatedAt.toISOString(),
+});
+
+export const memberRecord = ({ user, role, createdAt }: Member): z.input<typeof MemberRecord> => ({
+  uid: user.uid,
+  email: user.email,
+  display_name: user.displayName,
+  role,
+  created_at: createdAt.toISOString(),
+});
+
+export const keyRecord = (key: Key): z.input<typeof KeyRecord> => ({
+  uid: key.uid,
+  name: key.name,
+  kind: key.kind,
+  prefix: key.prefix,
+  ...(key.userUid ? { user_uid: key.userUid } : {}),
+  ...(key.agentUid ? { agent_uid: key.agentUid } : {}),
+  all_teams: key.allTeams,
+  scopes: key.scopes as z.input<typeof KeyRecord>["scopes"],
+  created_at: key.createdAt.toISOString(),
+  expires_at: key.expiresAt?.toISOString() ?? null,
+  last_used_at: key.lastUsedAt?.toISOString() ?? null,
+});
+
+export const secretRecord = (secret: Secret): z.input<typeof SecretRecord> => ({
+  name: secret.name,
+  version: secret.version,
+  created_at: secret.createdAt.toISOString(),
+  updated_at: secret.updatedAt.toISOString(),
+});

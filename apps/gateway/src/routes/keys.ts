@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { can, isMember, VERBS } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, route, uuid, type Route } from "../rest/index.ts";
+import { listKeys } from "../store/key-store.ts";
+import { createKey } from "../usecases/create-key.ts";
+import { revokeKey } from "../usecases/revoke-key.ts";
+import { openPosition, pageOf, type IdentityRouteDeps } from "./identity-deps.ts";
+import { IssuedKey, KeyRecord, keyRecord } from "./identity-schemas.ts";
+
+const teamParams = z.object({ uid: pathUid("team") });
+
+const NewKey = z.object({
+  name: z.string().trim().min(1).max(100),
+  kind: z.enum(["api", "worker"]).default("api").meta({ description: "worker: lets workers connect and take the team's runs." }),
+  agent_uid: uuid().optional().meta({ description: "The agent the key is for. Default: a key of a user." }),
+  user_uid: uuid().optional().meta({ description: "The member the key is for. Default: the caller." }),
+  all_teams: z.boolean().default(false).meta({ description: "One's own key for every team one is in." }),
+  scopes: z.array(z.enum(VERBS)).min(1).optional().meta({ description: "Permissions the key is limited to." }),
+  expires_at: instant().optional(),
+});
+
+/** API and worker keys: ordered once, never shown again. Ours. */
+export function keyRoutes(deps: IdentityRouteDeps): Route[] {
+  const { db, clock, cursors, authenticator } = deps;
+  return [
+    route({
+      method: "GET",
+      path: "/team/{uid}/keys",
+      summary: "List a team's keys, newest first; without team.manage, one's own",
+      params: teamParams,
+      query: z.object({ limit: pageLimit(50), cursor: cursor() }),
+      response: z.object({ keys: z.array(KeyRecord), page_info: PageInfo }),
+      handler: async ({ caller, params: { uid }, query }) => {
+        if (!isMember(caller, uid)) throw notFound("team");
+        const own = can(caller, uid, "team.manage") ? {} : { userUid: caller.principal.uid };
+        const bind = { team: uid, ...own };
+        const after = query.cursor === undefined ? undefined : openPosition(cursors.open("keys", bind, query.cursor));
+        const rows = await listKeys(db.now, uid, { ...own, limit: query.limit + 1, ...(after ? { after: { createdAt: after.at, uid: after.uid } } : {}) });
+        const { items, nextCursor } = pageOf(rows, query.limit, (key) => cursors.seal("keys", bind, [key.createdAt, key.uid]));
+        return { keys: items.map(keyRecord), page_info: pageInfo(nextCursor) };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/team/{uid}/keys",
+      summary: "Order a key for oneself, a member, an agent or workers",
+      description: "For oneself: any member. For an agent: agent.manage. For others and for workers: team.manage. The key is answered once.",
+      status: 201,
+      errors: [403],
+      idempotent: true,
+      params: teamParams,
+      body: NewKey,
+      response: IssuedKey,
+      handler: ({ caller, params: { uid }, body, request }) =>
+        deps.once(caller, request.idempotency, async (tx) => {
+          const { key, text } = await createKey({ tx, clock, credentialOf: (each) => authenticator.credentialOf(each) }, caller, {
+            teamUid: uid,
+            name: body.name,
+            kind: body.kind,
+            agentUid: body.agent_uid,
+            userUid: body.user_uid,
+            allTeams: body.all_teams,
+            scopes: body.scopes ?? [],
+            expiresAt: body.expires_at,
+          });
+          return { key: keyRecord(key), api_key: text };
+        }),
+    }),
+    route({
+      method: "DELETE",
+      path: "/team/{uid}/keys/{keyUid}",
+      summary: "Revoke a key, at once",
+      status: 204,
+      errors: [403],
+      params: z.object({ uid: pathUid("key"), keyUid: pathUid("key") }),
+      handler: async ({ caller, params: { uid, keyUid } }) => {
+        await db.transaction((tx) => revokeKey({ tx }, caller, { teamUid: uid, keyUid }));
+      },
+    }),
+  ];
+}

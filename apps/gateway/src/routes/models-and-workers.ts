@@ -1,0 +1,89 @@
+import { z } from "zod";
+import type { orchestrator } from "@millwright/contracts";
+import { route, timestamp, type Route } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { present } from "@millwright/json";
+import { isoTime } from "./json-values.ts";
+
+const Cost = z
+  .object({
+    currency: z.literal("USD"),
+    input_per_million_tokens: z.number(),
+    output_per_million_tokens: z.number(),
+    input_cache_read_per_million_tokens: z.number().optional(),
+    input_cache_write_per_million_tokens: z.number().optional(),
+  })
+  .meta({ id: "ModelCost" });
+
+/** fields-runs §8.4; `disabled_message` is ours. */
+const Model = z
+  .object({
+    id: z.string(),
+    display_name: z.string(),
+    provider: z.enum(["OPENAI", "ANTHROPIC", "GOOGLE", "UNKNOWN"]),
+    vision_supported: z.boolean(),
+    description: z.string().optional(),
+    reasoning_level: z.string().optional(),
+    disable_reason: z.string().optional(),
+    disabled: z.boolean(),
+    disabled_message: z.string().optional(),
+    cost: Cost.nullable(),
+  })
+  .meta({ id: "Model" });
+
+/** fields-runs §8.2; `sandbox` is ours. */
+const Worker = z
+  .object({ worker_host: z.string(), connection_count: z.int(), connected_at: timestamp(), last_seen_at: timestamp(), sandbox: z.string() })
+  .meta({ id: "ConnectedSelfHostedWorker" });
+
+/** What can run work: models and workers (fields-runs §8.2, §8.4). */
+export function modelAndWorkerRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/agent/models",
+      summary: "List models",
+      response: z.object({ default_model_id: z.string(), models: z.array(Model) }),
+      handler: async (input) => {
+        const { defaultModelId, models } = await catalog.listModels({ teamUid: input.caller.activeTeamUid ?? "" }, onBehalf(input));
+        return { default_model_id: defaultModelId, models: models.map(modelRecord) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/connected-self-hosted-workers",
+      summary: "List the team's connected workers",
+      teamHeader: true,
+      response: z.object({ workers: z.array(Worker) }),
+      handler: async (input) => {
+        const { workers } = await catalog.listWorkers({ teamUid: input.caller.activeTeamUid ?? "" }, onBehalf(input));
+        return {
+          workers: workers.map((worker) => ({
+            worker_host: worker.workerHost,
+            connection_count: worker.connectionCount,
+            connected_at: isoTime(worker.connectedAt!),
+            last_seen_at: isoTime(worker.lastSeenAt!),
+            sandbox: worker.sandbox,
+          })),
+        };
+      },
+    }),
+  ];
+}
+
+const modelRecord = (model: orchestrator.Model): z.input<typeof Model> => ({
+  id: model.id,
+  display_name: model.displayName,
+  provider: model.provider as "UNKNOWN",
+  vision_supported: model.visionSupported,
+  disabled: model.disabled,
+  cost: model.cost ? costRecord(model.cost) : null,
+  ...present({ description: model.description, reasoning_level: model.reasoningLevel, disable_reason: model.disableReason, disabled_message: model.disabledMessage }),
+});
+
+const costRecord = (cost: orchestrator.ModelCost): z.input<typeof Cost> => ({
+  currency: "USD",
+  input_per_million_tokens: cost.inputPerMillionTokens,
+  output_per_million_tokens: cost.outputPerMillionTokens,
+  ...present({ input_cache_read_per_million_tokens: cost.inputCacheReadPerMillionTokens, input_cache_write_per_million_tokens: cost.inputCacheWritePerMillionTokens }),
+});

@@ -1,0 +1,29 @@
+import type { orchestrator } from "@millwright/contracts";
+
+type EventJson = { readonly seq: number; readonly kind: string };
+
+/**
+ * Run events as server-sent events: `id` is the seq, so that `Last-Event-ID` resumes without gap or repeat. Keep-alives are
+ * comments. A failing source ends the stream without `event: end`, which makes the client come back. So does `assertVisible`,
+ * which is asked before anything more is told: a revoked key sees nothing further.
+ */
+export async function* eventStream(
+  watched: AsyncIterable<orchestrator.WatchRunEventsResponse>,
+  toJson: (event: orchestrator.RunEvent) => EventJson,
+  assertVisible: () => Promise<unknown>,
+): AsyncGenerator<string> {
+  yield ": open\n\n";
+  try {
+    for await (const { events } of watched) {
+      await assertVisible();
+      if (events.length === 0) yield ": keep-alive\n\n";
+      for (const event of events) {
+        const json = toJson(event);
+        yield `id: ${json.seq}\nevent: ${json.kind}\ndata: ${JSON.stringify(json)}\n\n`;
+      }
+    }
+  } catch {
+    return;
+  }
+  yield "event: end\ndata: {}\n\n";
+}

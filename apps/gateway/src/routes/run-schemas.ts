@@ -1,0 +1,143 @@
+import { z } from "zod";
+import { Scope, timestamp, UserProfile } from "../rest/index.ts";
+
+export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;
+export const RunState = z.enum(RUN_STATES).meta({ id: "RunState" });
+export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "AgentRunMode" });
+
+const HarnessType = z.enum(["oz", "claude", "gemini", "codex", "opencode"]).meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
+const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
+
+/** fields-runs §4. Unknown members are ignored. */
+export const AgentConfigSnapshot = z
+  .object({
+    name: z.string(),
+    model_id: z.string(),
+    base_prompt: z.string(),
+    environment_id: z.string(),
+    runner_id: z.string(),
+    skill_spec: z.string(),
+    skills: z.array(z.string()),
+    mcp_servers: z.record(z.string(), z.looseObject({})),
+    computer_use_enabled: z.boolean(),
+    computer_use_model_id: z.string(),
+    idle_timeout_minutes: z.int().min(0).max(60),
+    worker_host: z.string(),
+    harness: z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() }),
+    harness_auth_secrets: z.object({ claude_auth_secret_name: z.string().optional(), codex_auth_secret_name: z.string().optional() }),
+    session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }),
+    memory_stores: z.array(z.object({ uid: z.string(), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) })),
+    secrets: z.array(SecretRef),
+    inference_providers: z.looseObject({}),
+    credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
+    experimental: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  })
+  .partial()
+  .meta({ id: "AgentConfigSnapshot" });
+
+/** fields-runs §6.4. */
+export const ArtifactItem = z
+  .object({
+    artifact_type: z.enum(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"]),
+    created_at: timestamp(),
+    data: z.looseObject({}),
+  })
+  .meta({ id: "ArtifactItem" });
+
+const StatusMessage = z
+  .object({ message: z.string(), error_code: z.string().optional(), retryable: z.boolean().optional() })
+  .meta({ id: "RunStatusMessage" });
+
+/** fields-runs §6.6: what is unknown is left out, never 0. */
+const RequestUsage = z
+  .looseObject({
+    inference_cost: z.number().optional(),
+    compute_cost: z.number().optional(),
+    platform_cost: z.number().optional(),
+    inference_cost_usd: z.number().optional(),
+    compute_cost_usd: z.number().optional(),
+    platform_cost_usd: z.number().optional(),
+    total_tokens: z.number().optional(),
+    model_token_usage: z.array(z.looseObject({ model_id: z.string(), total_tokens: z.number(), usage_type: z.string() })).optional(),
+    usage_by_category: z.record(z.string(), z.looseObject({})).optional(),
+  })
+  .meta({ id: "RequestUsage" });
+
+export const RunMetadata = z.record(z.string(), z.string()).meta({ id: "RunMetadata" });
+
+/** fields-runs §6.3. */
+export const RunItem = z
+  .object({
+    run_id: z.string(),
+    task_id: z.string().meta({ description: "Deprecated: equals run_id." }),
+    root_run_id: z.string(),
+    parent_run_id: z.string().optional(),
+    title: z.string(),
+    state: RunState,
+    status_message: StatusMessage.optional(),
+    prompt: z.string(),
+    submitted_prompt: z.string().optional(),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    started_at: timestamp().nullable().optional(),
+    finished_at: timestamp().nullable(),
+    run_time: z.string().optional(),
+    source: z.string().optional(),
+    execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
+    creator: UserProfile.optional(),
+    executor: UserProfile.optional(),
+    scope: Scope.optional(),
+    agent_config: AgentConfigSnapshot.optional(),
+    agent_skill: z.looseObject({}).optional(),
+    factory_uid: z.string().optional(),
+    schedule: z.object({ schedule_id: z.string(), schedule_name: z.string(), cron_schedule: z.string() }).optional(),
+    metadata: RunMetadata.optional(),
+    conversation_id: z.string().optional(),
+    session_id: z.string().optional(),
+    session_link: z.url().optional(),
+    trigger_url: z.string().optional(),
+    is_sandbox_running: z.boolean().optional(),
+    is_run_type_cancellable: z.boolean().optional(),
+    debug_agent_available: z.boolean().optional(),
+    artifacts: z.array(ArtifactItem).optional(),
+    request_usage: RequestUsage.optional(),
+  })
+  .meta({ id: "RunItem" });
+
+const ATTACHMENT_BYTES_MAX = 10_000_000;
+const ATTACHMENTS_MAX = 5;
+const decodedBytes = (base64: string): number => (base64.length / 4) * 3 - (/=*$/.exec(base64)?.[0].length ?? 0);
+
+/** fields-runs §6.1: at most 10 MB each. */
+const Attachment = z
+  .object({
+    file_name: z.string().min(1),
+    mime_type: z.string().min(1),
+    data: z.base64().refine((text) => decodedBytes(text) <= ATTACHMENT_BYTES_MAX, `at most ${ATTACHMENT_BYTES_MAX} bytes`),
+  })
+  .meta({ id: "AttachmentInput" });
+
+/** fields-runs §6.1, with two members of ours: `agent_name` (a child run names an agent of its factory). */
+export const CreateRunRequest = z
+  .object({
+    prompt: z.string().optional(),
+    title: z.string().max(500).optional(),
+    config: AgentConfigSnapshot.optional(),
+    skill: z.string().optional(),
+    mode: RunMode.optional(),
+    team: z.boolean().optional(),
+    agent_identity_uid: z.string().optional(),
+    agent_name: z.string().optional().meta({ description: "Ours: an agent of the parent run's factory, by name." }),
+    conversation_id: z.string().optional(),
+    parent_run_id: z.string().optional(),
+    interactive: z.boolean().optional(),
+    attachments: z.array(Attachment).max(ATTACHMENTS_MAX).optional(),
+    images: z.array(Attachment).max(ATTACHMENTS_MAX).optional().meta({ description: "Alias of attachments." }),
+    metadata: z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys").optional(),
+  })
+  .refine(({ attachments = [], images = [] }) => attachments.length + images.length <= ATTACHMENTS_MAX, `attachments and images: at most ${ATTACHMENTS_MAX} together`)
+  .meta({ id: "RunAgentRequest" });
+
+export const CreatedRun = z
+  .object({ run_id: z.string(), task_id: z.string(), state: RunState, at_capacity: z.boolean().optional() })
+  .meta({ id: "RunAgentResponse" });

@@ -1,0 +1,127 @@
+import { Readable } from "node:stream";
+import { z } from "zod";
+import type { orchestrator } from "@millwright/contracts";
+import { pageInfo, PageInfo, pageLimit, queryInt, redirect, route, stream, timestamp, type Route } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import type { PageLinks } from "../pages/page-links.ts";
+import { present } from "@millwright/json";
+import { isoTime } from "./json-values.ts";
+import { eventStream } from "./run-event-stream.ts";
+import { runParams } from "./runs.ts";
+
+const TimelineEvent = z
+  .object({
+    event_uuid: z.string(),
+    run_id: z.string(),
+    event_type: z.string(),
+    occurred_at: timestamp(),
+    execution_id: z.int().optional(),
+    payload: z.looseObject({}).optional(),
+  })
+  .meta({ id: "TimelineEvent" });
+
+/** fields-runs §6.8; steps nest. */
+export const Conversation = z
+  .object({ conversation_id: z.string(), steps: z.array(z.looseObject({ id: z.string(), messages: z.array(z.looseObject({})), steps: z.array(z.looseObject({})) })) })
+  .meta({ id: "Conversation" });
+
+const RunEvent = z
+  .object({
+    seq: z.int(),
+    uid: z.string(),
+    kind: z.string(),
+    occurred_at: timestamp(),
+    execution_id: z.int().optional(),
+    attempt: z.int().optional(),
+    payload: z.looseObject({}),
+  })
+  .meta({ id: "RunEvent", description: "Ours: one thing that happened in a run. `seq` is gapless from 1." });
+
+/** What happened in a run, in its several forms. */
+export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLinks): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}/timeline",
+      summary: "Setup and lifecycle events, oldest first",
+      verbs: ["run.view"],
+      params: runParams,
+      response: z.object({ events: z.array(TimelineEvent) }),
+      handler: async (input) => {
+        const options = onBehalf(input);
+        const [{ events }, { run }] = await Promise.all([runs.getTimeline({ runUid: input.params.runId }, options), runs.getRun({ runUid: input.params.runId }, options)]);
+        const sessionLink = links.sessionLink(run!);
+        return { events: events.map((event) => timelineEvent(event, sessionLink)) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}/conversation",
+      summary: "Normalised messages and steps",
+      verbs: ["run.view"],
+      errors: [422],
+      params: runParams,
+      response: Conversation,
+      handler: async (input) => {
+        const { conversationUid, steps } = await runs.getConversation({ runUid: input.params.runId }, onBehalf(input));
+        return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}/transcript",
+      summary: "Download the transcript",
+      verbs: ["run.view"],
+      params: runParams,
+      responses: { 302: { description: "`Location` is a signed URL of the transcript (JSON Lines), valid for 15 minutes" } },
+      handler: async (input) => {
+        const { url } = await runs.getTranscriptUrl({ runUid: input.params.runId }, onBehalf(input, { timeoutMs: 30_000 }));
+        return redirect(url, { "cache-control": "no-store" });
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}/events",
+      summary: "Everything that happened in a run",
+      description: "Ours. With `Accept: text/event-stream` the events come live, resume by `Last-Event-ID`, and end with `event: end` once the run has ended.",
+      verbs: ["run.view"],
+      params: runParams,
+      query: z.object({ after: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER }).optional(), limit: pageLimit(100, 500), cursor: z.string().regex(/^\d{1,15}$/).optional() }),
+      response: z.object({ events: z.array(RunEvent), page_info: PageInfo }),
+      timeoutMs: 0,
+      handler: async (input) => {
+        const { params, query, request } = input;
+        const afterSeq = BigInt(query.cursor ?? query.after ?? 0);
+        if (/text\/event-stream/.test(request.headers.accept ?? "")) {
+          const last = String(request.headers["last-event-id"] ?? "");
+          const from = /^\d{1,15}$/.test(last) ? BigInt(last) : afterSeq;
+          await runs.getRun({ runUid: params.runId }, onBehalf(input));
+          const watched = runs.watchRunEvents({ runUid: params.runId, afterSeq: from }, onBehalf(input, { timeoutMs: 0 }));
+          const assertVisible = async () => runs.getRun({ runUid: params.runId }, onBehalf({ caller: await request.authenticateAgain(), request }));
+          return stream("text/event-stream; charset=utf-8", Readable.from(eventStream(watched, runEvent, assertVisible)), { "x-accel-buffering": "no" });
+        }
+        const { events, hasMore } = await runs.listRunEvents({ runUid: params.runId, afterSeq, pageSize: query.limit }, onBehalf(input));
+        const last = events.at(-1);
+        return { events: events.map(runEvent), page_info: pageInfo(hasMore && last ? String(last.seq) : undefined) };
+      },
+    }),
+  ];
+}
+
+/** The session's link is the gateway's to give: the orchestrator knows no pages. */
+const timelineEvent = (event: orchestrator.TimelineEvent, sessionLink: string): z.input<typeof TimelineEvent> => ({
+  event_uuid: event.eventUuid,
+  run_id: event.runUid,
+  event_type: event.eventType,
+  occurred_at: isoTime(event.occurredAt!),
+  ...present({ execution_id: event.executionId === undefined ? undefined : Number(event.executionId), payload: event.eventType === "shared_session_started" ? { ...event.payload, session_link: sessionLink } : event.payload }),
+});
+
+const runEvent = (event: orchestrator.RunEvent): z.input<typeof RunEvent> => ({
+  seq: Number(event.seq),
+  uid: event.uid,
+  kind: event.kind,
+  occurred_at: isoTime(event.occurredAt!),
+  payload: event.payload ?? {},
+  ...present({ execution_id: event.executionId === undefined ? undefined : Number(event.executionId), attempt: event.attempt }),
+});

@@ -1,0 +1,192 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { z } from "zod";
+import { chooseTeam, type Caller } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, route, type Route } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import type { PageLinks } from "../pages/page-links.ts";
+import { timeBounds } from "./json-values.ts";
+import { present } from "@millwright/json";
+import type { FindProfiles } from "./profiles.ts";
+import { runRecords } from "./run-record.ts";
+import { CreatedRun, CreateRunRequest, RunItem, RunMode, RunState } from "./run-schemas.ts";
+
+export type RunRoutesDeps = { neighbours: Pick<Neighbours, "runs">; findProfiles: FindProfiles; links: PageLinks };
+
+/** Attachments are base64 in the body: five files of 10 MB each. */
+const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
+
+export const runParams = z.object({ runId: pathUid("run") });
+
+/** Runs: create, read, list, steer (spec §4 "Agent runs and conversations"). */
+export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRoutesDeps): Route[] {
+  const createRun = (path: string) =>
+    route({
+      method: "POST",
+      path,
+      summary: "Start a run",
+      description: "Queues a run of a cloud agent. The prompt is required unless a skill or a conversation is given.",
+      verbs: ["run.create"],
+      idempotent: true,
+      teamHeader: true,
+      errors: [403, 404, 409],
+      bodyBytesMax: CREATE_BODY_BYTES_MAX,
+      timeoutMs: 60_000,
+      body: CreateRunRequest,
+      response: CreatedRun,
+      handler: async (input) => {
+        const request = runRequest(input.body, input.caller, input.request.idempotency?.key);
+        const answer = await runs.createRuns({ runs: [request] }, onBehalf(input, { timeoutMs: 30_000 }));
+        const { run, atCapacity } = answer.runs[0]!;
+        return { run_id: run!.uid, task_id: run!.uid, state: run!.state as z.input<typeof RunState>, ...(atCapacity ? { at_capacity: true } : {}) };
+      },
+    });
+  return [
+    createRun("/agent/run"),
+    createRun("/agent/runs"),
+    route({
+      method: "GET",
+      path: "/agent/runs",
+      summary: "List runs",
+      verbs: ["run.view"],
+      teamHeader: true,
+      errors: [404],
+      query: z.object({
+        state: queryList(RunState).optional(),
+        created_after: instant().optional(),
+        created_before: instant().optional(),
+        updated_after: instant().optional(),
+        ancestor_run_id: z.string().optional(),
+        factory_uid: queryList(z.string()).optional(),
+        sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
+        sort_order: z.enum(["asc", "desc"]).default("desc"),
+        limit: pageLimit(20, 500),
+        cursor: cursor(),
+      }),
+      response: z.object({ runs: z.array(RunItem), page_info: PageInfo }),
+      handler: async (input) => {
+        const { query, caller } = input;
+        const page = await runs.listRuns(
+          {
+            teamUid: caller.activeTeamUid ?? "",
+            states: query.state ?? [],
+            ...timeBounds(query),
+            sortBy: query.sort_by,
+            sortOrder: query.sort_order,
+            pageSize: query.limit,
+            pageToken: query.cursor ?? "",
+            ancestorRunUid: query.ancestor_run_id ?? "",
+            factoryUids: query.factory_uid ?? [],
+          },
+          onBehalf(input),
+        );
+        return { runs: await runRecords(page.runs, findProfiles, links, caller), page_info: pageInfo(page.nextPageToken) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}",
+      summary: "Read a run",
+      verbs: ["run.view"],
+      params: runParams,
+      response: RunItem,
+      handler: async (input) => {
+        const { run } = await runs.getRun({ runUid: input.params.runId }, onBehalf(input));
+        return (await runRecords([run!], findProfiles, links, input.caller))[0]!;
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/agent/runs/{runId}/cancel",
+      summary: "Cancel a run",
+      description: "Answers the run's id as a JSON string. `tree=true` cancels every live descendant too.",
+      verbs: ["run.manage"],
+      errors: [403, 409, 422],
+      params: runParams,
+      query: z.object({ tree: queryBoolean().optional() }),
+      response: z.string(),
+      handler: async (input) => {
+        const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false }, onBehalf(input, { timeoutMs: 30_000 }));
+        return run!.uid;
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/agent/runs/{runId}/followups",
+      summary: "Send a run a message",
+      verbs: ["run.manage"],
+      errors: [403, 409, 422],
+      idempotent: true,
+      params: runParams,
+      body: z.object({
+        message: z.string().optional(),
+        mode: RunMode.optional(),
+        attachments: z.array(z.object({ attachment_id: z.string(), file_name: z.string().optional() })).max(25).optional(),
+      }),
+      response: z.object({
+        outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]),
+        followup_id: z.string().nullable(),
+      }),
+      handler: async (input) => {
+        const answer = await runs.createFollowup(
+          {
+            runUid: input.params.runId,
+            message: input.body.message ?? "",
+            mode: input.body.mode ?? "",
+            attachmentUids: (input.body.attachments ?? []).map((one) => one.attachment_id),
+            idempotencyKey: input.request.idempotency?.key ?? "",
+          },
+          onBehalf(input),
+        );
+        return { outcome: answer.outcome as "live_session", followup_id: answer.followupUid ?? null };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}/queue",
+      summary: "Why a run waits",
+      description: "Ours: the run's position and the reason it has not started.",
+      verbs: ["run.view"],
+      params: runParams,
+      response: z.object({ state: RunState, position: z.int().optional(), reason: z.string(), message: z.string() }),
+      handler: async (input) => {
+        const { state, position, reason, message } = await runs.getQueueStatus({ runUid: input.params.runId }, onBehalf(input));
+        return { state: state as z.input<typeof RunState>, reason, message, ...present({ position }) };
+      },
+    }),
+  ];
+}
+
+/** The request as the orchestrator takes it: who will own the run, and what makes a repeat of it the same. */
+function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key: string | undefined): orchestrator.RunRequest {
+  const parentRunUid = body.parent_run_id ?? caller.run?.runUid;
+  return create(orchestrator.RunRequestSchema, {
+    ...owner(body.team, caller),
+    config: (body.config ?? {}) as JsonObject,
+    mode: body.mode ?? "",
+    interactive: body.interactive ?? false,
+    metadata: body.metadata ?? {},
+    attachments: [...(body.attachments ?? []), ...(body.images ?? [])].map((file) => ({ fileName: file.file_name, mimeType: file.mime_type, data: Buffer.from(file.data, "base64") })),
+    source: caller.run ? "ORCHESTRATION" : "API",
+    ...present({
+      prompt: body.prompt,
+      title: body.title,
+      skill: body.skill,
+      agentUid: body.agent_identity_uid,
+      agentName: body.agent_name,
+      conversationUid: body.conversation_id,
+      parentRunUid,
+      causeKey: key !== undefined && caller.run ? `${caller.run.runUid}:${key}` : undefined,
+      idempotencyKey: caller.run ? undefined : key,
+    }),
+  });
+}
+
+/** `team` left out: the team's, unless there is none (a personal run's children, a user without a team). */
+function owner(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
+  const hasTeam = caller.teams.length > 0 || caller.activeTeamUid !== undefined;
+  if (team ?? hasTeam) return { ownerType: "team", ownerUid: chooseTeam(caller) };
+  if (caller.principal.type !== "user") throw invalidArgument("personal_run_of_agent", "An agent's runs belong to its team.");
+  return { ownerType: "user", ownerUid: caller.principal.uid };
+}

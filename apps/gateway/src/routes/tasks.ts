@@ -1,0 +1,169 @@
+import { z } from "zod";
+import type { factories as proto } from "@millwright/contracts";
+import { isDomainError } from "@millwright/errors";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { factoryParams } from "./factories.ts";
+import { present } from "@millwright/json";
+import { isoTime, timeBounds } from "./json-values.ts";
+import type { FindProfiles } from "./profiles.ts";
+import { artifactItem } from "./run-record.ts";
+import { ArtifactItem } from "./run-schemas.ts";
+
+export type TaskRoutesDeps = { neighbours: Pick<Neighbours, "tasks" | "runs">; findProfiles: FindProfiles };
+
+const Stage = z.enum(["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"]).meta({ id: "TaskStage" });
+
+/** fields-factory §2.2. */
+const Task = z
+  .object({
+    uid: z.string(),
+    factory_uid: z.string(),
+    conversation_id: z.string(),
+    run_id: z.string(),
+    title: z.string(),
+    description: z.string().nullable(),
+    stage: Stage,
+    author: UserProfile.optional(),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    outputs: z.array(ArtifactItem).optional(),
+    ticket_source: z.string().optional(),
+    ticket_id: z.string().optional(),
+  })
+  .meta({ id: "FactoryTask" });
+
+const taskParams = z.object({ uid: pathUid("factory"), taskUid: pathUid("task") });
+type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
+
+/** Tasks of a factory (spec §4 "Factory tasks"). */
+export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
+  /** A task as single reads show it: with its author and the outputs of its whole run trees, as far as the caller may see them. */
+  const whole = async (task: proto.Task, input: Asked) => {
+    const described = await runs.describeConversation({ conversationUid: task.conversationUid }, onBehalf(input)).catch(unlessHidden);
+    const authorUid = described?.firstRun?.creatorUid ?? "";
+    const authors = await findProfiles([authorUid].filter(Boolean));
+    return { ...taskRecord(task), outputs: (described?.outputs ?? []).map(artifactItem), ...present({ author: authors.get(authorUid) }) };
+  };
+  return [
+    route({
+      method: "GET",
+      path: "/factory/{uid}/tasks",
+      summary: "List a factory's tasks",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: factoryParams,
+      query: z.object({
+        stage: queryList(Stage).optional(),
+        q: z.string().optional(),
+        created_after: instant().optional(),
+        created_before: instant().optional(),
+        updated_after: instant().optional(),
+        sort_by: z.enum(["created_at", "updated_at"]).default("created_at"),
+        sort_order: z.enum(["asc", "desc"]).default("desc"),
+        limit: pageLimit(50),
+        cursor: cursor(),
+      }),
+      response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
+      handler: async (input) => {
+        const { query, params } = input;
+        const page = await tasks.listTasks(
+          {
+            factoryUid: params.uid,
+            stages: query.stage ?? [],
+            q: query.q ?? "",
+            ...timeBounds(query),
+            sortBy: query.sort_by,
+            sortOrder: query.sort_order,
+            pageSize: query.limit,
+            pageToken: query.cursor ?? "",
+          },
+          onBehalf(input),
+        );
+        return { tasks: page.tasks.map(taskRecord), page_info: pageInfo(page.nextPageToken) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/factory/{uid}/tasks/{taskUid}",
+      summary: "Read a task with its outputs",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: taskParams,
+      response: Task,
+      handler: async (input) => {
+        const { task } = await tasks.getTask({ factoryUid: input.params.uid, taskUid: input.params.taskUid }, onBehalf(input));
+        return whole(task!, input);
+      },
+    }),
+    route({
+      method: "PATCH",
+      path: "/factory/{uid}/tasks/{taskUid}",
+      summary: "Change a task",
+      description: "Changes exactly the members that are sent; an empty body changes nothing.",
+      verbs: ["task.manage"],
+      errors: [403],
+      params: taskParams,
+      body: z.object({ title: z.string().trim().min(1).optional(), description: z.string().nullable().optional(), stage: Stage.optional() }),
+      response: Task,
+      handler: async (input) => {
+        const { params, body } = input;
+        const { task } = await tasks.updateTask(
+          {
+            factoryUid: params.uid,
+            task: { uid: params.taskUid, ...present({ title: body.title, stage: body.stage, description: body.description || undefined }) },
+            updateMask: { paths: Object.keys(body) },
+          },
+          onBehalf(input),
+        );
+        return whole(task!, input);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/factory/{uid}/task-by-conversation",
+      summary: "The task bound to a conversation",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: factoryParams,
+      query: z.object({ conversation_id: z.string().min(1) }),
+      response: Task,
+      handler: async (input) => {
+        const { task } = await tasks.getTaskByConversation({ factoryUid: input.params.uid, conversationUid: input.query.conversation_id }, onBehalf(input));
+        return whole(task!, input);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/factory/{uid}/task-by-run",
+      summary: "The task of a run's tree",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: factoryParams,
+      query: z.object({ run_id: z.string().min(1) }),
+      response: Task,
+      handler: async (input) => {
+        const { task } = await tasks.getTaskByRun({ factoryUid: input.params.uid, runUid: input.query.run_id }, onBehalf(input));
+        return whole(task!, input);
+      },
+    }),
+  ];
+}
+
+/** A conversation may belong to somebody else by now; its task is still the team's (decisions, "colleague's personal run"). */
+function unlessHidden(error: unknown): undefined {
+  if (isDomainError(error) && error.kind === "not_found") return undefined;
+  throw error;
+}
+
+const taskRecord = (task: proto.Task): z.input<typeof Task> => ({
+  uid: task.uid,
+  factory_uid: task.factoryUid,
+  conversation_id: task.conversationUid,
+  run_id: task.runUid,
+  title: task.title,
+  description: task.description ?? null,
+  stage: task.stage as z.input<typeof Stage>,
+  created_at: isoTime(task.createdAt!),
+  updated_at: isoTime(task.updatedAt!),
+});

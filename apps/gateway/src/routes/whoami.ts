@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { VERBS } from "@millwright/caller";
+import { ROLES } from "../domain/roles.ts";
+import { route, type Route } from "../rest/index.ts";
+import type { IdentityDb } from "../store/identity-db.ts";
+import { listTeams } from "../store/team-store.ts";
+
+const WhoAmI = z
+  .object({
+    principal: z.object({ type: z.enum(["user", "service_account", "worker"]), uid: z.string(), display_name: z.string().optional(), email: z.string().optional() }),
+    platform_admin: z.boolean(),
+    active_team_uid: z.string().optional(),
+    teams: z.array(
+      z.object({
+        uid: z.string(),
+        name: z.string(),
+        role: z.enum(ROLES).optional().meta({ description: "Of a user; agents have a member's permissions." }),
+        permissions: z.array(z.enum(VERBS)).meta({ description: "What this credential may do: the role within the key's scopes." }),
+      }),
+    ),
+    run_id: z.string().optional().meta({ description: "With the token of a run." }),
+  })
+  .meta({ id: "WhoAmI" });
+
+/** Whom a credential belongs to and what it may do. */
+export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
+  route({
+    method: "GET",
+    path: "/whoami",
+    summary: "Whom the credential belongs to, and what it may do",
+    teamHeader: true,
+    response: WhoAmI,
+    handler: async ({ caller }) => {
+      const { principal, run } = caller;
+      const names = new Map((await listTeams(db.now, caller.teams.map((team) => team.teamUid))).map((team) => [team.uid, team.name]));
+      const memberships = principal.type === "user" && !run ? await db.now.prisma.membership.findMany({ where: { userUid: principal.uid } }) : [];
+      const roles = new Map(memberships.map(({ teamUid, role }) => [teamUid, role as (typeof ROLES)[number]]));
+      return {
+        principal: {
+          type: principal.type === "agent" ? ("service_account" as const) : principal.type === "worker" ? ("worker" as const) : ("user" as const),
+          uid: principal.uid,
+          ...(principal.displayName ? { display_name: principal.displayName } : {}),
+          ...(principal.email ? { email: principal.email } : {}),
+        },
+        platform_admin: caller.platformAdmin,
+        ...(names.has(caller.activeTeamUid ?? "") ? { active_team_uid: caller.activeTeamUid } : {}),
+        teams: caller.teams.map(({ teamUid, verbs }) => {
+          const role = roles.get(teamUid);
+          return { uid: teamUid, name: names.get(teamUid) ?? "", ...(role ? { role } : {}), permissions: [...verbs] };
+        }),
+        ...(run ? { run_id: run.runUid } : {}),
+      };
+    },
+  });

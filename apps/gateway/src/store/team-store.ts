@@ -1,0 +1,104 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { notFound } from "@millwright/errors";
+import type { Role } from "../domain/roles.ts";
+import type { Prisma, Team, User } from "../gen/prisma/client.ts";
+import type { Tx } from "./identity-db.ts";
+
+export type { Team, User };
+
+/** A person's place in a team. */
+export type Member = { user: Pick<User, "uid" | "email" | "displayName">; role: Role; version: number; createdAt: Date };
+
+export const insertTeam = ({ prisma }: Tx, team: Pick<Team, "uid" | "name" | "createdAt" | "updatedAt">): Promise<Team> => prisma.team.create({ data: team });
+
+/** Teams by uid, oldest first. */
+export const listTeams = ({ prisma }: Tx, uids: readonly string[]): Promise<Team[]> =>
+  prisma.team.findMany({ where: { uid: { in: [...uids] } }, orderBy: [{ createdAt: "asc" }, { uid: "asc" }] });
+
+/** Errors: team_not_found. */
+export async function getTeam({ prisma }: Tx, uid: string): Promise<Team> {
+  const team = await prisma.team.findUnique({ where: { uid } });
+  if (!team) throw notFound("team");
+  return team;
+}
+
+/** What a team gives its runs. */
+export type TeamLayer = Pick<Team, "uid" | "version" | "concurrencyLimit"> & { config: JsonObject };
+
+/** Errors: team_not_found. Hand-written for its speed: the creation of each run asks it. */
+export async function getTeamLayer({ sql }: Tx, uid: string): Promise<TeamLayer> {
+  const { rows } = await sql.query<TeamLayer>(
+    `SELECT uid, version, concurrency_limit AS "concurrencyLimit", agent_defaults AS config FROM teams WHERE uid = $1::uuid`,
+    [uid],
+  );
+  if (!rows[0]) throw notFound("team");
+  return rows[0];
+}
+
+/** Holds the team row until the transaction ends: changes of a team, its members and its secrets wait for each other. */
+export async function lockTeam({ sql }: Tx, uid: string): Promise<void> {
+  await sql.query("SELECT uid FROM teams WHERE uid = $1::uuid FOR UPDATE", [uid]);
+}
+
+export type TeamChanges = Partial<Pick<Team, "name" | "factoryBranches" | "metadataFilter" | "concurrencyLimit">> & { agentDefaults?: Record<string, unknown> };
+
+export const updateTeamRow = ({ prisma }: Tx, uid: string, changes: TeamChanges, now: Date): Promise<Team> =>
+  prisma.team.update({ where: { uid }, data: { ...(changes as Prisma.TeamUpdateInput), version: { increment: 1 }, updatedAt: now } });
+
+/** The user of an e-mail address (any case), created if there is none. */
+export async function ensureUser({ prisma, sql }: Tx, user: Pick<User, "uid" | "email" | "displayName" | "createdAt">): Promise<User> {
+  const email = user.email.toLowerCase();
+  await sql.query(
+    "INSERT INTO users (uid, email, display_name, created_at) VALUES ($1::uuid, $2, $3, $4::timestamptz) ON CONFLICT (email) DO NOTHING",
+    [user.uid, email, user.displayName, user.createdAt],
+  );
+  return prisma.user.findUniqueOrThrow({ where: { email } });
+}
+
+export async function insertMember({ prisma }: Tx, teamUid: string, user: User, role: Role, now: Date): Promise<Member> {
+  await prisma.membership.create({ data: { teamUid, userUid: user.uid, role, createdAt: now } });
+  return { user, role, version: 1, createdAt: now };
+}
+
+/** Errors: member_not_found. */
+export async function getMember({ prisma }: Tx, teamUid: string, userUid: string): Promise<Member> {
+  const row = await prisma.membership.findUnique({ where: { teamUid_userUid: { teamUid, userUid } }, include: { user: true } });
+  if (!row) throw notFound("member");
+  return toMember(row);
+}
+
+/** A team's members, oldest first, after a position. */
+export async function listMembers({ prisma }: Tx, teamUid: string, after: { createdAt: Date; uid: string } | undefined, limit: number): Promise<Member[]> {
+  const rows = await prisma.membership.findMany({
+    where: {
+      teamUid,
+      ...(after ? { OR: [{ createdAt: { gt: after.createdAt } }, { createdAt: after.createdAt, userUid: { gt: after.uid } }] } : {}),
+    },
+    include: { user: true },
+    orderBy: [{ createdAt: "asc" }, { userUid: "asc" }],
+    take: limit,
+  });
+  return rows.map(toMember);
+}
+
+export const countOwners = ({ prisma }: Tx, teamUid: string): Promise<number> => prisma.membership.count({ where: { teamUid, role: "owner" } });
+
+export async function updateRole({ prisma }: Tx, teamUid: string, userUid: string, role: Role): Promise<Member> {
+  const row = await prisma.membership.update({
+    where: { teamUid_userUid: { teamUid, userUid } },
+    data: { role, version: { increment: 1 } },
+    include: { user: true },
+  });
+  return toMember(row);
+}
+
+export async function deleteMember({ prisma }: Tx, teamUid: string, userUid: string): Promise<void> {
+  await prisma.membership.delete({ where: { teamUid_userUid: { teamUid, userUid } } });
+}
+
+const toMember = (row: { user: User; role: string; version: number; createdAt: Date }): Member => ({
+  user: row.user,
+  role: row.role as Role,
+  version: row.version,
+  createdAt: row.createdAt,
+});

@@ -1,0 +1,75 @@
+import type { Caller, TeamGrant } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
+import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
+import { as, isUuid, type TeamUid } from "@millwright/ids";
+import { hashOfKey, RUN_TOKEN_PREFIX } from "../domain/credentials.ts";
+import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "../domain/roles.ts";
+import { findCredential, noteUse, type Credential } from "../store/credential-store.ts";
+import type { RunTokens } from "../clients/run-tokens.ts";
+
+/** Any uid that no team has: a malformed team header acts like a random one. */
+const NO_TEAM = as<TeamUid>("00000000-0000-0000-0000-000000000000");
+
+const USE_NOTED_MS = 60_000;
+
+export type AuthenticatorDeps = { sql: Sql; clock: Clock; log: WarnLog; runTokens: RunTokens };
+
+/** Turns bearer credentials into callers: API and worker keys by one read in the own database, run tokens by asking for their lease. */
+export class Authenticator {
+  readonly #deps: AuthenticatorDeps;
+  readonly #credentials = new WeakMap<Caller, Credential>();
+
+  constructor(deps: AuthenticatorDeps) {
+    this.#deps = deps;
+  }
+
+  /** Errors: key_invalid, lease_lost (both unauthenticated). */
+  async authenticate({ bearer, teamUid, requestId }: { bearer: string; teamUid: string | undefined; requestId: string }): Promise<Caller> {
+    if (bearer.startsWith(RUN_TOKEN_PREFIX)) return this.#deps.runTokens.authenticate(bearer.slice(RUN_TOKEN_PREFIX.length), requestId);
+    const credential = await this.findKey(bearer);
+    const caller = callerOfKey(credential, teamUid, requestId);
+    this.#credentials.set(caller, credential);
+    return caller;
+  }
+
+  /** Errors: key_invalid (unknown, revoked, expired, or of a disabled agent: all the same). */
+  async findKey(text: string): Promise<Credential> {
+    const now = this.#deps.clock.now();
+    const credential = await findCredential(this.#deps.sql, hashOfKey(text), now);
+    if (!credential) throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "The key is unknown, revoked or expired." });
+    if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_NOTED_MS)
+      await bestEffort("note the use of a key", this.#deps.log, () => noteUse(this.#deps.sql, credential.keyUid, now));
+    return credential;
+  }
+
+  /** The key behind a caller of this process; undefined for run tokens. */
+  credentialOf(caller: Caller): Credential | undefined {
+    return this.#credentials.get(caller);
+  }
+}
+
+/** What a key may do in each team: its role there, within the key's scopes. */
+export function grantsOf({ user, agent, scopes }: Credential): TeamGrant[] {
+  const limits = scopes ?? [];
+  if (agent) return [{ teamUid: as<TeamUid>(agent.teamUid), verbs: withinScopes(AGENT_VERBS, limits) }];
+  return (user?.memberships ?? []).map(({ teamUid, role }) => ({ teamUid: as<TeamUid>(teamUid), verbs: withinScopes(ROLE_VERBS[role], limits) }));
+}
+
+/** A platform administrator is one only with a key that they ordered for all their teams: not with one that others made. */
+export const isPlatformAdmin = ({ user, allTeams, scopes }: Credential): boolean => user?.platformAdmin === true && allTeams && (scopes ?? []).length === 0;
+
+function callerOfKey(credential: Credential, teamHeader: string | undefined, requestId: string): Caller {
+  const { user, agent, keyUid } = credential;
+  const teams = grantsOf(credential);
+  if (agent) return { principal: { type: "agent", uid: agent.uid, displayName: agent.name }, teams, activeTeamUid: as<TeamUid>(agent.teamUid), platformAdmin: false, requestId };
+  if (!user) return { principal: { type: "worker", uid: keyUid }, teams: [], platformAdmin: false, requestId };
+  const active = teamHeader === undefined ? undefined : isUuid(teamHeader) ? as<TeamUid>(teamHeader.toLowerCase()) : NO_TEAM;
+  return {
+    principal: { type: "user", uid: user.uid, displayName: user.displayName, email: user.email },
+    teams,
+    ...(active ? { activeTeamUid: active } : {}),
+    platformAdmin: isPlatformAdmin(credential),
+    requestId,
+  };
+}

@@ -1,0 +1,33 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { DomainError } from "@millwright/errors";
+import { appendEvents } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { causedBy, facts } from "../events/facts.ts";
+import type { Tx } from "../store/identity-db.ts";
+import type { Key } from "../store/key-store.ts";
+import { ensureUser, insertMember, insertTeam, type Team } from "../store/team-store.ts";
+import { issueKey } from "./issue-key.ts";
+
+export type NewTeam = { name: string; ownerEmail: string; ownerName: string };
+
+/**
+ * Creates a team, its first owner (a known user keeps their name) and a key of the owner that is good for this team only.
+ *
+ * Errors: not_authorized unless a platform administrator calls.
+ */
+export async function createTeam(deps: { tx: Tx; clock: Clock }, caller: Caller, input: NewTeam): Promise<{ team: Team; key: Key; text: string }> {
+  if (!caller.platformAdmin || caller.run) throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only platform administrators create teams." });
+  const { tx } = deps;
+  const now = deps.clock.now();
+  const by = causedBy(caller);
+  const team = await insertTeam(tx, { uid: newUid(), name: input.name, createdAt: now, updatedAt: now });
+  const owner = await ensureUser(tx, { uid: newUid(), email: input.ownerEmail, displayName: input.ownerName, createdAt: now });
+  await insertMember(tx, team.uid, owner, "owner", now);
+  await appendEvents(tx.sql, [
+    facts.teamCreated(by, { uid: team.uid, teamUid: team.uid, payload: { name: team.name } }),
+    facts.memberAdded(by, { uid: `${team.uid}:${owner.uid}`, teamUid: team.uid, payload: { role: "owner" } }),
+  ]);
+  const issued = await issueKey(deps, by, { kind: "api", name: "owner", teamUid: team.uid, userUid: owner.uid });
+  return { team, ...issued };
+}

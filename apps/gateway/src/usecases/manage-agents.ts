@@ -1,0 +1,107 @@
+import { chooseTeam, requireVerb, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { appendEvents } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { assertEditable, BLANK, withFields, withSecrets, type Agent, type AgentFields } from "../domain/agent-identity.ts";
+import { causedBy, facts, type Cause } from "../events/facts.ts";
+import { deleteAgentRow, getAgent, saveAgent } from "../store/agent-store.ts";
+import type { Tx } from "../store/identity-db.ts";
+import { missingSecrets } from "../store/secret-store.ts";
+import { forgetKeys } from "./revoke-key.ts";
+
+type Deps = { tx: Tx; clock: Clock };
+
+/**
+ * Creates an agent in the caller's active team. That `factoryUid` is a factory of that team has been checked.
+ *
+ * Errors: not_authorized (only people manage agents) · team_required · team_not_found · invalid_agent · secret_unknown
+ *   · agent_name_taken, foreman_exists (within a factory).
+ */
+export async function createAgent(deps: Deps, caller: Caller, input: { factoryUid?: string | undefined; fields: AgentFields }): Promise<Agent> {
+  const teamUid = chooseTeam(caller);
+  assertMayManage(caller, teamUid);
+  const now = deps.clock.now();
+  const parts = withFields(BLANK, input.fields);
+  await assertSecretsKnown(deps.tx, teamUid, parts.config.secrets ?? []);
+  const agent: Agent = {
+    ...parts, uid: newUid(), teamUid, factoryUid: input.factoryUid ?? null, enabled: true, fileManaged: false, concurrencyLimit: 0, version: 1, createdAt: now, updatedAt: now,
+  };
+  await saveAgent(deps.tx.sql, agent);
+  await appendEvents(deps.tx.sql, [facts.agentCreated(causedBy(caller), factOf(agent))]);
+  return agent;
+}
+
+/**
+ * A partial update: what is not sent stays, an empty value clears.
+ *
+ * Errors: agent_not_found · not_authorized · invalid_agent · secret_unknown · agent_name_taken, foreman_exists
+ *   · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
+ */
+export async function updateAgent(deps: Deps, caller: Caller, input: { uid: string; fields: AgentFields }): Promise<Agent> {
+  const before = await editableAgent(deps, caller, input.uid, (agent) => {
+    if (agent.fileManaged && input.fields.credential_strategy === "")
+      throw invalidArgument("agent_file_managed", "The credential strategy of a file-managed agent cannot be cleared.");
+  });
+  return save(deps, caller, before, withFields(before, input.fields), input.fields.secrets ?? []);
+}
+
+/** Adds secrets and changes nothing else. Errors: as updateAgent; an unknown name rejects all. */
+export async function appendSecrets(deps: Deps, caller: Caller, input: { uid: string; names: readonly string[] }): Promise<Agent> {
+  const before = await editableAgent(deps, caller, input.uid);
+  return save(deps, caller, before, { config: withSecrets(before.config, input.names) }, input.names.map((name) => ({ name })));
+}
+
+/**
+ * Deletes an agent and, in the same transaction, all its keys.
+ *
+ * Errors: agent_not_found · not_authorized · agent_file_managed (invalid_argument): delete its file.
+ */
+export async function deleteAgent(deps: Deps, caller: Caller, uid: string): Promise<void> {
+  const agent = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), uid, "FOR UPDATE");
+  assertMayManage(caller, agent.teamUid);
+  if (agent.fileManaged) throw invalidArgument("agent_file_managed", "This agent is defined in its factory's files; delete it there.");
+  await eraseAgent(deps.tx, causedBy(caller), agent);
+}
+
+/** Deletes an agent with its keys, and says so. */
+export async function eraseAgent({ sql }: Pick<Tx, "sql">, by: Cause, agent: Agent): Promise<void> {
+  const keyUids = await deleteAgentRow(sql, agent.uid);
+  await forgetKeys({ sql }, by, keyUids.map((uid) => ({ uid, teamUid: agent.teamUid })));
+  await appendEvents(sql, [facts.agentDeleted(by, factOf({ ...agent, version: agent.version + 1 }))]);
+}
+
+/** What events say about an agent. */
+export const factOf = (agent: Agent) => ({
+  uid: agent.uid,
+  version: agent.version,
+  teamUid: agent.teamUid,
+  payload: { name: agent.name, agent_type: agent.agentType, ...(agent.factoryUid ? { factory_uid: agent.factoryUid } : {}) },
+});
+
+async function editableAgent(deps: Deps, caller: Caller, uid: string, check: (agent: Agent) => void = () => {}): Promise<Agent> {
+  const agent = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), uid, "FOR UPDATE");
+  assertMayManage(caller, agent.teamUid);
+  check(agent);
+  assertEditable(agent);
+  return agent;
+}
+
+async function save(deps: Deps, caller: Caller, before: Agent, changes: Partial<Agent>, named: readonly { name: string }[]): Promise<Agent> {
+  await assertSecretsKnown(deps.tx, before.teamUid, named);
+  const agent = { ...before, ...changes, version: before.version + 1, updatedAt: deps.clock.now() };
+  await saveAgent(deps.tx.sql, agent);
+  await appendEvents(deps.tx.sql, [facts.agentUpdated(causedBy(caller), factOf(agent))]);
+  return agent;
+}
+
+function assertMayManage(caller: Caller, teamUid: string): void {
+  requireVerb(caller, teamUid, "agent.manage", "agent");
+  if (caller.principal.type !== "user" || caller.run)
+    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage agents." });
+}
+
+async function assertSecretsKnown(tx: Tx, teamUid: string, secrets: readonly { name: string }[]): Promise<void> {
+  const missing = await missingSecrets(tx, teamUid, secrets.map(({ name }) => name));
+  if (missing.length > 0) throw invalidArgument("secret_unknown", `The team has no secret named ${missing.join(", ")}.`);
+}

@@ -1,0 +1,58 @@
+import { requireVerb, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { appendEvents } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import type { Vault } from "@millwright/vault";
+import { causedBy, facts } from "../events/facts.ts";
+import type { Tx } from "../store/identity-db.ts";
+import { deleteSecretRow, findSecret, insertSecret, replaceSecret, sealedSecrets, type Secret } from "../store/secret-store.ts";
+import { lockTeam } from "../store/team-store.ts";
+
+type Deps = { tx: Tx; clock: Clock; vault: Vault };
+type NamedSecret = { teamUid: string; name: string };
+
+const placeOf = (uid: string): string => `secret:${uid}`;
+
+/**
+ * Stores a value under a name: creates it, or replaces it unless `mustBeNew`. The value can never be read again through
+ * the public API.
+ *
+ * Errors: team_not_found · not_authorized · secret_exists (conflict).
+ */
+export async function setSecret(deps: Deps, caller: Caller, input: NamedSecret & { value: string; mustBeNew: boolean }): Promise<{ secret: Secret; isNew: boolean }> {
+  const { tx, vault } = deps;
+  requireVerb(caller, input.teamUid, "secret.manage", "team");
+  await lockTeam(tx, input.teamUid);
+  const now = deps.clock.now();
+  const before = await findSecret(tx, input.teamUid, input.name);
+  if (before && input.mustBeNew) throw new DomainError({ kind: "conflict", reason: "secret_exists", message: "The team has a secret of this name; replace it with PUT." });
+  const uid = before?.uid ?? newUid();
+  const sealed = vault.seal(input.value, placeOf(uid));
+  const secret = before
+    ? await replaceSecret(tx, uid, sealed, caller.principal.uid, now)
+    : await insertSecret(tx, { uid, teamUid: input.teamUid, name: input.name, sealed, updatedBy: caller.principal.uid, createdAt: now, updatedAt: now });
+  await announce(tx, caller, input, secret, before ? "updated" : "created");
+  return { secret, isNew: !before };
+}
+
+/** Errors: secret_not_found (also outside the team) · not_authorized. */
+export async function deleteSecret(deps: Pick<Deps, "tx">, caller: Caller, input: NamedSecret): Promise<void> {
+  requireVerb(caller, input.teamUid, "secret.manage", "secret");
+  await lockTeam(deps.tx, input.teamUid);
+  const secret = await deleteSecretRow(deps.tx, input.teamUid, input.name);
+  await announce(deps.tx, caller, input, { ...secret, version: secret.version + 1 }, "deleted");
+}
+
+/** Values by name, for services only; an optional one may be absent. Errors: secret_not_found (invalid_argument) naming the missing ones. */
+export async function resolveSecrets(deps: Pick<Deps, "tx" | "vault">, input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] }): Promise<Record<string, string>> {
+  const rows = await sealedSecrets(deps.tx, input.teamUid, [...input.names, ...input.optionalNames]);
+  const values = Object.fromEntries(rows.map(({ uid, name, sealed }) => [name, deps.vault.open(sealed, placeOf(uid))]));
+  const missing = input.names.filter((name) => !Object.hasOwn(values, name));
+  if (missing.length > 0) throw invalidArgument("secret_not_found", `The team has no secret named ${missing.join(", ")}.`, { names: missing.join(",") });
+  return values;
+}
+
+async function announce({ sql }: Tx, caller: Caller, { teamUid, name }: NamedSecret, secret: Secret, change: string): Promise<void> {
+  await appendEvents(sql, [facts.secretChanged(causedBy(caller), { uid: secret.uid, version: secret.version, teamUid, payload: { name, change } })]);
+}

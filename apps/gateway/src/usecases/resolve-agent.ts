@@ -1,0 +1,68 @@
+import { DomainError, notFound } from "@millwright/errors";
+import type { Agent } from "../domain/agent-identity.ts";
+import { agentLayer, type ConfigLayer } from "../domain/config-layers.ts";
+import { factoryAgents, getAgent } from "../store/agent-store.ts";
+import { findLayer } from "../store/definition-store.ts";
+import type { Tx } from "../store/identity-db.ts";
+import { presentSecrets } from "../store/secret-store.ts";
+import { getTeamLayer } from "../store/team-store.ts";
+
+export type AgentQuery = { teamUid: string; agentUid?: string | undefined; factoryUid?: string | undefined; agentName?: string | undefined; askedSecrets?: readonly string[] };
+
+export type ResolvedAgent = {
+  agent: Agent | undefined;
+  definitionVersion: number;
+  /** Most specific first. */
+  layers: ConfigLayer[];
+  siblings: string[];
+  limits: { team: number; agent: number; factory: number };
+  /** Which of the asked secrets the team has. */
+  teamSecrets: readonly string[];
+};
+
+/**
+ * The configuration layers of an agent: its own, its factory's, its team's. By uid, or by name within a factory; without
+ * either only the team's.
+ *
+ * Errors: team_not_found · agent_not_found (also when disabled).
+ */
+export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedAgent> {
+  const team = await getTeamLayer(tx, query.teamUid);
+  const agent = await findAgent(tx, query);
+  const factoryUid = agent?.factoryUid ?? query.factoryUid;
+  const factory = factoryUid ? await findLayer(tx.sql, factoryUid) : undefined;
+  const ownFactory = factory?.teamUid === query.teamUid ? factory : undefined;
+  const siblings = agent?.factoryUid ? await factoryAgents(tx.sql, query.teamUid, agent.factoryUid) : [];
+  return {
+    agent,
+    definitionVersion: ownFactory?.version ?? 0,
+    layers: [
+      ...(agent ? [agentLayer(agent)] : []),
+      ...(ownFactory && factoryUid ? [{ source: "factory" as const, uid: factoryUid, version: ownFactory.version, config: ownFactory.config }] : []),
+      { source: "team", uid: team.uid, version: team.version, config: team.config },
+    ],
+    siblings: siblings.filter((each) => each.uid !== agent?.uid && each.enabled).map(({ name }) => name),
+    limits: { team: team.concurrencyLimit, agent: agent?.concurrencyLimit ?? 0, factory: ownFactory?.concurrencyLimit ?? 0 },
+    teamSecrets: query.askedSecrets?.length ? await presentSecrets(tx.sql, query.teamUid, query.askedSecrets) : [],
+  };
+}
+
+async function findAgent({ sql }: Tx, { teamUid, agentUid, factoryUid, agentName }: AgentQuery): Promise<Agent | undefined> {
+  if (!agentUid && !agentName) return undefined;
+  const agent = agentUid
+    ? await getAgent(sql, [teamUid], agentUid)
+    : factoryUid
+      ? (await factoryAgents(sql, teamUid, factoryUid)).find(({ name }) => name === agentName)
+      : undefined;
+  if (!agent?.enabled) throw notFound("agent");
+  return agent;
+}
+
+/** The agent that receives a factory's work. Errors: foreman_missing (conflict, not retryable). */
+export async function findForeman({ sql }: Tx, input: { teamUid: string; factoryUid: string }): Promise<{ agent: Agent; definitionVersion: number }> {
+  const agents = await factoryAgents(sql, input.teamUid, input.factoryUid);
+  const agent = agents.find(({ agentType, enabled }) => agentType === "FOREMAN" && enabled);
+  if (!agent) throw new DomainError({ kind: "conflict", reason: "foreman_missing", message: "The factory has no foreman; apply a definition first." });
+  const layer = await findLayer(sql, input.factoryUid);
+  return { agent, definitionVersion: layer?.version ?? 0 };
+}

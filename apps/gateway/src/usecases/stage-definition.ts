@@ -1,0 +1,53 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Clock } from "@millwright/clock";
+import { invalidArgument } from "@millwright/errors";
+import type { Agent } from "../domain/agent-identity.ts";
+import { planOf, readDefinitionPart, type DefinitionPart, type PlanItem } from "../domain/definition-part.ts";
+import { factoryAgents } from "../store/agent-store.ts";
+import { dropStages, findLayer, lockFactory, saveStage } from "../store/definition-store.ts";
+import type { IdentityDb, Tx } from "../store/identity-db.ts";
+import { missingSecrets } from "../store/secret-store.ts";
+
+export type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity: "error" | "warning" };
+export type StageRequest = { factoryUid: string; teamUid: string; version: number; definition: JsonObject; dryRun: boolean };
+
+/**
+ * Checks the agents and layers of a definition against this service's own state and stores them inert. Stores nothing when
+ * something is wrong, or when only a plan is wanted. Repeating it for one version converges.
+ *
+ * Errors: definition_malformed · factory_team_mismatch.
+ */
+export async function stageDefinition(deps: { db: IdentityDb; clock: Clock }, request: StageRequest): Promise<{ diagnostics: Diagnostic[]; plan: PlanItem[] }> {
+  const part = readDefinitionPart(request.definition);
+  return deps.db.transaction(async (tx) => {
+    await lockFactory(tx.sql, request.factoryUid);
+    const layer = await findLayer(tx.sql, request.factoryUid);
+    if (layer && layer.teamUid !== request.teamUid) throw invalidArgument("factory_team_mismatch", "The factory belongs to another team.");
+    const agents = await factoryAgents(tx.sql, request.teamUid, request.factoryUid);
+    const diagnostics = [...secondForeman(part, agents), ...(await unknownSecrets(tx, request.teamUid, part))];
+    if (diagnostics.length === 0 && !request.dryRun) await saveStage(tx.sql, { ...request, part }, deps.clock.now());
+    return { diagnostics, plan: planOf(part, { agents, layer: layer?.config }) };
+  });
+}
+
+/** Forgets a stage that will never be activated. An absent one is fine. */
+export async function dropDefinition(deps: { db: IdentityDb }, input: { factoryUid: string; version: number }): Promise<void> {
+  await dropStages(deps.db.now.sql, input.factoryUid, { only: input.version });
+}
+
+/** A factory has one foreman. Activating a second one could only fail, so the one that people made must make room first. */
+function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Agent[]): Diagnostic[] {
+  const next = defined.find(({ agentType }) => agentType === "FOREMAN");
+  const inTheWay = agents.find(({ agentType, fileManaged, name }) => agentType === "FOREMAN" && !fileManaged && defined.every((each) => each.name !== name));
+  if (!next || !inTheWay) return [];
+  const message = `The factory has a foreman that no file defines, "${inTheWay.name}": delete that agent or give it another type.`;
+  return [{ path: `agents/${next.name}/agent.md`, line: 1, column: 1, code: "FF_FOREMAN_COUNT", message, severity: "error" }];
+}
+
+/** The definition form carries no positions, so each is at the file's start. */
+async function unknownSecrets(tx: Tx, teamUid: string, { secretNames }: DefinitionPart): Promise<Diagnostic[]> {
+  const missing = new Set(await missingSecrets(tx, teamUid, secretNames.map(({ name }) => name)));
+  return secretNames
+    .filter(({ name }) => missing.has(name))
+    .map(({ path, name }) => ({ path, line: 1, column: 1, code: "FF_INVALID_REFERENCE", message: `The team has no managed secret named "${name}".`, severity: "error" }));
+}

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import { AGENT, OTHER_TEAM, TEAM, USER } from "./support/people.ts";
+import { at, CREATED, UPDATED } from "./support/records.ts";
+
+let door: Door;
+beforeAll(async () => void (door = await openDoor()));
+afterAll(() => door.close());
+
+test("models show what they cost, or why they are off", async () => {
+  const scripted = { id: "scripted", displayName: "Scripted (no AI)", provider: "UNKNOWN", visionSupported: false, disabled: false, cost: { inputPerMillionTokens: 0, outputPerMillionTokens: 0 } };
+  const off = { id: "m", displayName: "M", provider: "ANTHROPIC", visionSupported: true, disabled: true, disableReason: "no_provider", disabledMessage: "Set a key.", description: "d", reasoningLevel: "high" };
+  door.answer({ listModels: { defaultModelId: "scripted", models: [scripted, off] } });
+  expect((await door.call("GET", "/api/v1/agent/models")).body).toEqual({
+    default_model_id: "scripted",
+    models: [
+      { id: "scripted", display_name: "Scripted (no AI)", provider: "UNKNOWN", vision_supported: false, disabled: false, cost: { currency: "USD", input_per_million_tokens: 0, output_per_million_tokens: 0 } },
+      { id: "m", display_name: "M", provider: "ANTHROPIC", vision_supported: true, disabled: true, disable_reason: "no_provider", disabled_message: "Set a key.", description: "d", reasoning_level: "high", cost: null },
+    ],
+  });
+});
+
+test("workers are those of the active team", async () => {
+  const worker = { workerHost: "w1", connectionCount: 2, connectedAt: at(CREATED), lastSeenAt: at(UPDATED), sandbox: "bwrap" };
+  door.answer({ listWorkers: { workers: [worker] } });
+  const { body } = await door.call("GET", "/api/v1/agent/connected-self-hosted-workers", { headers: { "x-service-team-uid": OTHER_TEAM } });
+  expect(body).toEqual({ workers: [{ worker_host: "w1", connection_count: 2, connected_at: CREATED, last_seen_at: UPDATED, sandbox: "bwrap" }] });
+  expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
+});
+
+describe("environments", () => {
+  const UID = "0123456789abcdefABCDEF";
+  const PATH = "/api/v1/agent/environments";
+  const config = { name: "node", docker_image: "node:24", github_repos: [{ owner: "o", repo: "r" }], setup_commands: ["npm ci"], secrets: [{ name: "S" }], failure_session_retention_minutes: 5 };
+  const environment = { uid: UID, ownerType: "team", ownerUid: TEAM, config, lastUpdated: at(UPDATED), setupFailed: false, creatorUid: USER, lastEditorUid: AGENT };
+  const shown = {
+    uid: UID, config, last_updated: UPDATED, setup_failed: false, last_task_run_timestamp: null, scope: { type: "Team", uid: TEAM },
+    creator: { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" }, last_editor: { type: "service_account", uid: AGENT, display_name: "foreman" },
+  };
+  test.each([["", "last_updated"], ["?sort_by=name", "name"]])("%s are listed by %s", async (query, sortBy) => {
+    door.answer({ listEnvironments: { environments: [environment, { ...environment, ownerType: "user", ownerUid: USER, lastTaskRunTimestamp: at(CREATED) }] } });
+    const { body } = await door.call("GET", `${PATH}${query}`);
+    expect(body.environments).toEqual([shown, { ...shown, scope: { type: "User", uid: USER }, last_task_run_timestamp: CREATED }]);
+    expect(door.calls[0]!.request).toMatchObject({ teamUid: "", sortBy });
+  });
+  test.each<[string, object, [string, string]]>([["member", {}, ["team", TEAM]], ["member", { team: false }, ["user", USER]], ["agent", {}, ["team", TEAM]]])("of %s %j are created for their owner", async (key, body, [ownerType, ownerUid]) => {
+    door.answer({ createEnvironment: { environment } });
+    expect(await door.call("POST", PATH, { key, body: { config, ...body } })).toMatchObject({ status: 201, body: shown });
+    expect(door.calls[0]!.request.environment).toMatchObject({ uid: "", ownerType, ownerUid, config });
+  });
+  test("of an agent belong to its team", async () => {
+    door.answer({});
+    expect(await door.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({ status: 400, body: { reason: "personal_environment_of_agent" } });
+  });
+  test("are replaced and deleted by their uid", async () => {
+    door.answer({ replaceEnvironment: { environment }, deleteEnvironment: {} });
+    expect(await door.call("PUT", `${PATH}/${UID}`, { body: { config } })).toMatchObject({ status: 200, body: shown });
+    expect(await door.call("DELETE", `${PATH}/${UID}`)).toMatchObject({ status: 204, body: "" });
+    expect(door.calls.map(({ method, request }) => [method, request.environment?.uid ?? request.uid])).toEqual([["replaceEnvironment", UID], ["deleteEnvironment", UID]]);
+  });
+  refusalsBecomeProblems(() => door, () => door.call("POST", PATH, { body: { config } }), ["createEnvironment", refusal("invalid_argument", "invalid_environment"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(() => door, () => door.call("PUT", `${PATH}/${UID}`, { body: { config } }), ["replaceEnvironment", refusal("not_found", "environment_not_found"), refusal("invalid_argument", "invalid_environment"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}`), ["deleteEnvironment", refusal("not_found", "environment_not_found"), refusal("permission_denied", "not_authorized")]);
+  neverReachNeighbours(() => door, 404, [["PUT", `${PATH}/x`, { config }], ["DELETE", `${PATH}/${UID}0`]]);
+  neverReachNeighbours(() => door, 400, [
+    ["GET", `${PATH}?sort_by=uid`],
+    ...[{}, { config: 1 }, { config: { name: 1 } }, { config: { github_repos: [{ owner: "o" }] } }, { config: { setup_commands: "x" } }, { config: { failure_session_retention_minutes: 61 } }, { config, team: "no" }].map((body) => ["POST", PATH, body] as const),
+    ["PUT", `${PATH}/${UID}`, { config: [] }],
+  ]);
+});
+
+describe("code hosts", () => {
+  const UID = "0198c2d0-0000-7000-8000-00000000d001";
+  const PATH = `/api/v1/team/${TEAM}/code-hosts`;
+  const codeHost = { uid: UID, teamUid: TEAM, name: "ours", kind: "local", baseUrl: "", root: "/srv/git", secretName: "", owners: ["o"], createdAt: at(CREATED) };
+  const shown = { uid: UID, name: "ours", kind: "local", base_url: "", root: "/srv/git", secret_name: "", owners: ["o"], created_at: CREATED };
+  test("are listed and connected", async () => {
+    door.answer({ listCodeHosts: { codeHosts: [codeHost] }, createCodeHost: { codeHost } });
+    expect((await door.call("GET", PATH)).body).toEqual({ code_hosts: [shown] });
+    expect(await door.call("POST", PATH, { body: { name: "ours", kind: "local", root: "/srv/git", owners: ["o"] } })).toMatchObject({ status: 201, body: shown });
+    expect(await door.call("POST", PATH, { body: { name: "hub", kind: "github", base_url: "https://api.example/v3", secret_name: "TOKEN" } })).toMatchObject({ status: 201 });
+    expect(door.calls.map(({ request }) => request.codeHost ?? request.teamUid)).toMatchObject([
+      TEAM, { teamUid: TEAM, name: "ours", kind: "local", root: "/srv/git", owners: ["o"] }, { name: "hub", kind: "github", baseUrl: "https://api.example/v3", secretName: "TOKEN", owners: [] },
+    ]);
+  });
+  test("are removed from their own team only", async () => {
+    const others = "0198c2d0-0000-7000-8000-00000000d002";
+    door.answer({ listCodeHosts: { codeHosts: [codeHost] }, deleteCodeHost: {} });
+    expect(await door.call("DELETE", `${PATH}/${others}`)).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
+    expect(door.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
+    expect((await door.call("DELETE", `${PATH}/${UID}`)).status).toBe(204);
+    expect(door.calls.at(-1)).toMatchObject({ method: "deleteCodeHost", request: { uid: UID } });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["listCodeHosts", refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(() => door, () => door.call("POST", PATH, { body: { name: "n", kind: "local" } }), [
+    "createCodeHost", refusal("not_found", "team_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "code_host_root_not_allowed"), refusal("conflict", "name_taken"),
+  ]);
+  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}`), ["deleteCodeHost", refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")], { listCodeHosts: { codeHosts: [codeHost] } });
+  neverReachNeighbours(() => door, 404, [["GET", `/api/v1/team/${OTHER_TEAM}/code-hosts`], ["GET", "/api/v1/team/x/code-hosts"], ["POST", "/api/v1/team/x/code-hosts", { name: "n", kind: "local" }], ["DELETE", `${PATH}/x`]]);
+  neverReachNeighbours(() => door, 400, [{}, { name: "n" }, { name: "", kind: "local" }, { name: "n".repeat(101), kind: "local" }, { name: "n", kind: "gitlab" }, { name: "n", kind: "github", base_url: "not a url" }, { name: "n", kind: "github", base_url: "file:///etc" }, { name: "n", kind: "local", owners: [""] }].map((body) => ["POST", PATH, body] as const));
+});

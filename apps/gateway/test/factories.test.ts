@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { VERBS } from "@millwright/caller";
+import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
+import { aFactory, aRun, CREATED, FACTORY, UPDATED } from "./support/records.ts";
+
+let door: Door;
+beforeAll(async () => void (door = await openDoor()));
+afterAll(() => door.close());
+
+const PATH = "/api/v1/factory";
+const shown = {
+  uid: FACTORY, name: "Roofs", alias: null, description: null, team_uid: TEAM, avatar_url: null, code_forge: "NONE", code_forges: ["NONE"], repositories: [], credential_strategy: "EXECUTOR",
+  default_environment: null, default_model: null, agent_defaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" }, scorer_defaults: {}, scoring: { default_model: null },
+  integrations: null, creator: { uid: USER, email: "ada@example.com" }, created_at: CREATED, updated_at: UPDATED, foreman_agent_uid: null, management: "live", permissions: [...VERBS], definition_version: 0,
+};
+
+describe("a factory", () => {
+  test("shows every published field, with the caller's own permissions", async () => {
+    door.answer({ getFactory: { factory: aFactory() } });
+    expect((await door.call("GET", `${PATH}/${FACTORY}`)).body).toEqual(shown);
+    expect((await door.call("GET", `${PATH}/${FACTORY}`, { key: "of_no_team" })).body.permissions).toEqual([]);
+  });
+  test("shows what it has", async () => {
+    const fields = {
+      alias: "roof", description: "d", codeForge: "GITHUB", codeForges: ["GITHUB"], repositories: [{ owner: "o", repo: "r", codeForge: "GITHUB" }, { owner: "o", repo: "s" }], defaultEnvironment: "e",
+      defaultModel: "auto", scorerDefaults: { secrets: [] }, scoringDefaultModel: "m", integrations: { items: [] }, foremanAgentUid: AGENT, management: "service_files", definitionVersion: 3n, creatorUid: "gone",
+    };
+    door.answer({ getFactory: { factory: aFactory(fields) } });
+    expect((await door.call("GET", `${PATH}/${FACTORY}`)).body).toMatchObject({
+      alias: "roof", description: "d", code_forge: "GITHUB", repositories: [{ owner: "o", repo: "r", code_forge: "GITHUB" }, { owner: "o", repo: "s" }], default_environment: "e", default_model: "auto",
+      scorer_defaults: { secrets: [] }, scoring: { default_model: "m" }, integrations: [], foreman_agent_uid: AGENT, management: "service_files", definition_version: 3, creator: { uid: "gone", email: null },
+    });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${FACTORY}`), ["getFactory", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")]);
+});
+
+describe("the list of factories", () => {
+  test.each<[string, string, string, object]>([
+    ["member", "", "", { teamUid: "", search: "", pageSize: 50, pageToken: "" }],
+    ["member", "?search=a%25&limit=100&cursor=c", "", { search: "a%", pageSize: 100, pageToken: "c" }],
+    ["member", "", TEAM, { teamUid: TEAM }],
+    ["member", `?team_uid=${OTHER_TEAM}`, TEAM, { teamUid: OTHER_TEAM }],
+    ["member", `?filter_team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
+    ["agent", `?team_uid=${OTHER_TEAM}`, "", { teamUid: TEAM }],
+  ])("as %s with %s and header %s", async (key, query, header, asked) => {
+    door.answer({ listFactories: { factories: [aFactory()], nextPageToken: "n" } });
+    const { body } = await door.call("GET", `${PATH}${query}`, { key, headers: header ? { "x-service-team-uid": header } : {} });
+    expect(body).toEqual({ factories: [shown], page_info: { has_next_page: true, next_cursor: "n" } });
+    expect(door.calls[0]!.request).toMatchObject(asked);
+  });
+  neverReachNeighbours(() => door, 400, ["limit=0", "limit=101", "limit=-1", "limit=x", "cursor="].map((query) => ["GET", `${PATH}?${query}`] as const));
+  refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["listFactories", refusal("invalid_argument", "invalid_cursor")]);
+});
+
+describe("creating, changing and deleting", () => {
+  const create = (body: object, more = {}) => door.call("POST", PATH, { body, ...more });
+  test("create passes fields, team and idempotency key on", async () => {
+    door.answer({ createFactory: { factory: aFactory() } });
+    const body = { name: " Roofs ", alias: "roof", description: "d", repositories: [{ owner: "o", repo: "r", code_forge: "GITHUB" }, { owner: "o", repo: "s" }] };
+    expect(await create(body, { headers: { "idempotency-key": "k" } })).toMatchObject({ status: 201, body: shown });
+    expect(door.calls[0]!.request).toMatchObject({
+      teamUid: TEAM, idempotencyKey: "k",
+      factory: { name: "Roofs", alias: "roof", description: "d", repositories: [{ owner: "o", repo: "r", codeForge: "GITHUB" }, { owner: "o", repo: "s", codeForge: "" }] },
+    });
+    await create({ name: "n", team_uid: OTHER_TEAM }, { key: "of_two_teams" });
+    expect(door.calls[1]!.request.teamUid).toBe(OTHER_TEAM);
+  });
+  test.each([[{ name: "n" }, "of_two_teams", 400, "team_required"], [{ name: "n", team_uid: OTHER_TEAM }, "member", 404, "team_not_found"], [{ name: "n", team_uid: "x" }, "member", 404, "team_not_found"]])("create %j as %s is a %i", async (body, key, status, reason) => {
+    door.answer({});
+    expect(await create(body, { key })).toMatchObject({ status, body: { reason } });
+    expect(door.calls).toEqual([]);
+  });
+  test.each<[object, string[], object]>([
+    [{}, [], {}],
+    [{ name: "New" }, ["name"], { name: "New" }],
+    [{ alias: null, description: null }, ["alias", "description"], { alias: undefined, description: undefined }],
+    [{ description: "" }, ["description"], { description: "" }],
+    [{ repositories: [] }, ["repositories"], { repositories: [] }],
+    [{ name: "New", unknown: 1, uid: "x" }, ["name"], {}],
+  ])("PATCH %j changes exactly what is sent", async (body, paths, fields) => {
+    door.answer({ updateFactory: { factory: aFactory() } });
+    expect(await door.call("PATCH", `${PATH}/${FACTORY}`, { body })).toMatchObject({ status: 200, body: shown });
+    const { request } = door.calls[0]!;
+    expect([request.uid, new Set(request.updateMask.paths)]).toEqual([FACTORY, new Set(paths)]);
+    for (const [name, value] of Object.entries(fields)) expect([name, request.factory[name]]).toEqual([name, value]);
+  });
+  test("DELETE has no body", async () => {
+    door.answer({ deleteFactory: {} });
+    expect(await door.call("DELETE", `${PATH}/${FACTORY}`)).toMatchObject({ status: 204, body: "" });
+    expect(door.calls[0]!.request).toMatchObject({ uid: FACTORY });
+  });
+  refusalsBecomeProblems(() => door, () => create({ name: "n" }), ["createFactory", refusal("conflict", "alias_taken"), refusal("permission_denied", "not_authorized"), refusal("conflict", "idempotency_mismatch")]);
+  refusalsBecomeProblems(() => door, () => door.call("PATCH", `${PATH}/${FACTORY}`, { body: {} }), ["updateFactory", refusal("not_found", "factory_not_found"), refusal("conflict", "alias_taken"), refusal("permission_denied", "not_authorized")]);
+  refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${FACTORY}`), ["deleteFactory", refusal("not_found", "factory_not_found"), refusal("conflict", "factory_has_live_runs"), refusal("permission_denied", "not_authorized")]);
+  const wrong = [{ name: "" }, { name: " " }, { name: 1 }, { name: null }, { name: "n".repeat(101) }, { name: "n", alias: "" }, { name: "n", alias: "a/b" }, { name: "n", alias: "a".repeat(61) }, { name: "n", description: 1 }, { name: "n", repositories: [{ owner: "o" }] }, { name: "n", repositories: [{ owner: "o", repo: "r", code_forge: "NONE" }] }, [], "x"];
+  neverReachNeighbours(() => door, 400, [...wrong.flatMap((body) => [["POST", PATH, body], ["PATCH", `${PATH}/${FACTORY}`, body]] as const), ["POST", PATH, {}]]);
+});
+
+describe("dispatch", () => {
+  const RUNS = `${PATH}/${FACTORY}/runs`;
+  const sent = { runUid: RUN, foremanAgent: "foreman", ticketRef: "adhoc:1" };
+  const dispatch = (body: object = { prompt: "Mend it" }, headers: Record<string, string> = {}) => door.call("POST", RUNS, { body, headers });
+  test("answers the run's record with foreman, ticket and link", async () => {
+    door.answer({ dispatchRun: sent, getRun: { run: aRun({ metadata: { ticket_source: "adhoc", ticket_id: "1" } }) } });
+    const { status, body } = await dispatch();
+    expect([status, body]).toMatchObject([201, { run_id: RUN, state: "QUEUED", title: "Mend it", factory_uid: FACTORY, foreman_agent: "foreman", ticket_ref: "adhoc:1", run_url: `https://mill.example/runs/${RUN}`, metadata: { ticket_id: "1" } }]);
+    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, prompt: "Mend it", idempotencyKey: "" });
+  });
+  test("keeps the prompt as it is, and passes everything on", async () => {
+    door.answer({ dispatchRun: sent, getRun: { run: aRun() } });
+    await dispatch({ prompt: "  keep\n", title: "t", ticket_ref: "linear:A:1", ticket_url: "https://t.example/1" }, { "idempotency-key": "k" });
+    expect(door.calls[0]!.request).toMatchObject({ prompt: "  keep\n", title: "t", ticketRef: "linear:A:1", ticketUrl: "https://t.example/1", idempotencyKey: "k" });
+  });
+  test.each([refusal("permission_denied", "not_authorized"), refusal("unavailable", "service_unavailable")])("once accepted is never answered with a refusal of the read", async (error) => {
+    door.answer({ dispatchRun: sent, getRun: error });
+    expect(await dispatch()).toMatchObject({ status: 201, body: { run_id: RUN, state: "QUEUED", ticket_ref: "adhoc:1" } });
+  });
+  refusalsBecomeProblems(() => door, dispatch, [
+    "dispatchRun", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_ticket_ref"), refusal("conflict", "foreman_missing"), refusal("permission_denied", "not_authorized"), refusal("conflict", "idempotency_mismatch"),
+  ]);
+  test("without a foreman must not be repeated by clients", async () => {
+    door.answer({ dispatchRun: refusal("conflict", "foreman_missing") });
+    expect((await dispatch()).headers.get("x-should-retry")).toBe("false");
+  });
+  neverReachNeighbours(() => door, 400, [{}, { prompt: "" }, { prompt: " \n" }, { prompt: 1 }, { prompt: "p", title: 1 }, { prompt: "p", ticket_ref: 1 }, { prompt: "p", ticket_url: "nonsense" }, { prompt: "p", ticket_url: "javascript:alert(1)" }].map((body) => ["POST", RUNS, body] as const));
+});
+
+neverReachNeighbours(() => door, 404, [["GET", `${PATH}/x`], ["PATCH", `${PATH}/x`, {}], ["DELETE", `${PATH}/x`], ["POST", `${PATH}/x/runs`, { prompt: "p" }]]);

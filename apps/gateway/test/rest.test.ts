@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { request as httpRequest } from "node:http";
+import { z } from "zod";
+import type { Caller } from "@millwright/caller";
+import { systemClock } from "@millwright/clock";
+import { DomainError } from "@millwright/errors";
+import { Metrics } from "@millwright/telemetry";
+import { aCaller, memoryLog } from "@millwright/testing";
+import { instant, pageLimit, pathUid, queryBoolean, queryList, queryMap, restApp, route, uuid, type Route } from "../src/rest/index.ts";
+import { aboutErrorsRoute } from "../src/routes/about-errors.ts";
+import { serveApi, type Api } from "./support/api.ts";
+
+const Echo = z.object({ saw: z.unknown() }).meta({ id: "Echo" });
+const failing = (error: unknown) => async () => {
+  throw error;
+};
+
+const routes: Route[] = [
+  route({
+    method: "GET", path: "/things/{thingUid}", summary: "Get", params: z.object({ thingUid: pathUid("thing") }), response: Echo,
+    handler: async ({ params }) => ({ saw: params.thingUid }),
+  }),
+  route({ method: "GET", path: "/things/special", summary: "Literal", response: Echo, handler: async () => ({ saw: "literal" }) }),
+  route({
+    method: "GET", path: "/things", summary: "List", response: Echo,
+    query: z.object({
+      state: queryList(z.enum(["A", "B"])).optional(), since: instant().optional(), flag: queryBoolean().optional(),
+      limit: pageLimit(20), metadata: queryMap(z.string()).optional(), q: z.string().optional(),
+    }),
+    handler: async ({ query }) => ({ saw: { ...query, since: query.since?.toISOString() } }),
+  }),
+  route({
+    method: "POST", path: "/things", summary: "Create", body: z.object({ name: z.string().min(1), at: instant().optional() }), response: Echo,
+    status: 201, idempotent: true, handler: async ({ body, request }) => ({ saw: [body.name, request.idempotency] }),
+  }),
+  route({ method: "POST", path: "/optional", summary: "No body needed", body: z.object({ a: z.string().optional() }).optional(), response: Echo, handler: async ({ body }) => ({ saw: body ?? null }) }),
+  route({ method: "GET", path: "/artifacts/{uid}", summary: "400", params: z.object({ uid: uuid() }), response: Echo, handler: async () => ({ saw: 1 }) }),
+  route({ method: "DELETE", path: "/things/{thingUid}", summary: "Delete", params: z.object({ thingUid: pathUid("thing") }), status: 204, handler: async () => undefined }),
+  route({ method: "GET", path: "/public", summary: "Public", auth: "none", response: Echo, handler: async ({ caller }) => ({ saw: caller === undefined }) }),
+  route({ method: "GET", path: "/maybe", summary: "Maybe", auth: "optional", response: Echo, handler: async ({ caller }) => ({ saw: caller?.principal.uid ?? null }) }),
+  route({ method: "GET", path: "/busy", summary: "Busy", response: Echo, errors: [409], handler: failing(new DomainError({ kind: "conflict", reason: "run_pending", message: "Wait.", retryable: true })) }),
+  route({ method: "GET", path: "/taken", summary: "Taken", response: Echo, errors: [409], handler: failing(new DomainError({ kind: "conflict", reason: "name_taken", message: "Taken." })) }),
+  route({ method: "GET", path: "/limited", summary: "Limited", response: Echo, errors: [429], handler: failing(new DomainError({ kind: "rate_limited", reason: "slow_down", message: "Slow.", retryAfterSeconds: 7 })) }),
+  route({ method: "GET", path: "/broken", summary: "Broken", response: Echo, handler: failing(new Error("private text")) }),
+  route({ method: "POST", path: "/broken", summary: "Broken create", status: 201, response: Echo, idempotent: true, handler: failing(new Error("private text")) }),
+  route({ method: "POST", path: "/broken-start", summary: "Broken create that answers 200", response: Echo, idempotent: true, handler: failing(new Error("private text")) }),
+  route({ method: "GET", path: "/slow", summary: "Slow", timeoutMs: 30, response: Echo, handler: () => new Promise(() => {}) }),
+];
+
+const caller: Caller = aCaller();
+const log = memoryLog();
+let api: Api;
+
+beforeAll(async () => {
+  api = await serveApi(
+    restApp({
+      publicUrl: "https://mill.example", routes: [...routes, aboutErrorsRoute], teamHeaders: ["x-service-team-uid"], clock: systemClock, log: log, metrics: new Metrics(),
+      async authenticate({ bearer }) {
+        if (bearer === "good") return caller;
+        throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "Unknown key." });
+      },
+    }),
+    "good",
+  );
+});
+afterAll(() => api.close());
+
+const UID = "0198c2d0-0000-7000-8000-000000000001";
+const get = (path: string) => api.call("GET", `/api/v1${path}`);
+const post = (path: string, body: unknown, headers = {}) => api.call("POST", `/api/v1${path}`, { body, headers });
+
+describe("routing", () => {
+  test("a literal path wins over a parameter, whatever the order of declaration", async () => {
+    expect((await get("/things/special")).body).toEqual({ saw: "literal" });
+  });
+  test("a malformed id answers as an absent thing, except where the specification says 400", async () => {
+    expect(await get("/things/nonsense")).toMatchObject({ status: 404, body: { reason: "thing_not_found", error_code: "resource_not_found" } });
+    expect(await get("/things/%00")).toMatchObject({ status: 404 });
+    expect(await get("/things/%E0%A4%A")).toMatchObject({ status: 404 });
+    expect(await get("/artifacts/nonsense")).toMatchObject({ status: 400, body: { error_code: "invalid_request" } });
+    expect((await get(`/things/${UID.toUpperCase()}`)).body).toEqual({ saw: UID });
+  });
+  test("an unknown path is 404, another method 405 with Allow", async () => {
+    expect(await get("/nowhere")).toMatchObject({ status: 404, body: { reason: "path_not_found" } });
+    const answer = await api.call("PATCH", "/api/v1/things");
+    expect(answer).toMatchObject({ status: 405, body: { status: 405, error_code: "invalid_request", reason: "method_not_allowed" } });
+    expect(answer.headers.get("allow")).toBe("GET, HEAD, POST");
+  });
+  test("204 has no body", async () => expect(await api.call("DELETE", `/api/v1/things/${UID}`)).toMatchObject({ status: 204, body: "" }));
+});
+
+describe("the anonymous", () => {
+  test.each(["/things", "/nowhere", `/things/${UID}`, "/things/nonsense", "/slow"])("get 401 for %s, existing or not", async (path) => {
+    for (const key of [null, "bad"]) expect(await api.call("GET", `/api/v1${path}`, { key })).toMatchObject({ status: 401, body: { error_code: "authentication_required", retryable: false } });
+  });
+  test("get 401 for a wrong method too", async () => expect(await api.call("PATCH", "/api/v1/things", { key: null })).toMatchObject({ status: 401 }));
+  test("may use public routes, and optional ones without a credential or with a valid one", async () => {
+    expect((await api.call("GET", "/api/v1/public", { key: "bad" })).body).toEqual({ saw: true });
+    expect((await api.call("GET", "/api/v1/maybe", { key: null })).body).toEqual({ saw: null });
+    expect((await get("/maybe")).body).toEqual({ saw: caller.principal.uid });
+    expect(await api.call("GET", "/api/v1/maybe", { key: "bad" })).toMatchObject({ status: 401 });
+  });
+});
+
+describe("query parameters", () => {
+  test.each([
+    ["", { limit: 20 }],
+    ["?unknown=1&limit=5", { limit: 5 }],
+    ["?state=A", { limit: 20, state: ["A"] }],
+    ["?state=A&state=B", { limit: 20, state: ["A", "B"] }],
+    ["?flag=true", { limit: 20, flag: true }],
+    ["?metadata%5Bticket%5D=X-1&metadata[b]=2", { limit: 20, metadata: { ticket: "X-1", b: "2" } }],
+    ["?since=2026-11-20", { limit: 20, since: "2026-11-20T00:00:00.000Z" }],
+    ["?since=2026-11-20T10:00:00%2B02:00", { limit: 20, since: "2026-11-20T08:00:00.000Z" }],
+    ["?since=2026-11-20T10:00:00+02:00", { limit: 20, since: "2026-11-20T08:00:00.000Z" }],
+    ["?since=2026-11-20T10:00:00.123456Z", { limit: 20, since: "2026-11-20T10:00:00.123Z" }],
+  ])("%s is understood", async (query, saw) => expect((await get(`/things${query}`)).body).toEqual({ saw }));
+
+  test.each(["limit=0", "limit=101", "limit=x", "limit=", "limit=1&limit=2", "limit=1e1", "flag=1", "flag=TRUE", "flag=", "state=C", "state=A,B", "since=yesterday",
+    "since=2026-02-30", "since=0000-01-01", "since=0001-01-01T00:00:00%2B01:00", "since=2026-11-20T25:00:00Z", "since=2026-11-20T10:00:00", "q=%00", "q=a&q=b"])("%s is a 400", async (query) => {
+    expect(await get(`/things?${query}`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: expect.stringMatching(/^invalid_/) } });
+  });
+});
+
+describe("bodies", () => {
+  test("unknown members are ignored", async () => expect((await post("/things", { name: "x", other: 1 })).body).toEqual({ saw: ["x", null] }));
+  test("may be left out where they are optional", async () => expect((await api.call("POST", "/api/v1/optional")).body).toEqual({ saw: null }));
+  test.each<[string, string, string]>([
+    ["", "application/json", "invalid_body"],
+    ["{", "application/json", "malformed_json"],
+    ["null", "application/json", "invalid_body"],
+    ["[]", "application/json", "invalid_body"],
+    ['{"name":1}', "application/json", "invalid_body"],
+    ['{"name":"a\\u0000"}', "application/json", "invalid_text"],
+    ['{"name":"\\ud800"}', "application/json", "invalid_text"],
+    ['{"name":"x"}', "text/plain", "content_type_not_json"],
+    ['{"name":"x"}', "application/json; charset=latin1", "content_type_not_json"],
+    ["[".repeat(200) + "]".repeat(200), "application/json", "invalid_body"],
+  ])("%j as %s is refused: %s", async (rawBody, type, reason) => {
+    const answer = await api.call("POST", "/api/v1/things", { rawBody, headers: { "content-type": type } });
+    expect(answer).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason, retryable: false } });
+    expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  });
+  test("beyond 1 MiB are a 413, announced or not", async () => {
+    const answer = await post("/things", { name: "x".repeat(1024 * 1024) });
+    expect(answer).toMatchObject({ status: 413, body: { error_code: "payload_too_large", reason: "body_too_large" } });
+    expect(await chunked(`${api.url}/api/v1/things`, "x".repeat(1024 * 1024 + 1))).toBe(413);
+  });
+  test("an idempotency key is bound to method, path and body, not to the order of members", async () => {
+    const one = await post("/things", { name: "x", at: "2026-01-01" }, { "idempotency-key": "k" });
+    const two = await post("/things", { at: "2026-01-01", name: "x" }, { "idempotency-key": "k" });
+    expect(one.body.saw[1]).toMatchObject({ key: "k", operation: "POST /api/v1/things" });
+    expect(two.body).toEqual(one.body);
+    expect(await post("/things", { name: "x" }, { "idempotency-key": "k k" })).toMatchObject({ status: 400, body: { reason: "invalid_idempotency_key" } });
+  });
+});
+
+describe("problems", () => {
+  test("have exactly the published members", async () => {
+    expect((await get("/busy")).body).toEqual({
+      type: "https://mill.example/errors/conflict", title: "Conflict", status: 409, error: "Conflict (Wait.)", detail: "Wait.", instance: "/api/v1/busy",
+      retryable: true, trace_id: expect.stringMatching(/^[0-9a-f]{32}$/), error_code: "conflict", reason: "run_pending",
+    });
+  });
+  test.each([["/busy", "true", "1"], ["/taken", "false", null], ["/limited", "true", "7"], ["/broken", "true", null], ["/slow", "true", null], ["/nowhere", null, null]])(
+    "%s tells retrying clients x-should-retry %s and Retry-After %s",
+    async (path, should, after) => {
+      const { headers } = await get(path);
+      expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual([should, after]);
+    },
+  );
+  test.each(["/broken", "/broken-start"])("a create that failed, %s, must not be repeated unless it has an idempotency key, whatever its status of success", async (path) => {
+    const headers = { "content-type": "application/json" };
+    expect((await api.call("POST", `/api/v1${path}`, { headers })).body).toMatchObject({ status: 500, retryable: false });
+    expect((await api.call("POST", `/api/v1${path}`, { headers: { ...headers, "idempotency-key": "k" } })).body).toMatchObject({ status: 500, retryable: true });
+  });
+  test("an unexpected error stays private and is logged once", async () => {
+    log.entries.length = 0;
+    const { body } = await get("/broken");
+    expect(JSON.stringify(body)).not.toContain("private");
+    expect(log.entries.filter(({ level }) => level === "error")).toHaveLength(1);
+  });
+});
+
+test("every answer has a request id, taken from the client when well-formed, and security headers; no CORS", async () => {
+  const answer = await api.call("GET", "/api/v1/things", { headers: { "x-request-id": "mine-1", origin: "https://elsewhere.example" } });
+  expect(answer.headers.get("x-request-id")).toBe("mine-1");
+  expect((await api.call("GET", "/api/v1/things", { headers: { "x-request-id": "not mine!" } })).headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+  expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+  expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+});
+
+test("the type of a problem leads to a page", async () => {
+  expect(await api.call("GET", "/errors/conflict", { key: null })).toMatchObject({ status: 200, body: expect.stringContaining("Conflict") });
+  expect(await api.call("GET", "/errors/other", { key: null })).toMatchObject({ status: 404 });
+});
+
+test("the OpenAPI document describes every route, and is public", async () => {
+  const { body } = await api.call("GET", "/api/v1/openapi.json", { key: null });
+  expect(body).toMatchObject({ openapi: "3.1.0", info: { version: "1.0.0" } });
+  expect(Object.keys(body.paths)).toEqual(expect.arrayContaining(routes.map((each) => `/api/v1${each.path}`)));
+  const list = body.paths["/api/v1/things"].get.parameters;
+  expect(list.find((each: { name: string }) => each.name === "limit")).toMatchObject({ in: "query", schema: { type: "integer", minimum: 1, maximum: 100, default: 20 } });
+});
+
+test("two declarations of one operation are refused at start", () => {
+  const options = { publicUrl: "", teamHeaders: [], clock: systemClock, log: log, metrics: new Metrics(), authenticate: async () => caller };
+  expect(() => restApp({ ...options, routes: [...routes, routes[1] as Route] })).toThrow(/declared twice/);
+});
+
+function chunked(url: string, body: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const req = httpRequest(url, { method: "POST", headers: { authorization: "Bearer good", "content-type": "application/json" } }, (res) => {
+      res.resume();
+      resolve(res.statusCode ?? 0);
+    });
+    req.on("error", reject);
+    req.write(body);
+    req.end();
+  });
+}

@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
+import { anArtifact, aRun, at, CONVERSATION, CREATED, UPDATED } from "./support/records.ts";
+
+let door: Door;
+beforeAll(async () => void (door = await openDoor()));
+afterAll(() => door.close());
+
+const RUNS = "/api/v1/agent/runs";
+const created = { createRuns: { runs: [{ run: aRun(), created: true }] } };
+const requested = () => door.calls[0]!.request.runs[0];
+const post = (path: string, body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) => door.call("POST", path, { body, ...more });
+
+describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
+  test("queues a run of the caller's team and answers its ids", async () => {
+    door.answer(created);
+    const answer = await post(path, { prompt: "Mend the roof", unknown_member: { deep: [1] } });
+    expect([answer.status, answer.body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED" }]);
+    expect(requested()).toMatchObject({ prompt: "Mend the roof", ownerType: "team", ownerUid: TEAM, source: "API", mode: "", config: {}, metadata: {}, interactive: false });
+    expect(door.calls[0]!.caller.principal.uid).toBe(USER);
+    for (const absent of ["title", "skill", "agentUid", "agentName", "conversationUid", "parentRunUid", "causeKey", "idempotencyKey", "factoryUid"]) expect(requested()[absent]).toBeUndefined();
+  });
+  test("passes every published member on", async () => {
+    door.answer(created);
+    await post(path, {
+      prompt: "p", title: "t", config: { model_id: "auto", harness: { type: "oz" }, skills: ["a"], idle_timeout_minutes: 5 }, skill: "o/r:s", mode: "plan", agent_identity_uid: AGENT,
+      conversation_id: CONVERSATION, parent_run_id: RUN, interactive: true, metadata: { ticket: "X-1" },
+      attachments: [{ file_name: "a.txt", mime_type: "text/plain", data: "aGk=" }], images: [{ file_name: "b.png", mime_type: "image/png", data: "" }],
+    });
+    expect(requested()).toMatchObject({
+      prompt: "p", title: "t", config: { model_id: "auto", harness: { type: "oz" }, skills: ["a"], idle_timeout_minutes: 5 }, skill: "o/r:s", mode: "plan", agentUid: AGENT,
+      conversationUid: CONVERSATION, parentRunUid: RUN, interactive: true, metadata: { ticket: "X-1" },
+    });
+    const files = requested().attachments.map((file: any) => [file.fileName, file.mimeType, Buffer.from(file.data).toString()]);
+    expect(files).toEqual([["a.txt", "text/plain", "hi"], ["b.png", "image/png", ""]]);
+  });
+  test("tells when the system is full", async () => {
+    door.answer({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
+    expect((await post(path, { prompt: "p" })).body.at_capacity).toBe(true);
+  });
+  test("takes an idempotency key of 24 hours", async () => {
+    door.answer(created);
+    await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } });
+    expect([requested().idempotencyKey, requested().causeKey]).toEqual(["k-1", undefined]);
+  });
+  test("under a run's token makes a child of it, exactly once per tool call", async () => {
+    door.answer(created);
+    await post(path, { prompt: "p", agent_name: "implementer" }, { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } });
+    expect(requested()).toMatchObject({ parentRunUid: RUN, source: "ORCHESTRATION", causeKey: `${RUN}:c7-2`, agentName: "implementer", ownerType: "team", ownerUid: TEAM });
+    expect(requested().idempotencyKey).toBeUndefined();
+    expect(door.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
+  });
+});
+
+describe("attached files", () => {
+  const file = (bytes: number) => ({ file_name: "a.bin", mime_type: "application/octet-stream", data: Buffer.alloc(bytes).toString("base64") });
+  const tenMegabytes = file(10_000_000);
+  test("of 10 MB are taken, five of them", async () => {
+    door.answer(created);
+    expect((await post(RUNS, { prompt: "p", attachments: [tenMegabytes, tenMegabytes, tenMegabytes], images: [tenMegabytes, tenMegabytes] })).status).toBe(200);
+    expect(requested().attachments.map((one: any) => one.data.length)).toEqual(Array(5).fill(10_000_000));
+  });
+  test.each([["larger ones", [file(10_000_001)], []], ["more than five in all", Array(3).fill(file(1)), Array(3).fill(file(1))]])("%s are refused", async (_name, attachments, images) => {
+    door.answer({});
+    expect(await post(RUNS, { prompt: "p", attachments, images })).toMatchObject({ status: 400, body: { reason: "invalid_body" } });
+    expect(door.calls).toEqual([]);
+  });
+});
+
+describe("the owner of a new run", () => {
+  test.each<[string, string, object, Record<string, string>, [string, string]]>([
+    ["of two teams is the one in the header", "of_two_teams", {}, { "x-service-team-uid": OTHER_TEAM }, ["team", OTHER_TEAM]],
+    ["is the user when asked", "member", { team: false }, {}, ["user", USER]],
+    ["is the user when a personal run has children", "run_of_user", {}, {}, ["user", USER]],
+    ["is the user who is in no team", "of_no_team", {}, {}, ["user", USER]],
+    ["is an agent's own team", "agent", { team: true }, {}, ["team", TEAM]],
+  ])("%s", async (_name, key, body, headers, owner) => {
+    door.answer(created);
+    expect((await post(RUNS, { prompt: "p", ...body }, { key, headers })).status).toBe(200);
+    expect([requested().ownerType, requested().ownerUid]).toEqual(owner);
+  });
+  test.each<[string, string, object, Record<string, string>, number, string]>([
+    ["of two teams must be named", "of_two_teams", {}, {}, 400, "team_required"],
+    ["cannot be a team when there is none", "of_no_team", { team: true }, {}, 400, "team_required"],
+    ["cannot be an agent itself", "agent", { team: false }, {}, 400, "personal_run_of_agent"],
+    ["cannot be a team the caller is not in", "member", {}, { "x-service-team-uid": OTHER_TEAM }, 404, "team_not_found"],
+    ["cannot be a team that does not exist", "member", {}, { "x-service-team-uid": "nonsense" }, 404, "team_not_found"],
+  ])("%s", async (_name, key, body, headers, status, reason) => {
+    door.answer({});
+    expect(await post(RUNS, { prompt: "p", ...body }, { key, headers })).toMatchObject({ status, body: { reason } });
+    expect(door.calls).toEqual([]);
+  });
+});
+
+describe("wrong creates", () => {
+  const bodies = [
+    { prompt: 1 }, { prompt: null }, [], null, "text", { title: "x".repeat(501) }, { config: [] }, { config: { model_id: 1 } }, { config: { harness: { type: "warp9" } } },
+    { config: { idle_timeout_minutes: 61 } }, { config: { idle_timeout_minutes: 1.5 } }, { config: { secrets: ["x"] } }, { mode: "fast" }, { team: "yes" }, { interactive: 1 }, { agent_identity_uid: 1 },
+    { attachments: {} }, { attachments: Array.from({ length: 6 }, () => ({ file_name: "a", mime_type: "b", data: "" })) }, { attachments: [{ file_name: "", mime_type: "b", data: "" }] },
+    { attachments: [{ file_name: "a", mime_type: "b", data: "no base64!" }] }, { metadata: { "a b": "x" } }, { metadata: { a: 1 } }, { metadata: { a: "x".repeat(257) } },
+    { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, index) => [`k${index}`, "v"])) }, { prompt: "a\0b" },
+  ];
+  neverReachNeighbours(() => door, 400, bodies.map((body) => ["POST", RUNS, body] as const));
+});
+
+refusalsBecomeProblems(() => door, () => post(RUNS, { prompt: "p" }), [
+  "createRuns",
+  refusal("not_found", "agent_not_found"), refusal("not_found", "environment_not_found"), refusal("not_found", "conversation_not_found"), refusal("invalid_argument", "parent_run_invalid"),
+  refusal("invalid_argument", "depth_exceeded"), refusal("invalid_argument", "config_conflict"), refusal("invalid_argument", "model_unknown"), refusal("conflict", "idempotency_mismatch"),
+  refusal("permission_denied", "not_authorized"),
+]);
+// It may have happened: only a request that names itself may be repeated.
+test.each(["internal", "unavailable"] as const)("a create that fails as %s is repeated only under an Idempotency-Key", async (kind) => {
+  const ask = (headers: Record<string, string>) => door.call("POST", RUNS, { body: { prompt: "p" }, headers });
+  door.answer({ createRuns: refusal(kind, "it_broke") });
+  expect((await ask({})).body).toMatchObject({ status: 500, reason: "it_broke", retryable: false });
+  expect((await ask({ "idempotency-key": "k" })).body).toMatchObject({ status: 500, reason: "it_broke", retryable: true });
+});
+
+describe("a run", () => {
+  test("shows every published field, and leaves out what it does not have", async () => {
+    door.answer({ getRun: { run: aRun() } });
+    const { body } = await door.call("GET", `${RUNS}/${RUN}`);
+    expect(door.calls[0]).toMatchObject({ method: "getRun", request: { runUid: RUN } });
+    const { session_link: link, ...rest } = body;
+    expect(link).toMatch(new RegExp(`^https://mill.example/runs/${RUN}\\?view=`));
+    expect(rest).toEqual({
+      run_id: RUN, task_id: RUN, root_run_id: RUN, title: "Mend it", state: "QUEUED", prompt: "Mend the roof", created_at: CREATED, updated_at: UPDATED, started_at: null, finished_at: null,
+      run_time: "PT0S", source: "API", execution_location: "REMOTE", scope: { type: "Team", uid: TEAM }, metadata: {}, conversation_id: CONVERSATION, is_sandbox_running: false,
+      is_run_type_cancellable: true, debug_agent_available: false, artifacts: [], agent_config: { model_id: "scripted" },
+      creator: { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" },
+    });
+  });
+  test("shows what it has", async () => {
+    const usage = { total_tokens: 12, inference_cost_usd: 0.5, model_token_usage: [{ model_id: "scripted", total_tokens: 12, usage_type: "direct", tokens_by_category: { primary_agent: 12 } }] };
+    door.answer({
+      getRun: {
+        run: aRun({
+          state: "FAILED", ownerType: "user", ownerUid: USER, parentRunUid: RUN, executorUid: AGENT, statusMessage: { message: "No.", errorCode: "environment_setup_failed", retryable: false }, submittedPrompt: "Mend",
+          startedAt: at(CREATED), finishedAt: at(UPDATED), runTimeMs: 3_723_500n, agentSkill: { name: "roofs" }, factoryUid: "f", schedule: { scheduleId: "s", scheduleName: "n", cronSchedule: "* * * * *" },
+          metadata: { ticket: "X-1" }, sessionUid: "session", triggerUrl: "https://t.example", artifacts: [anArtifact()], requestUsage: usage,
+        }),
+      },
+    });
+    expect((await door.call("GET", `${RUNS}/${RUN}`)).body).toMatchObject({
+      state: "FAILED", scope: { type: "User", uid: USER }, parent_run_id: RUN, executor: { type: "service_account", display_name: "foreman" },
+      status_message: { message: "No.", error_code: "environment_setup_failed", retryable: false }, submitted_prompt: "Mend", started_at: CREATED, finished_at: UPDATED, run_time: "PT1H2M3.5S",
+      agent_skill: { name: "roofs" }, factory_uid: "f", schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" }, metadata: { ticket: "X-1" }, session_id: "session",
+      trigger_url: "https://t.example", artifacts: [{ artifact_type: "FILE", created_at: CREATED, data: { filename: "out.txt" } }], request_usage: usage,
+    });
+  });
+  test("of people who are gone has no profiles", async () => {
+    door.answer({ getRun: { run: aRun({ creatorUid: "gone", executorUid: "gone" }) } });
+    const { body } = await door.call("GET", `${RUNS}/${RUN}`);
+    expect([body.creator, body.executor]).toEqual([undefined, undefined]);
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}`), ["getRun", refusal("not_found", "run_not_found"), refusal("internal", "internal")]);
+});
+
+describe("the list of runs", () => {
+  const page = { listRuns: { runs: [aRun()], nextPageToken: "next" } };
+  test("is asked with the defaults", async () => {
+    door.answer(page);
+    const { body } = await door.call("GET", RUNS);
+    expect(body).toMatchObject({ runs: [{ run_id: RUN }], page_info: { has_next_page: true, next_cursor: "next" } });
+    expect(door.calls[0]!.request).toMatchObject({ teamUid: "", states: [], sortBy: "updated_at", sortOrder: "desc", pageSize: 20, pageToken: "", ancestorRunUid: "", factoryUids: [] });
+  });
+  test("is asked with every filter", async () => {
+    door.answer(page);
+    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&sort_by=title&sort_order=asc&limit=500&cursor=c`;
+    await door.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
+    const { createdAfter, createdBefore, updatedAfter, ...rest } = door.calls[0]!.request;
+    expect(rest).toMatchObject({ teamUid: OTHER_TEAM, states: ["QUEUED", "ERROR"], ancestorRunUid: RUN, factoryUids: ["a", "b"], sortBy: "title", sortOrder: "asc", pageSize: 500, pageToken: "c" });
+    expect([createdAfter, createdBefore, updatedAfter].map((time) => Number(time.seconds))).toEqual(["2026-11-20T00:00:00Z", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"].map((time) => Date.parse(time) / 1000));
+  });
+  test("has no cursor on its last page", async () => {
+    door.answer({ listRuns: { runs: [] } });
+    expect((await door.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
+  });
+  neverReachNeighbours(() => door, 400, ["state=queued", "state=", "created_after=soon", "created_before=2026-13-01", "updated_after=2026-02-30", "sort_by=uid", "sort_order=up", "limit=0", "limit=501", "limit=-1", "limit=x", "cursor=", "cursor=a&cursor=b"].map((query) => ["GET", `${RUNS}?${query}`] as const));
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}?cursor=c`), ["listRuns", refusal("invalid_argument", "invalid_cursor"), refusal("not_found", "run_not_found")]);
+});
+
+describe("cancel", () => {
+  test.each([["", false], ["?tree=true", true], ["?tree=false", false]])("%s answers the bare id", async (query, tree) => {
+    door.answer({ cancelRun: { run: aRun() } });
+    expect(await door.call("POST", `${RUNS}/${RUN}/cancel${query}`)).toMatchObject({ status: 200, body: RUN });
+    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, tree, cause: "" });
+  });
+  neverReachNeighbours(() => door, 400, [["POST", `${RUNS}/${RUN}/cancel?tree=1`]]);
+  refusalsBecomeProblems(() => door, () => door.call("POST", `${RUNS}/${RUN}/cancel`), [
+    "cancelRun", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "run_already_finished"),
+    refusal("unsupported", "run_not_cancellable"), refusal("conflict", "run_pending", { retryable: true }),
+  ]);
+  test("of a pending run asks to come back", async () => {
+    door.answer({ cancelRun: refusal("conflict", "run_pending", { retryable: true }) });
+    const { headers } = await door.call("POST", `${RUNS}/${RUN}/cancel`);
+    expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual(["true", "1"]);
+  });
+});
+
+describe("a follow-up", () => {
+  const path = `${RUNS}/${RUN}/followups`;
+  test.each([["live_session", "u1"], ["queued_prompt", undefined], ["handoff_execution", "u1"], ["queue_pending", "u1"]])("answers %s with its id", async (outcome, followupUid) => {
+    door.answer({ createFollowup: { outcome, followupUid, runUid: RUN } });
+    expect((await post(path, { message: "go on" })).body).toEqual({ outcome, followup_id: followupUid ?? null });
+    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, conversationUid: "", message: "go on", mode: "", attachmentUids: [], idempotencyKey: "" });
+  });
+  test("passes mode, attachments and idempotency key on", async () => {
+    door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
+    await post(path, { mode: "plan", attachments: [{ attachment_id: "a", file_name: "x" }] }, { headers: { "idempotency-key": "k" } });
+    expect(door.calls[0]!.request).toMatchObject({ message: "", mode: "plan", attachmentUids: ["a"], idempotencyKey: "k" });
+  });
+  neverReachNeighbours(() => door, 400, [{ message: 1 }, { mode: "x" }, { attachments: [{}] }, [], { attachments: Array.from({ length: 26 }, () => ({ attachment_id: "a" })) }].map((body) => ["POST", path, body] as const));
+  refusalsBecomeProblems(() => door, () => post(path, { message: "x" }), [
+    "createFollowup", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "message_empty"),
+    refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }), refusal("conflict", "idempotency_mismatch"),
+  ]);
+});
+
+describe("the queue", () => {
+  test("tells position and reason, or neither", async () => {
+    door.answer({ getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." } });
+    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." });
+    door.answer({ getQueueStatus: { state: "INPROGRESS", reason: "none", message: "" } });
+    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "INPROGRESS", reason: "none", message: "" });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/queue`), ["getQueueStatus", refusal("not_found", "run_not_found")]);
+});
+
+describe("a malformed run id", () => {
+  neverReachNeighbours(() => door, 404, [["GET", `${RUNS}/x`], ["POST", `${RUNS}/${RUN}0/cancel`], ["POST", `${RUNS}/%00/followups`, { message: "x" }], ["GET", `${RUNS}/../queue/queue`]]);
+});

@@ -1,0 +1,143 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { expect, test } from "@jest/globals";
+import { directoryBlobs, type BlobStore } from "@millwright/blobs";
+import type { Caller } from "@millwright/caller";
+import { manualClock } from "@millwright/clock";
+import { factories, orchestrator } from "@millwright/contracts";
+import { DomainError, ERROR_KINDS, type ErrorKindName } from "@millwright/errors";
+import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, type Routes } from "@millwright/rpc";
+import { Metrics } from "@millwright/telemetry";
+import { memoryLog } from "@millwright/testing";
+import { Vault } from "@millwright/vault";
+import { connectNeighbours } from "../../src/clients/neighbours.ts";
+import { pageLinks, type PageLinks } from "../../src/pages/page-links.ts";
+import { pageRoutes } from "../../src/pages/page-routes.ts";
+import { signInMount } from "../../src/pages/sign-in.ts";
+import { restApp, type Route } from "../../src/rest/index.ts";
+import { artifactRoutes } from "../../src/routes/artifacts.ts";
+import { blobMount } from "../../src/routes/blobs.ts";
+import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
+import { environmentRoutes } from "../../src/routes/environments.ts";
+import { factoryRoutes } from "../../src/routes/factories.ts";
+import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
+import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
+import type { Profile } from "../../src/routes/profiles.ts";
+import { runViewRoutes } from "../../src/routes/run-views.ts";
+import { runRoutes } from "../../src/routes/runs.ts";
+import { taskRoutes } from "../../src/routes/tasks.ts";
+import { serveApi, type Api, type ApiAnswer } from "./api.ts";
+import { CALLERS, PROFILES } from "./people.ts";
+
+export const PUBLIC_URL = "https://mill.example";
+export const NOW = "2026-11-20T10:00:00.000Z";
+
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService] as const;
+
+/** One call that reached a neighbour. */
+export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal };
+
+export type Door = Api & {
+  /** What reached the neighbours since the last `answer`. */
+  calls: NeighbourCall[];
+  /** What the neighbours answer from now on, by local method name; a DomainError is thrown, a function is asked. Anything else: an error. */
+  answer(answers: Record<string, unknown>): void;
+  clock: ReturnType<typeof manualClock>;
+  blobs: BlobStore;
+  links: PageLinks;
+};
+
+/** The gateway's resource routes, blobs and pages over HTTP, with neighbours that answer what the test says. */
+export async function openDoor(): Promise<Door> {
+  const clock = manualClock(NOW);
+  const log = memoryLog();
+  const metrics = new Metrics();
+  const signer = await CallerSigner.create("gateway");
+  const calls: NeighbourCall[] = [];
+  let answers: Record<string, unknown> = {};
+  const answerOf = (method: DescMethod, request: unknown, context: HandlerContext): unknown => {
+    calls.push({ method: method.localName, request, caller: callerOf(context), signal: context.signal });
+    const answer = answers[method.localName];
+    if (answer === undefined) throw new Error(`${method.name} was not expected`);
+    if (answer instanceof DomainError) throw answer;
+    return typeof answer === "function" ? (answer as (asked: unknown) => unknown)(request) : answer;
+  };
+  const handlerOf = (method: DescMethod) => {
+    if (method.methodKind !== "server_streaming") return (request: unknown, context: HandlerContext) => answerOf(method, request, context);
+    return async function* (request: unknown, context: HandlerContext) {
+      yield* answerOf(method, request, context) as AsyncIterable<never>;
+    };
+  };
+  const implementation = (service: DescService) => Object.fromEntries(service.methods.map((method) => [method.localName, handlerOf(method)]));
+  const routes: Routes = (router) => {
+    for (const service of SERVICES) router.service(service, implementation(service));
+  };
+  const allow = allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"] });
+  const transport = inProcess(routes, { service: "neighbour", verifier: new CallerVerifier([signer.jwk]), log, metrics, allow });
+  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport }, signer);
+
+  const dir = await mkdtemp(join(tmpdir(), "millwright-door-"));
+  const signingKey = new Uint8Array(32).fill(7);
+  const links = pageLinks({ publicUrl: PUBLIC_URL, signingKey, clock });
+  const blobs = directoryBlobs({ dir, publicUrl: PUBLIC_URL, signingKey, clock });
+  const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
+  const deps = { neighbours, findProfiles, links, signIn };
+  const all: Route[] = [
+    ...runRoutes(deps), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
+    ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
+  ];
+  const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
+  const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, teamHeaders: ["x-service-team-uid"], clock, log, metrics }), "member");
+  return {
+    ...api, calls, clock, blobs, links,
+    answer(next) {
+      answers = next;
+      calls.length = 0;
+    },
+    async close() {
+      await api.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function authenticate({ bearer, teamUid }: { bearer: string; teamUid: string | undefined }): Promise<Caller> {
+  const caller = CALLERS[bearer as keyof typeof CALLERS];
+  if (!caller) throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "Unknown key." });
+  return teamUid === undefined ? caller : { ...caller, activeTeamUid: teamUid as NonNullable<Caller["activeTeamUid"]> };
+}
+
+const findProfiles = async (uids: readonly string[]): Promise<Map<string, Profile>> =>
+  new Map(uids.flatMap((uid) => (PROFILES[uid] ? [[uid, PROFILES[uid]] as const] : [])));
+
+/** What a neighbour says no with. */
+export const refusal = (kind: ErrorKindName, reason: string, rest: Partial<ConstructorParameters<typeof DomainError>[0]> = {}): DomainError =>
+  new DomainError({ kind, reason, message: `It said: ${reason}.`, ...rest });
+
+type Refused = readonly [method: string, ...errors: DomainError[]];
+
+/** Declares, per error that a neighbour documents, that the client gets the problem of its kind with the neighbour's reason and text. */
+export function refusalsBecomeProblems(door: () => Door, ask: () => Promise<ApiAnswer>, [method, ...errors]: Refused, others: Record<string, unknown> = {}): void {
+  test.each(errors.map((error) => [error.reason, ERROR_KINDS[error.kind].status, error] as const))(`${method}: %s is a %i`, async (reason, status, error) => {
+    door().answer({ ...others, [method]: error });
+    const { headers, body } = await ask();
+    expect(headers.get("content-type")).toBe("application/problem+json");
+    expect(body).toMatchObject({ status, reason, error_code: error.code, retryable: error.retryable, detail: error.message });
+    expect(door().calls.map((call) => call.method)).toContain(method);
+  });
+}
+
+/** Declares that none of the requests reaches a neighbour, and each gets the given status. */
+export function neverReachNeighbours(door: () => Door, status: number, requests: readonly (readonly [method: string, path: string, body?: unknown])[]): void {
+  test.each(requests.map(([method, path, body]) => [method, path, JSON.stringify(body)?.slice(0, 100) ?? "", body] as const))(
+    `%s %s %s is a ${status} and reaches nobody`,
+    async (method, path, _shown, body) => {
+      door().answer({});
+      const answer = await door().call(method, path, body === undefined ? {} : { body });
+      expect([answer.status, door().calls.map((call) => call.method)]).toEqual([status, []]);
+    },
+  );
+}

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import { RUN, USER } from "./support/people.ts";
+import { anArtifact, aRun, aTask, CONVERSATION, CREATED, FACTORY, TASK, UPDATED } from "./support/records.ts";
+
+let door: Door;
+beforeAll(async () => void (door = await openDoor()));
+afterAll(() => door.close());
+
+const FACTORY_PATH = `/api/v1/factory/${FACTORY}`;
+const TASKS = `${FACTORY_PATH}/tasks`;
+const shown = { uid: TASK, factory_uid: FACTORY, conversation_id: CONVERSATION, run_id: RUN, title: "Mend it", description: null, stage: "TRIAGE", created_at: CREATED, updated_at: UPDATED };
+const described = { conversationUid: CONVERSATION, newestRun: aRun(), firstRun: aRun(), outputs: [anArtifact()] };
+const author = { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" };
+const whole = { ...shown, author, outputs: [{ artifact_type: "FILE", created_at: CREATED, data: anArtifact().data }] };
+const denied = [refusal("not_found", "factory_not_found"), refusal("not_found", "task_not_found"), refusal("permission_denied", "not_authorized")] as const;
+
+const reads: [string, string, object][] = [
+  ["getTask", `${TASKS}/${TASK}`, { factoryUid: FACTORY, taskUid: TASK }],
+  ["getTaskByConversation", `${FACTORY_PATH}/task-by-conversation?conversation_id=${CONVERSATION}`, { factoryUid: FACTORY, conversationUid: CONVERSATION }],
+  ["getTaskByRun", `${FACTORY_PATH}/task-by-run?run_id=${RUN}`, { factoryUid: FACTORY, runUid: RUN }],
+];
+describe.each(reads)("%s", (method, path, asked) => {
+  test("shows the task with its author and the outputs of its trees", async () => {
+    door.answer({ [method]: { task: aTask() }, describeConversation: described });
+    expect((await door.call("GET", path)).body).toEqual(whole);
+    expect(door.calls).toMatchObject([{ method, request: asked }, { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "" } }]);
+  });
+  test("shows the task even when its conversation is hidden", async () => {
+    door.answer({ [method]: { task: aTask() }, describeConversation: refusal("not_found", "conversation_not_found") });
+    expect((await door.call("GET", path)).body).toEqual({ ...shown, outputs: [] });
+  });
+  test("says so when its outputs cannot be read now", async () => {
+    door.answer({ [method]: { task: aTask() }, describeConversation: refusal("unavailable", "service_unavailable") });
+    expect(await door.call("GET", path)).toMatchObject({ status: 500, body: { retryable: true } });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", path), [method, ...denied]);
+});
+
+describe("the list of tasks", () => {
+  const page = { listTasks: { tasks: [aTask({ description: "d", stage: "REVIEW" })], nextPageToken: "n" } };
+  test("is asked with the defaults, and leaves outputs out", async () => {
+    door.answer(page);
+    expect((await door.call("GET", TASKS)).body).toEqual({ tasks: [{ ...shown, description: "d", stage: "REVIEW" }], page_info: { has_next_page: true, next_cursor: "n" } });
+    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, stages: [], q: "", sortBy: "created_at", sortOrder: "desc", pageSize: 50, pageToken: "" });
+  });
+  test("is asked with every filter", async () => {
+    door.answer(page);
+    await door.call("GET", `${TASKS}?stage=TRIAGE&stage=REVIEW&q=100%25&created_after=2026-11-20&created_before=2026-11-21&updated_after=2026-11-20T10:00:00Z&sort_by=updated_at&sort_order=asc&limit=1&cursor=c`);
+    const { request } = door.calls[0]!;
+    expect(request).toMatchObject({ stages: ["TRIAGE", "REVIEW"], q: "100%", sortBy: "updated_at", sortOrder: "asc", pageSize: 1, pageToken: "c" });
+    const seconds = [request.createdAfter, request.createdBefore, request.updatedAfter].map((time) => Number(time.seconds));
+    expect(seconds).toEqual(["2026-11-20", "2026-11-21", "2026-11-20T10:00:00Z"].map((time) => Date.parse(time) / 1000));
+  });
+  neverReachNeighbours(() => door, 400, ["stage=triage", "created_after=x", "created_before=2026-02-30", "updated_after=now", "sort_by=title", "sort_order=up", "limit=0", "limit=101", "limit=-1", "limit=x", "cursor="].map((query) => ["GET", `${TASKS}?${query}`] as const));
+  refusalsBecomeProblems(() => door, () => door.call("GET", TASKS), ["listTasks", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_cursor"), refusal("permission_denied", "not_authorized")]);
+});
+
+describe("PATCH", () => {
+  const patch = (body: unknown) => door.call("PATCH", `${TASKS}/${TASK}`, { body });
+  test.each<[object, string[], object]>([
+    [{}, [], {}],
+    [{ title: " New " }, ["title"], { title: "New" }],
+    [{ description: "d" }, ["description"], { description: "d" }],
+    [{ description: null }, ["description"], { description: undefined }],
+    [{ description: "" }, ["description"], { description: undefined }],
+    [{ stage: "COMPLETE" }, ["stage"], { stage: "COMPLETE" }],
+    [{ title: "t", stage: "SPEC", run_id: "ignored" }, ["stage", "title"], { title: "t", stage: "SPEC" }],
+  ])("%j changes exactly what is sent", async (body, paths, fields) => {
+    door.answer({ updateTask: { task: aTask() }, describeConversation: described });
+    expect(await patch(body)).toMatchObject({ status: 200, body: whole });
+    const { request } = door.calls[0]!;
+    expect([request.factoryUid, request.task.uid, new Set(request.updateMask.paths)]).toEqual([FACTORY, TASK, new Set(paths)]);
+    for (const [name, value] of Object.entries(fields)) expect([name, request.task[name]]).toEqual([name, value]);
+  });
+  refusalsBecomeProblems(() => door, () => patch({ stage: "SPEC" }), ["updateTask", ...denied]);
+  neverReachNeighbours(() => door, 400, [{ title: "" }, { title: " " }, { title: null }, { title: 1 }, { description: 1 }, { stage: "DONE" }, { stage: null }, [], "x", null].map((body) => ["PATCH", `${TASKS}/${TASK}`, body] as const));
+});
+
+neverReachNeighbours(() => door, 400, [["GET", `${FACTORY_PATH}/task-by-run`], ["GET", `${FACTORY_PATH}/task-by-run?run_id=`], ["GET", `${FACTORY_PATH}/task-by-conversation`], ["GET", `${FACTORY_PATH}/task-by-conversation?run_id=${RUN}`]]);
+neverReachNeighbours(() => door, 404, [["GET", `${TASKS}/x`], ["PATCH", `${TASKS}/x`, {}], ["GET", "/api/v1/factory/x/tasks"], ["GET", `/api/v1/factory/x/tasks/${TASK}`], ["GET", `/api/v1/factory/x/task-by-run?run_id=${RUN}`]]);

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/identity.ts";
+
+let g: TestGateway;
+let team: string;
+beforeAll(async () => {
+  g = await openGateway();
+  team = (await g.api.call("GET", "/api/v1/whoami")).body.teams[0].uid;
+});
+afterAll(() => g.close());
+
+const call = (method: string, path: string, body?: unknown, key: string = APP_KEY) => g.api.call(method, `/api/v1${path}`, { key, ...(body === undefined ? {} : { body }) });
+
+describe("the first start", () => {
+  test("makes a team, its owner with the chosen key, and a worker key", async () => {
+    expect(g.keys).toEqual({ apiKey: APP_KEY, workerKey: expect.stringMatching(/^mww_/) });
+    expect((await call("GET", "/whoami")).body).toMatchObject({
+      principal: { type: "user", email: "owner@localhost" }, platform_admin: true,
+      teams: [{ name: "default", role: "owner", permissions: expect.arrayContaining(["team.manage"]) }],
+    });
+  });
+  test("happens once: a second start answers the same worker key and no API key", async () => {
+    const again = await g.compose();
+    expect(await again.bootstrap()).toEqual({ workerKey: g.keys.workerKey });
+    await again.stop();
+    expect((await call("GET", "/team")).body.teams).toHaveLength(1);
+  });
+});
+
+describe("teams", () => {
+  test("are made by platform administrators, with an owner and their key", async () => {
+    const { status, body } = await call("POST", "/team", { name: " Blue ", owner_email: "Blue@Example.com" });
+    expect([status, body]).toEqual([201, expect.objectContaining({ team: expect.objectContaining({ name: "Blue", capabilities: { factory_branches: true, metadata_filter: true } }) })]);
+    const me = (await call("GET", "/whoami", undefined, body.api_key)).body;
+    expect(me).toMatchObject({ principal: { email: "blue@example.com", display_name: "Blue" }, platform_admin: false, teams: [{ uid: body.team.uid, role: "owner" }] });
+    expect(await call("POST", "/team", { name: "Green" }, body.api_key)).toMatchObject({ status: 403, body: { error_code: "not_authorized" } });
+  });
+  test.each([[{}], [{ name: "" }], [{ name: "  " }], [{ name: 1 }], [{ name: "x", owner_email: "nobody" }], [[]]])("%j makes none", async (body) => {
+    const before = (await g.database.sql.query("SELECT uid FROM teams")).rowCount;
+    expect(await call("POST", "/team", body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } });
+    expect((await g.database.sql.query("SELECT uid FROM teams")).rowCount).toBe(before);
+  });
+  test("a patch changes what is sent and nothing else", async () => {
+    const before = (await call("GET", `/team/${team}`)).body;
+    g.clock.advance(1000);
+    expect((await call("PATCH", `/team/${team}`, {})).body).toEqual(before);
+    const { body } = await call("PATCH", `/team/${team}`, { capabilities: { metadata_filter: false }, agent_defaults: { model_id: "auto" } });
+    expect(body).toEqual({ ...before, capabilities: { factory_branches: true, metadata_filter: false }, agent_defaults: { model_id: "auto" }, updated_at: "2026-11-20T10:00:01.000Z" });
+    for (const wrong of [{ name: null }, { name: "" }, { concurrency_limit: -1 }, { capabilities: { metadata_filter: "no" } }, { agent_defaults: [] }])
+      expect(await call("PATCH", `/team/${team}`, wrong)).toMatchObject({ status: 400 });
+    expect((await call("GET", `/team/${team}`)).body).toEqual(body);
+  });
+});
+
+describe("members", () => {
+  test("are added, changed and removed by owners; the last owner stays", async () => {
+    const added = await call("POST", `/team/${team}/members`, { email: "Ada@example.com", role: "viewer" });
+    expect(added).toMatchObject({ status: 201, body: { email: "ada@example.com", display_name: "Ada", role: "viewer" } });
+    const member = `/team/${team}/members/${added.body.uid}`;
+    expect(await call("POST", `/team/${team}/members`, { email: "ada@example.com" })).toMatchObject({ status: 409, body: { reason: "already_member", retryable: false } });
+    expect((await call("PATCH", member, { role: "owner" })).body).toMatchObject({ role: "owner" });
+    expect(await call("PATCH", member, { role: "king" })).toMatchObject({ status: 400 });
+    expect((await call("GET", `/team/${team}/members`)).body.members.map((each: { role: string }) => each.role)).toEqual(["owner", "owner"]);
+    expect((await call("PATCH", member, { role: "member" })).status).toBe(200);
+    const self = (await call("GET", "/whoami")).body.principal.uid;
+    for (const [method, body] of [["DELETE", undefined], ["PATCH", { role: "viewer" }]] as const)
+      expect(await call(method, `/team/${team}/members/${self}`, body)).toMatchObject({ status: 409, body: { reason: "last_owner" } });
+    expect((await call("DELETE", member)).status).toBe(204);
+    expect(await call("DELETE", member)).toMatchObject({ status: 404, body: { reason: "member_not_found" } });
+  });
+  test("lose the keys they have in the team with their membership", async () => {
+    const { body: member } = await call("POST", `/team/${team}/members`, { email: "leaver@example.com" });
+    const { body: issued } = await call("POST", `/team/${team}/keys`, { name: "k", user_uid: member.uid });
+    expect((await call("GET", "/whoami", undefined, issued.api_key)).status).toBe(200);
+    await call("DELETE", `/team/${team}/members/${member.uid}`);
+    expect((await call("GET", "/whoami", undefined, issued.api_key)).status).toBe(401);
+  });
+  test("of a lower role get 403 inside their own team", async () => {
+    const { body: member } = await call("POST", `/team/${team}/members`, { email: "admin@example.com", role: "admin" });
+    const { body: issued } = await call("POST", `/team/${team}/keys`, { name: "k", user_uid: member.uid });
+    for (const [method, path, body] of [
+      ["PATCH", `/team/${team}`, { name: "x" }], ["POST", `/team/${team}/members`, { email: "x@example.com" }], ["PATCH", `/team/${team}/members/${member.uid}`, { role: "owner" }],
+      ["DELETE", `/team/${team}/members/${member.uid}`, undefined], ["GET", `/team/${team}/audit`, undefined], ["POST", `/team/${team}/keys`, { name: "w", kind: "worker" }],
+    ] as const)
+      expect([path, await call(method, path, body, issued.api_key)]).toMatchObject([path, { status: 403, body: { error_code: "not_authorized" } }]);
+  });
+  test("a walk over the pages sees everyone once, whoever is added meanwhile", async () => {
+    const { uid, key } = await g.newTeam("walk");
+    for (let i = 0; i < 5; i++) await call("POST", `/team/${uid}/members`, { email: `m${i}@example.com` }, key); // all within one millisecond of the stopped clock
+    const seen: string[] = [];
+    let cursor = "";
+    for (let page = 0; page < 10; page++) {
+      const { body } = await call("GET", `/team/${uid}/members?limit=2${cursor}`, undefined, key);
+      expect(body.members.length).toBeGreaterThan(0);
+      seen.push(...body.members.map((each: { email: string }) => each.email));
+      g.clock.advance(1);
+      if (page < 2) await call("POST", `/team/${uid}/members`, { email: `late${page}@example.com` }, key);
+      if (!body.page_info.has_next_page) break;
+      cursor = `&cursor=${body.page_info.next_cursor}`;
+    }
+    expect(seen.toSorted()).toEqual([...new Set(seen)].toSorted());
+    expect(seen).toEqual(expect.arrayContaining(["walk@example.com", "m0@example.com", "m4@example.com"]));
+    for (const wrong of ["nonsense", cursor.slice(8)]) {
+      const list = wrong === "nonsense" ? `/team/${uid}/members` : `/team/${uid}/keys`;
+      expect(await call("GET", `${list}?cursor=${wrong}`, undefined, key)).toMatchObject({ status: 400, body: { reason: "invalid_cursor" } });
+    }
+  });
+});
+
+describe("idempotency", () => {
+  test("a repeated create gets the first answer for 24 hours, a different body a conflict, and nothing happens twice", async () => {
+    const send = (body: unknown, path = `/team/${team}/keys`) => g.api.call("POST", `/api/v1${path}`, { body, headers: { "idempotency-key": "once" } });
+    const first = await send({ name: "once" });
+    expect(await send({ name: "once" })).toMatchObject({ status: 201, body: first.body });
+    expect(await send({ name: "twice" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_key_reused", retryable: false } });
+    expect(await send({ email: "once@example.com" }, `/team/${team}/members`)).toMatchObject({ status: 201 });
+    const named = async () => (await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'once'")).rowCount;
+    expect(await named()).toBe(1);
+    g.clock.advance(24 * 3_600_000);
+    expect((await send({ name: "once" })).body.key.uid).not.toBe(first.body.key.uid);
+    expect(await named()).toBe(2);
+    const { rows } = await g.database.sql.query<{ answer: string }>("SELECT answer FROM idempotency");
+    expect(rows.some(({ answer }) => answer.includes("mw_"))).toBe(false);
+    g.clock.set(NOW);
+  });
+  test("repeats at the same moment make one thing", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () => g.api.call("POST", `/api/v1/team/${team}/keys`, { body: { name: "race" }, headers: { "idempotency-key": "race" } })),
+    );
+    expect(new Set(answers.map(({ body }) => body.api_key)).size).toBe(1);
+    expect((await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'race'")).rowCount).toBe(1);
+  });
+  test("a refused create leaves no trace, so that it can be repeated in earnest", async () => {
+    const send = (body: unknown) => g.api.call("POST", `/api/v1/team/${team}/keys`, { body, headers: { "idempotency-key": "refused" } });
+    expect((await send({ name: "a", agent_uid: newUid() })).status).toBe(404);
+    expect((await send({ name: "b" })).status).toBe(201);
+  });
+});
