@@ -1,0 +1,27 @@
+import { defineConfig } from "prisma/config";
+
+/** Read by the Prisma command line only; the running service applies migrations with our own runner (libs/database). */
+export default defineConfig({
+  schema: "prisma/schema.prisma",
+  migrations: { path: "prisma/migrations" },
+  datasource: { url: process.env["DATABASE_URL"] ?? "postgresql://unused" },
+  // The life cycle of runs is hand-written SQL; its migration says what each table means. Prisma neither reads nor changes them.
+  experimental: { externalTables: true },
+  tables: {
+    external: [
+      "public.runs",
+      "public.lanes",
+      "public.capacity",
+      "public.executions",
+      "public.leases",
+      "public.run_streams",
+      "public.messages",
+      "public.execution_directives",
+      "public.waits",
+      "public.reported_children",
+      "public.worker_sessions",
+      "public.idempotency_keys",
+      "public.reaper_ticks",
+    ],
+  },
+});

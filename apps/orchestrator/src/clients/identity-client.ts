@@ -1,0 +1,40 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { identity } from "@millwright/contracts";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import { DECIDING_SECRETS } from "../domain/model-providers.ts";
+import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
+
+/** The identity service, as far as resolving runs needs it. */
+export type IdentityClient = {
+  /** Errors: agent_not_found. */
+  resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent>;
+  /** Values by name; an optional one may be absent. Errors: secret_not_found, naming the missing ones. */
+  resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames?: readonly string[]): Promise<Readonly<Record<string, string>>>;
+};
+
+const SOURCES: readonly string[] = ["agent", "factory", "team"];
+
+export function identityClient(transport: Transport, signer: CallerSigner): IdentityClient {
+  const client = clientFor(identity.IdentityService, transport, { signer });
+  return {
+    async resolveAgent(caller, question) {
+      const answer = await client.resolveAgent({ ...question, askedSecrets: [...DECIDING_SECRETS] }, call(caller));
+      return {
+        ...(answer.agentUid ? { agentUid: answer.agentUid, agentName: answer.agentName } : {}),
+        ...(answer.factoryUid ? { factoryUid: answer.factoryUid } : {}),
+        definitionVersion: Number(answer.definitionVersion),
+        layers: answer.layers
+          .filter(({ source }) => SOURCES.includes(source))
+          .map(({ source, config }) => ({ source: source as "agent" | "factory" | "team", config: config ?? {} })),
+        siblingAgents: answer.siblingAgents,
+        limits: { team: answer.teamConcurrencyLimit, agent: answer.agentConcurrencyLimit, factory: answer.factoryConcurrencyLimit },
+        teamSecrets: answer.teamSecrets,
+      };
+    },
+    async resolveSecrets(caller, teamUid, names, optionalNames = []) {
+      if (names.length + optionalNames.length === 0) return {};
+      return (await client.resolveSecrets({ teamUid, names: [...names], optionalNames: [...optionalNames] }, call(caller))).values;
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import type { Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import { identity } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+
+/** Asks the identity service whose worker key this is. Errors: key_invalid (unauthenticated); unavailable. */
+export function workerKeysClient(transport: Transport, signer: CallerSigner): (key: string) => Promise<{ keyUid: string; teamUid?: string }> {
+  const client = clientFor(identity.IdentityService, transport, { signer });
+  return async (key) => {
+    const answer = await client.authenticateKey({ key }, call(serviceCaller("orchestrator", newUid())));
+    if (answer.principalType !== "worker") {
+      throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "The key is no worker key." });
+    }
+    return { keyUid: answer.keyUid, ...(answer.workerTeamUid ? { teamUid: answer.workerTeamUid } : {}) };
+  };
+}

@@ -1,0 +1,173 @@
+import type { ConnectRouter, HandlerContext, Transport } from "@connectrpc/connect";
+import type { BlobStore } from "@millwright/blobs";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { orchestrator } from "@millwright/contracts";
+import type { Database } from "@millwright/database";
+import type { EventHandlers } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import type { Cursors } from "@millwright/paging";
+import { allowServices, type CallerSigner } from "@millwright/rpc";
+import type { WorkHandler } from "@millwright/work";
+import { topics, type Bell } from "./bell.ts";
+import { codeHosts } from "./clients/code-hosts.ts";
+import { identityClient } from "./clients/identity-client.ts";
+import type { Job } from "./domain/assignment.ts";
+import type { PlatformProvider } from "./domain/model-providers.ts";
+import { modelCatalogue } from "./domain/models.ts";
+import type { ResolveRunRequest } from "./domain/resolved-run.ts";
+import type { RunListQuery, RunPosition } from "./domain/run-list.ts";
+import type { Run } from "./domain/run.ts";
+import type { Timings } from "./domain/timings.ts";
+import type { WorkerSession } from "./domain/worker-session.ts";
+import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definition-activated.ts";
+import { artifactRoutes } from "./rpc/artifact-routes.ts";
+import { catalogRoutes } from "./rpc/catalog-routes.ts";
+import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
+import { runMessage } from "./rpc/run-messages.ts";
+import { runViewMethods } from "./rpc/run-view-routes.ts";
+import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
+import { artifactStore } from "./store/artifact-store.ts";
+import { codeHostStore } from "./store/code-host-store.ts";
+import { activateVersion, definitionStore } from "./store/definition-store.ts";
+import { environmentStore } from "./store/environment-store.ts";
+import { findRunWithFrozen } from "./store/frozen-store.ts";
+import { requireLease } from "./store/lease-store.ts";
+import { openPrisma } from "./store/prisma-client.ts";
+import { pullRequestStore } from "./store/pull-request-store.ts";
+import { appendRunEvents, listRunEvents } from "./store/run-events-store.ts";
+import { listChildren, listOfConversation, listRuns, listTreeUids } from "./store/run-list-store.ts";
+import { findVisibleRun, getVisibleRun } from "./store/run-store.ts";
+import { retryDeadlocks } from "./store/run-transaction.ts";
+import { connectedWorkers, environmentUse, isSettled } from "./store/run-view-store.ts";
+import { snapshotStore } from "./store/snapshot-store.ts";
+import { DELETE_BLOB, enqueueBlobDeletion, transcriptStore, WRITE_TRANSCRIPT, type TranscriptRecord } from "./store/transcript-store.ts";
+import { usageStore } from "./store/usage-store.ts";
+import { describeRuns } from "./usecases/describe-runs.ts";
+import type { Transaction } from "./usecases/lease-check.ts";
+import { assignmentDetails } from "./usecases/prepare-assignment.ts";
+import { resolveRunConfig } from "./usecases/resolve-run.ts";
+import { writeTranscript } from "./usecases/transcripts.ts";
+
+export type CatalogOptions = {
+  readonly database: Database;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  readonly signer: CallerSigner;
+  readonly identity: Transport;
+  readonly bell: Bell;
+  readonly timings: Pick<Timings, "keepAliveMs" | "pollMs">;
+  readonly publicUrl: string;
+  /** Directories under which teams may name local repositories. */
+  readonly localRepositoryRoots: readonly string[];
+  /** Model providers for every team. */
+  readonly modelProviders: readonly PlatformProvider[];
+  /** Reaches code hosts; the platform's own by default. */
+  readonly fetch?: typeof fetch;
+};
+
+/** What runs use, what they leave behind, and how they are shown. */
+export function composeCatalog(options: CatalogOptions) {
+  const { database, blobs, clock } = options;
+  const { sql } = database;
+  const prisma = openPrisma(database);
+  const transaction: Transaction = (f) => retryDeadlocks(() => database.transaction(f));
+  const stores = {
+    environments: environmentStore(prisma),
+    codeHosts: codeHostStore(prisma),
+    definitions: definitionStore(database),
+    artifacts: artifactStore,
+    pullRequests: pullRequestStore,
+    usage: usageStore,
+    snapshots: snapshotStore,
+  };
+  const identity = identityClient(options.identity, options.signer);
+  const models = (teamSecrets: readonly string[]) => modelCatalogue(options.modelProviders, teamSecrets);
+  const shared = {
+    ...{ ...stores, blobs, clock, transaction, activateVersion },
+    ...{ identity, models, modelProviders: options.modelProviders },
+    teamModels: async (teamUid: string | undefined) =>
+      models(teamUid === undefined ? [] : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets),
+    openCodeHost: codeHosts(options.fetch),
+    publicUrl: options.publicUrl.replace(/\/+$/, ""),
+    localRepositoryRoots: options.localRepositoryRoots,
+  };
+  const reads = {
+    getVisibleRun: (caller: Caller, uid: string) => getVisibleRun(sql, caller, uid),
+    findVisibleRun: (caller: Caller, uid: string) => findVisibleRun(sql, caller, uid),
+    listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
+    artifactsOfRuns: (runUids: readonly string[]) => artifactStore.listOfRuns(sql, runUids),
+    usageOfRuns: (runUids: readonly string[]) => usageStore.ofRuns(sql, runUids),
+    listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
+    listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
+    listTreeUids: (caller: Caller, uids: readonly string[]) => listTreeUids(sql, caller, uids),
+    findArtifact: (uid: string) => artifactStore.find(sql, uid),
+    findPullRequest: (uid: string) => pullRequestStore.find(sql, uid),
+    pullRequestUrlsOfTree: (runUid: string) => pullRequestStore.urlsOfTree(sql, runUid),
+  };
+  const transcripts = {
+    ...reads,
+    blobs,
+    findTranscript: (runUid: string) => transcriptStore.find(sql, runUid),
+    transcriptExtent: (runUid: string) => transcriptStore.extent(sql, runUid),
+    recordTranscript: (runUid: string, record: TranscriptRecord) =>
+      transaction(async (tx) => {
+        const replaced = await transcriptStore.replace(tx, runUid, record);
+        if (replaced !== undefined) await enqueueBlobDeletion(tx, replaced, clock.now());
+      }),
+  };
+
+  return {
+    prisma,
+    resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(shared, caller, request),
+    prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
+    /** Records of runs for the answers of RunService. */
+    runMessages: async (runs: readonly Run[]) => (await describeRuns(reads, runs)).map(runMessage),
+    /** The methods of RunService that show runs. */
+    runViewMethods: runViewMethods({
+      ...transcripts,
+      cursors: options.cursors,
+      listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(sql, caller, query, after, limit),
+      isSettled: (runUid) => isSettled(sql, runUid),
+      waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),
+      clock,
+      timings: options.timings,
+    }),
+    /** The methods of WorkerService by which attempts leave something behind. */
+    workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
+      workerArtifactMethods({ ...shared, appendRunEvents, findRunWithFrozen, requireLease, sessionOf }),
+    /** ArtifactService, CatalogService and DefinitionOwnerService. */
+    routes(router: ConnectRouter): void {
+      artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });
+      catalogRoutes(router, {
+        ...shared,
+        environmentUse: (uids) => environmentUse(sql, uids),
+        currentPrices: (ids) => usageStore.currentPrices(sql, ids),
+        connectedWorkers: (teams) => connectedWorkers(sql, teams),
+      });
+      definitionRoutes(router, { ...shared, workers: { hosts: async (team) => (await connectedWorkers(sql, [team])).map(({ workerHost }) => workerHost) } });
+    },
+    /** Handlers for the feed of the factories service. */
+    eventHandlers: { [DEFINITION_ACTIVATED]: onDefinitionActivated({ activateVersion }) } satisfies EventHandlers,
+    /** Handlers for the service's work queue. */
+    workHandlers: {
+      [WRITE_TRANSCRIPT]: async ({ payload }) => void (await writeTranscript(transcripts, (payload as { run_uid: string }).run_uid)),
+      [DELETE_BLOB]: ({ payload }) => blobs.delete((payload as { blob_key: string }).blob_key),
+    } satisfies Record<string, WorkHandler>,
+    stop: () => prisma.$disconnect(),
+  };
+}
+
+/** Which services may call the methods composed here in their own name. */
+export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
+  ...definitionAllowList,
+  ...allowServices(orchestrator.RunService, {
+    describeConversation: ["factories"],
+    getConversation: ["gateway"],
+    getTimeline: ["gateway"],
+    listRunEvents: ["gateway"],
+  }),
+  ...allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"], getPullRequest: ["gateway"] }),
+  ...allowServices(orchestrator.CatalogService, { listModels: ["factories", "gateway"], listWorkers: ["factories"] }),
+};

@@ -1,0 +1,161 @@
+import type { Caller } from "@millwright/caller";
+import { BackgroundLoop, type Database } from "@millwright/database";
+import type { Logger } from "@millwright/telemetry";
+import { Bell } from "./bell.ts";
+import type { Job } from "./domain/assignment.ts";
+import type { NewRun } from "./domain/new-run.ts";
+import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
+import type { Run } from "./domain/run.ts";
+import type { RunTokenClaims } from "./domain/run-token.ts";
+import type { Timings } from "./domain/timings.ts";
+import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worker-session.ts";
+import { findByCause } from "./store/create-store.ts";
+import { ackDirectives, pendingDirectives } from "./store/directive-store.ts";
+import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
+import { findJob } from "./store/job-store.ts";
+import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
+import { readQueueFacts } from "./store/queue-status-store.ts";
+import { claim } from "./store/queue-store.ts";
+import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
+import { listRunEvents } from "./store/run-events-store.ts";
+import { countLiveRuns, findNewestOfConversation, findRun, findVisibleRun, getVisibleRun } from "./store/run-store.ts";
+import { runTransactions } from "./store/run-transaction.ts";
+import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
+import { acceptOffers } from "./usecases/accept-offers.ts";
+import { appendEvents, type EventBatch } from "./usecases/append-events.ts";
+import { authenticateSession } from "./usecases/authenticate-session.ts";
+import { cancelRun, type CancelRequest } from "./usecases/cancel-run.ts";
+import { checkLease } from "./usecases/check-lease.ts";
+import { completeExecutions, type Completion } from "./usecases/complete-executions.ts";
+import { createFollowup, type FollowupRequest } from "./usecases/create-followup.ts";
+import { createRuns } from "./usecases/create-runs.ts";
+import { declineOffers } from "./usecases/decline-offers.ts";
+import { getQueueStatus } from "./usecases/get-queue-status.ts";
+import { heartbeat, type Heartbeat } from "./usecases/heartbeat.ts";
+import { LeaseWork } from "./usecases/lease-work.ts";
+import { readHistory } from "./usecases/read-history.ts";
+import { reap } from "./usecases/reap.ts";
+import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
+import { watchDirectives } from "./usecases/watch-directives.ts";
+
+export type RunLifeOptions = {
+  readonly database: Database;
+  readonly timings: Timings;
+  readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
+  readonly log: Pick<Logger, "error">;
+  resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
+  prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
+  mintRunToken(claims: RunTokenClaims): Promise<string>;
+  snapshotUrl(key: string): string;
+  authenticateKey(key: string): Promise<WorkerKey>;
+  sealKey(key: string): string;
+  openKey(sealed: string): string;
+};
+
+/** Old idempotency keys and sessions are removed this often. */
+const SWEEP_MS = 10 * 60_000;
+
+/** The run life cycle: its use cases over the store, and the loops that keep it going. */
+export function composeRuns(options: RunLifeOptions) {
+  const { database, timings, log } = options;
+  const { sql } = database;
+  const bell = new Bell();
+  const runs = runTransactions(database, timings);
+  const reads = {
+    getVisibleRun: (caller: Caller, uid: string) => getVisibleRun(sql, caller, uid),
+    findVisibleRun: (caller: Caller, uid: string) => findVisibleRun(sql, caller, uid),
+    findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
+    findByCause: (ownerUid: string, causeKey: string) => findByCause(sql, ownerUid, causeKey),
+    getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
+    findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(sql, session, lease),
+    listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
+    pendingDirectives: (session: WorkerSession) => pendingDirectives(sql, session.uid),
+    readQueueFacts: (runUid: string) => readQueueFacts(sql, runUid, timings.leaseTtlMs),
+  };
+  const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
+  const polls = new LeaseWork({ claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs), giveBack, bell, pollMs: timings.pollMs });
+
+  const sessions = {
+    authenticateKey: (key: string) => options.authenticateKey(key),
+    sealKey: (key: string) => options.sealKey(key),
+    openKey: (sealed: string) => options.openKey(sealed),
+    putSession: (session: { token: string; keyUid: string; sealedKey: string; teamUid?: string; registration: WorkerRegistration }) =>
+      putSession(sql, { ...session, ttlMs: timings.sessionTtlMs, absentAfterMs: timings.leaseTtlMs }),
+    findSession: (token: string) => findSession(sql, token, timings.keyCheckMs),
+    markKeyChecked: (sessionUid: string) => markKeyChecked(sql, sessionUid),
+    endSession: (sessionUid: string) => endSession(sql, sessionUid),
+  };
+  const leases = {
+    touchSession: (session: WorkerSession, news: { state: string; freeSlots: number }) => touchSession(sql, session.uid, news),
+    renewLeases: (session: WorkerSession, held: Heartbeat["leases"]) => renewLeases(sql, session.uid, held, timings.leaseTtlMs),
+    ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) => ackDirectives(sql, session.uid, acks),
+    mintRunToken: (claims: RunTokenClaims) => options.mintRunToken(claims),
+  };
+  const reapOnce = () => reap({ runs, tick: () => tickReaper(database, timings), findBrokenLimits: () => findBrokenLimits(sql, timings) });
+
+  const loops = [
+    loop("reaper", timings.reaperTickMs, reapOnce),
+    loop("sweeper", SWEEP_MS, () => Promise.all([sweepIdempotencyKeys(sql), sweepSessions(sql)])),
+  ];
+  function loop(component: string, everyMs: number, step: () => Promise<unknown>): BackgroundLoop {
+    return new BackgroundLoop({
+      everyMs,
+      step: () => step().then(() => "idle" as const),
+      onError: (error) => log.error({ component, error }, "a background step failed"),
+    });
+  }
+  const stopping = new AbortController();
+  let stopListening = (): void => {};
+
+  return {
+    bell,
+    createRuns: (caller: Caller, requests: readonly NewRun[]) =>
+      createRuns({ ...reads, runs, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
+    cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
+    createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, runs }, caller, request),
+    getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
+    getRun: reads.getVisibleRun,
+    countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),
+    checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(sql, one) }, lease),
+    worker: {
+      register: (key: string, registration: WorkerRegistration) => registerWorker(sessions, key, registration),
+      authenticate: (token: string) => authenticateSession(sessions, token),
+      lease: (session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal) =>
+        polls.lease(session, freeSlots, Math.min(waitMs, timings.leaseWaitMaxMs), signal),
+      accept: (session: WorkerSession, offers: readonly LeaseRef[]) =>
+        acceptOffers(
+          {
+            runs,
+            findJob: (who, lease) => findJob(sql, who, lease),
+            prepareAssignment: (job, who) => options.prepareAssignment(job, who),
+            mintRunToken: leases.mintRunToken,
+            snapshotUrl: (key) => options.snapshotUrl(key),
+          },
+          session,
+          offers,
+        ),
+      decline: giveBack,
+      heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives }, session, beat),
+      append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
+      complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs }, session, completions),
+      readHistory: (session: WorkerSession, lease: LeaseRef, afterSeq: number) => readHistory(reads, session, lease, afterSeq),
+      watch: (session: WorkerSession, signal: AbortSignal) =>
+        watchDirectives({ pendingDirectives: reads.pendingDirectives, bell, pollMs: timings.pollMs, keepAliveMs: timings.keepAliveMs }, session, AbortSignal.any([signal, stopping.signal])),
+    },
+    /** One round of the reaper, for tests. */
+    reapOnce,
+    start() {
+      stopListening = database.onCommit((news) => news.forEach((topic) => bell.ring(topic)));
+      for (const one of loops) one.start();
+    },
+    /** Ends every wait of workers, for good: they come back to another process. */
+    async stop() {
+      stopping.abort();
+      polls.stop();
+      stopListening();
+      await Promise.all(loops.map((one) => one.stop()));
+    },
+  };
+}
+
+export type RunLife = ReturnType<typeof composeRuns>;

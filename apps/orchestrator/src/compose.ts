@@ -1,0 +1,166 @@
+import type { RequestListener } from "node:http";
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import type { BlobStore } from "@millwright/blobs";
+import { serviceCaller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { events, worker } from "@millwright/contracts";
+import { Database } from "@millwright/database";
+import { Consumer, EventLog, feedReader, Relay, type Doorbell, type NatsLink } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { Cursors } from "@millwright/paging";
+import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
+import type { Logger, Metrics } from "@millwright/telemetry";
+import { deriveKey, Vault } from "@millwright/vault";
+import { WorkQueue } from "@millwright/work";
+import { workerKeysClient } from "./clients/worker-keys-client.ts";
+import { catalogAllowList, composeCatalog } from "./compose-catalog.ts";
+import { composeRuns } from "./compose-runs.ts";
+import type { PlatformProvider } from "./domain/model-providers.ts";
+import { scaleTimings } from "./domain/timings.ts";
+import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
+import { bearerOf, workerRoutes } from "./rpc/worker-routes.ts";
+import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
+
+/** Where this service's migrations are; whoever starts it applies them first. */
+export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+export type OrchestratorOptions = {
+  readonly databaseUrl: string;
+  readonly poolSize?: number;
+  readonly masterKey: Uint8Array;
+  /** Origin of links and signed URLs. */
+  readonly publicUrl: string;
+  readonly signer: CallerSigner;
+  readonly verifier: CallerVerifier;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly doorbell?: Doorbell;
+  /** Where the events of this service are published; absent: nowhere. */
+  readonly nats?: NatsLink;
+  readonly neighbours: { readonly identity: Transport; readonly factories: Transport };
+  readonly blobs: BlobStore;
+  /** Directories under which teams may name local repositories. */
+  readonly localRepositoryRoots?: readonly string[];
+  /** Model providers for every team, with the operator's keys. */
+  readonly modelProviders?: readonly PlatformProvider[];
+  /** Tokens that the model calls of one run may use together; 0 = no limit, the default. */
+  readonly runTokenLimit?: number;
+  /** Divides every time span of leases, offers and heartbeats; for tests of failures. */
+  readonly timeScale?: number;
+  /** Executions at once where a team, agent or factory has no limit of its own. */
+  readonly capacityDefaults?: { readonly team: number; readonly agent: number; readonly factory: number };
+  /** Reaches code hosts; the platform's own by default. */
+  readonly fetch?: typeof fetch;
+};
+
+export type Orchestrator = {
+  readonly routes: (router: ConnectRouter) => void;
+  readonly allow: NonNullable<ServerOptions["allow"]>;
+  /** WorkerService over HTTP/1.1, for requests below `/rpc`. */
+  readonly workerDoor: RequestListener;
+  /** WorkerService, for a server that lets its callers in without a caller token. */
+  readonly workerRoutes: (router: ConnectRouter) => void;
+  /** Verifies run tokens. */
+  readonly runTokenJwk: PublicKey;
+  start(): Promise<void>;
+  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  ready(): Promise<boolean>;
+};
+
+/** What workers call all the time. */
+export const QUIET_METHODS: readonly string[] = (["heartbeat", "lease", "appendEvents", "subscribe"] as const).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
+
+/** The prefix of the workers' door on the public port. */
+const WORKER_DOOR = "/rpc";
+
+const CAPACITY_DEFAULTS = { team: 100, agent: 100, factory: 100 };
+const SNAPSHOT_URL_SECONDS = 3600;
+
+/** The object graph of this service. */
+export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orchestrator> {
+  const { clock, log, signer, blobs } = o;
+  const timings = scaleTimings(o.timeScale ?? 1);
+  const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "orchestrator" });
+  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
+  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const vault = Vault.fromMasterKey(o.masterKey);
+  const tokens = await runTokenKeys(o.masterKey);
+
+  const life = composeRuns({
+    database, timings, log,
+    capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
+    resolveRun: (caller, request) => catalog.resolveRun(caller, request),
+    prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),
+    mintRunToken: (claims) => mintRunToken(tokens, claims),
+    snapshotUrl: (key) => blobs.signedUrl(key, { method: "GET", expiresInSeconds: SNAPSHOT_URL_SECONDS }),
+    authenticateKey: workerKeysClient(o.neighbours.identity, signer),
+    sealKey: (key) => vault.seal(key, "worker session"),
+    openKey: (sealed) => vault.open(sealed, "worker session"),
+  });
+  const catalog = composeCatalog({
+    database, blobs, clock, signer, timings,
+    bell: life.bell,
+    cursors: new Cursors(deriveKey(o.masterKey, "orchestrator page tokens")),
+    identity: o.neighbours.identity,
+    publicUrl: o.publicUrl,
+    localRepositoryRoots: o.localRepositoryRoots ?? [],
+    modelProviders: o.modelProviders ?? [],
+    ...(o.fetch ? { fetch: o.fetch } : {}),
+  });
+  const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
+  const work = new WorkQueue({ database, clock, log, handlers: catalog.workHandlers });
+  const definitions = new Consumer({
+    name: "definitions",
+    source: "factories",
+    read: feedReader(clientFor(events.EventFeedService, o.neighbours.factories, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+    database, clock, log,
+    handlers: catalog.eventHandlers,
+    ...bell,
+  });
+
+  const pause = async (): Promise<void> => void (await Promise.all([definitions.stop(), work.stop()]));
+  const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
+
+  // Workers bring a credential of their own: no caller token is asked for at their door.
+  const workerServer: ServerOptions = { service: "orchestrator", verifier: { authenticate: async () => undefined }, log, metrics: o.metrics, quiet: QUIET_METHODS };
+  const toWorkers = (router: ConnectRouter) => workerRoutes(router, { worker: life.worker, artifactMethods, timings, publicUrl: o.publicUrl, runTokenLimit: o.runTokenLimit ?? 0 });
+  return {
+    routes: (router) =>
+      routes(router, {
+        runs: { ...life, runMessages: (runs) => catalog.runMessages(runs) },
+        runViewMethods: catalog.runViewMethods,
+        catalogRoutes: (inner) => catalog.routes(inner),
+        eventLog,
+      }),
+    allow: mergeAllowed(ALLOWED_SERVICES, catalogAllowList),
+    workerRoutes: toWorkers,
+    workerDoor: mountHttp1(toWorkers, workerServer, WORKER_DOOR),
+    runTokenJwk: tokens.jwk,
+    async start() {
+      eventLog.start();
+      relay?.start();
+      life.start();
+      work.start();
+      definitions.start();
+    },
+    pause,
+    async stop() {
+      await pause();
+      await life.stop();
+      await relay?.stop();
+      await eventLog.stop();
+      await catalog.stop();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+  };
+}
+
+type Allowed = Readonly<Record<string, readonly string[]>>;
+
+const mergeAllowed = (one: Allowed, other: Allowed): Record<string, readonly string[]> =>
+  Object.fromEntries([...new Set([...Object.keys(one), ...Object.keys(other)])].map((method) => [method, [...(one[method] ?? []), ...(other[method] ?? [])]]));

@@ -1,0 +1,21 @@
+import { optional, readConfig, required, type Env } from "@millwright/config";
+import { serviceSettings } from "@millwright/service";
+
+/** Every environment variable of this service; those of all services are in libs/service. */
+export const loadConfig = (env: Env) =>
+  readConfig(env, {
+    ...serviceSettings,
+    /** RPC addresses of the gateway (identity), with commas between, or a name that stands for many. */
+    gatewayUrls: required.urls("GATEWAY_URL"),
+    /** `http://…/jwks.json` of the gateway's operations ports. */
+    gatewayJwksUrls: required.urls("GATEWAY_JWKS_URL"),
+    /** RPC addresses of factories. */
+    factoriesUrls: required.urls("FACTORIES_URL"),
+    factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
+    /** Holds attachments, artifacts and transcripts; one directory that all replicas and the gateways see. */
+    blobDir: required.string("BLOB_DIR"),
+    /** Directories below which local code hosts may lie; none by default. */
+    localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    /** Divides every lease, offer and heartbeat time; for tests of failures. The same on all replicas. */
+    timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
+  });

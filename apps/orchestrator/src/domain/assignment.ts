@@ -1,0 +1,34 @@
+import type { Message } from "./message.ts";
+import type { AssignmentDetails, FrozenConfig } from "./resolved-run.ts";
+import type { RunRef } from "./run-token.ts";
+import type { RunMode } from "./run.ts";
+
+/** What an execution is for: the parts of its run that never change. */
+export type Job = {
+  readonly run: RunRef;
+  readonly title: string;
+  readonly mode: RunMode;
+  readonly interactive: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly frozen: FrozenConfig;
+};
+
+/** Everything a worker needs to execute a run. Holds secrets: never stored, never logged. */
+export type Assignment = {
+  readonly executionId: number;
+  readonly attempt: number;
+  readonly job: Job;
+  readonly details: AssignmentDetails;
+  readonly runToken: string;
+  readonly leaseExpiresAt: Date;
+  readonly executionSeq: number;
+  /** What the agent is asked now, oldest first. */
+  readonly inputs: readonly Message[];
+  /** Signed URL of the workspace to restore; "" = start from fresh clones. */
+  readonly snapshotUrl: string;
+  /** An earlier attempt of this execution was lost. */
+  readonly isRestarted: boolean;
+};
+
+/** The most steps an agent takes in one execution. */
+export const STEP_LIMIT = 200;

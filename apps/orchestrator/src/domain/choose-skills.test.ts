@@ -1,0 +1,30 @@
+import { describe, expect, test } from "@jest/globals";
+import { chooseSkills } from "./choose-skills.ts";
+import type { Skill } from "./definition-part.ts";
+
+const aSkill = (path: string, over: Partial<Skill> = {}): Skill => ({ path, name: "s", agent: "", description: "", body: path, error: "", ...over });
+const AVAILABLE = [
+  aSkill("skills/s/SKILL.md"),
+  aSkill("agents/a/skills/s/SKILL.md", { agent: "a" }),
+  aSkill("agents/b/skills/only-b/SKILL.md", { agent: "b", name: "only-b" }),
+  aSkill("skills/broken/SKILL.md", { name: "broken", error: "no description" }),
+];
+const paths = (agent: string, names: string[], isRequested = true) => chooseSkills(AVAILABLE, agent, names, isRequested).map(({ path }) => path);
+
+describe("a name means", () => {
+  test.each([
+    ["the agent's own skill before everybody's", "a", ["s"], ["agents/a/skills/s/SKILL.md"]],
+    ["everybody's for another agent", "b", ["s"], ["skills/s/SKILL.md"]],
+    ["exactly the path", "a", ["skills/s/SKILL.md"], ["skills/s/SKILL.md"]],
+    ["each skill once, in the order asked", "b", ["only-b", "s", "only-b"], ["agents/b/skills/only-b/SKILL.md", "skills/s/SKILL.md"]],
+  ])("%s", (_, agent, names, expected) => expect(paths(agent, names)).toEqual(expected));
+});
+
+test.each([
+  ["another agent's skill", "only-b", "skill_not_found"],
+  ["an unknown one", "nope", "skill_not_found"],
+  ["a broken one", "broken", "skill_malformed"],
+])("a request cannot name %s; an agent's list may", (_, name, reason) => {
+  expect(() => paths("a", [name])).toThrow(expect.objectContaining({ reason }));
+  expect(paths("a", [name, "s"], false)).toEqual(["agents/a/skills/s/SKILL.md"]);
+});

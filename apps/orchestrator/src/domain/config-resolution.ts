@@ -1,0 +1,107 @@
+import { dropAbsent, IDLE_TIMEOUT_MINUTES, type CredentialStrategy, type Harness, type JsonObject, type LayerConfig } from "./agent-config.ts";
+
+/** The levels that may configure a run, most specific first (factory-files §4). */
+export const LAYER_ORDER = ["request", "dispatcher", "agent", "factory", "team"] as const;
+export type LayerSource = (typeof LAYER_ORDER)[number];
+
+export type ConfigLayer = { readonly source: LayerSource; readonly config: LayerConfig };
+
+/** Where each resolved key came from: a level, `default` (the platform's), or several levels joined with `+`. */
+export type Provenance = Readonly<Record<string, string>>;
+
+/** One level's answer for every key. `modelId` absent: the platform's default model. */
+export type ResolvedConfig = LayerConfig & {
+  readonly harness: Harness;
+  readonly skills: readonly string[];
+  readonly secrets: readonly string[];
+  readonly mcpServers: JsonObject;
+  readonly idleTimeoutMinutes: number;
+  readonly computerUseEnabled: boolean;
+  readonly credentialStrategy: CredentialStrategy;
+};
+
+/** Keys for which the most specific level that says anything wins as a whole. */
+const REPLACED_KEYS = [
+  ...(["name", "basePrompt", "environmentId", "runner", "skills", "mcpServers", "computerUseEnabled", "computerUseModelId"] as const),
+  ...(["idleTimeoutMinutes", "workerHost", "harnessAuthSecrets", "sessionSharing", "memoryStores", "inferenceProviders"] as const),
+  ...(["credentialStrategy", "prompt", "repositories"] as const),
+] satisfies readonly (keyof LayerConfig)[];
+
+/** Values of `worker_host` that mean "any worker of the platform" (fields-runs §3.1). */
+const PLATFORM_HOSTS: readonly string[] = ["warp", "service"];
+
+/**
+ * Combines the levels of a run's configuration, in any order given, and says for each key where its value comes from.
+ *
+ * Source: factory-files §4, fields-runs §4 and §8.6:
+ * - model and harness are one unit: the level that sets either replaces both;
+ * - lists and maps of a more specific level replace those below; a request's secrets are added to the agent's;
+ * - secrets and MCP servers granted by the factory are always added;
+ * - everything else: the most specific level wins.
+ */
+export function resolveConfig(given: readonly ConfigLayer[]): { config: ResolvedConfig; provenance: Provenance } {
+  const layers = LAYER_ORDER.flatMap((source) => given.filter((layer) => layer.source === source));
+  const provenance: Record<string, string> = {};
+  const values: Record<string, unknown> = {};
+  for (const key of REPLACED_KEYS) {
+    const layer = layers.find(({ config }) => config[key] !== undefined);
+    if (!layer) continue;
+    values[key] = layer.config[key];
+    provenance[key] = layer.source;
+  }
+  if (PLATFORM_HOSTS.includes(values["workerHost"] as string)) delete values["workerHost"];
+
+  const model = resolveModel(layers);
+  const secrets = resolveSecrets(layers);
+  const mcpServers = resolveMcpServers(layers);
+  Object.assign(provenance, model.provenance, secrets.provenance, mcpServers.provenance);
+  const config = {
+    idleTimeoutMinutes: IDLE_TIMEOUT_MINUTES.default,
+    computerUseEnabled: true,
+    credentialStrategy: "EXECUTOR" as const,
+    skills: [],
+    ...(values as LayerConfig),
+    ...model.values,
+    secrets: secrets.value,
+    mcpServers: mcpServers.value,
+  };
+  for (const key of ["idleTimeoutMinutes", "computerUseEnabled", "credentialStrategy"]) provenance[key] ??= "default";
+  return { config: dropAbsent(config), provenance };
+}
+
+type Found<T> = { value: T; provenance: Provenance };
+
+function resolveModel(layers: readonly ConfigLayer[]): { values: { harness: Harness; modelId?: string }; provenance: Provenance } {
+  const layer = layers.find(({ config }) => config.modelId !== undefined || config.harness !== undefined);
+  const source = layer?.source ?? "default";
+  const harness: Harness = layer?.config.harness ?? { type: "oz" };
+  // The top-level model never goes to a third-party harness, and the own harness takes its model from there alone.
+  if (harness.type !== "oz") return { values: { harness }, provenance: { harness: source } };
+  const modelId = layer?.config.modelId ?? harness.modelId;
+  return {
+    values: { harness: { type: "oz" }, ...(modelId ? { modelId } : {}) },
+    provenance: { harness: source, modelId: modelId ? source : "default" },
+  };
+}
+
+function resolveSecrets(layers: readonly ConfigLayer[]): Found<readonly string[]> {
+  const requested = layers.filter(({ source, config }) => source === "request" && config.secrets !== undefined);
+  const own = layers.find(({ source, config }) => source !== "request" && config.secrets !== undefined);
+  const listed = [...requested, ...(own ? [own] : [])].map(({ source, config }) => ({ source, names: config.secrets ?? [] }));
+  const granted = layers.flatMap(({ source, config }) => (config.grantedSecrets ? [{ source, names: config.grantedSecrets }] : []));
+  const parts = [...listed, ...granted].filter(({ names }) => names.length > 0);
+  return {
+    value: [...new Set(parts.flatMap(({ names }) => names))],
+    provenance: from("secrets", parts.map(({ source }) => source)),
+  };
+}
+
+function resolveMcpServers(layers: readonly ConfigLayer[]): Found<JsonObject> {
+  const own = layers.find(({ config }) => config.mcpServers !== undefined);
+  const granted = layers.filter(({ config }) => config.grantedMcpServers !== undefined);
+  const value = Object.assign({}, ...granted.map(({ config }) => config.grantedMcpServers), own?.config.mcpServers) as JsonObject;
+  return { value, provenance: from("mcpServers", [...(own ? [own] : []), ...granted].map(({ source }) => source)) };
+}
+
+const from = (key: string, sources: readonly string[]): Provenance =>
+  sources.length > 0 ? { [key]: [...new Set(sources)].join("+") } : {};

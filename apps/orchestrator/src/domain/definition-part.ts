@@ -1,0 +1,149 @@
+import { invalidArgument } from "@millwright/errors";
+import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
+
+/** A machine that agents of a factory can name (factory-files §8). */
+export type Runner = {
+  readonly name: string;
+  readonly description: string;
+  readonly setupCommands: readonly string[];
+  readonly dockerImage: string;
+  readonly os: string;
+  readonly arch: string;
+  readonly vcpus?: number;
+  readonly memoryGb?: number;
+};
+
+/** A procedure of a factory (factory-files §12). `agent` "": of every agent. `error` "": usable. */
+export type Skill = {
+  readonly path: string;
+  readonly name: string;
+  readonly agent: string;
+  readonly description: string;
+  readonly body: string;
+  readonly error: string;
+};
+
+/** What this service keeps of a factory definition. */
+export type DefinitionPart = { readonly repositories: readonly RepositoryRef[]; readonly runners: readonly Runner[]; readonly skills: readonly Skill[] };
+
+/** What the definition says in places that only this service can check: file path and the value. */
+export type References = {
+  readonly models: readonly { readonly path: string; readonly modelId: string }[];
+  readonly workerHosts: readonly { readonly path: string; readonly workerHost: string }[];
+  readonly environments: readonly { readonly path: string; readonly environmentId: string }[];
+};
+
+/** One resource that applying would create, change or delete. */
+export type PlanItem = {
+  readonly kind: "runner" | "skill";
+  readonly name: string;
+  readonly action: "create" | "update" | "delete" | "unchanged";
+  readonly changedFields: readonly string[];
+};
+
+const FACTORY_FILE = "factory.yaml";
+
+/**
+ * Takes this service's part out of a normalised definition (libs/definition). The sender has validated it, so a wrong shape
+ * is the sender's fault.
+ *
+ * Errors: definition_malformed.
+ */
+export function readDefinitionPart(definition: JsonObject): DefinitionPart {
+  const factory = isObject(definition["factory"]) ? definition["factory"] : {};
+  return {
+    repositories: objects(factory, "repositories").map((json) => ({ owner: text(json, "owner"), repo: text(json, "repo") })),
+    runners: objects(definition, "runners").map(readRunner),
+    skills: objects(definition, "skills").map((json) => ({
+      path: text(json, "path"),
+      name: text(json, "name"),
+      agent: text(json, "agent", ""),
+      description: text(json, "description", ""),
+      body: text(json, "body", ""),
+      error: text(json, "error", ""),
+    })),
+  };
+}
+
+function readRunner(json: JsonObject): Runner {
+  const { vcpus, memory_gb: memoryGb } = json;
+  return {
+    name: text(json, "name"),
+    description: text(json, "description", ""),
+    setupCommands: Array.isArray(json["setup_commands"]) ? json["setup_commands"].map(String) : [],
+    dockerImage: text(json, "docker_image", ""),
+    os: text(json, "os", "linux"),
+    arch: text(json, "arch", "x86_64"),
+    ...(typeof vcpus === "number" ? { vcpus } : {}),
+    ...(typeof memoryGb === "number" ? { memoryGb } : {}),
+  };
+}
+
+/** Where the definition names models, worker hosts and environments. Harness models of third parties are theirs to know. */
+export function referencesOf(definition: JsonObject): References {
+  const factory = isObject(definition["factory"]) ? definition["factory"] : {};
+  const defaults = isObject(factory["agent_defaults"]) ? factory["agent_defaults"] : {};
+  const blocks = [
+    { path: FACTORY_FILE, block: defaults },
+    ...objects(definition, "agents").map((agent) => ({ path: `agents/${text(agent, "name")}/agent.md`, block: agent })),
+  ];
+  const values = (read: (block: JsonObject) => unknown) =>
+    blocks.flatMap(({ path, block }) => {
+      const value = read(block);
+      return typeof value === "string" && value !== "" ? [{ path, value }] : [];
+    });
+  return {
+    models: values(ownModel).map(({ path, value }) => ({ path, modelId: value })),
+    workerHosts: values((block) => block["worker_host"]).map(({ path, value }) => ({ path, workerHost: value })),
+    environments: values((block) => block["environment_id"]).map(({ path, value }) => ({ path, environmentId: value })),
+  };
+}
+
+function ownModel(block: JsonObject): unknown {
+  const harness = block["harness"];
+  return isObject(harness) ? (harness["type"] === "oz" ? harness["model"] : undefined) : block["model"];
+}
+
+/** What activating `next` changes in the resources of `current`; by kind, then name. */
+export function planChange(current: DefinitionPart | undefined, next: DefinitionPart): PlanItem[] {
+  return [
+    ...compare("runner", current?.runners ?? [], next.runners, (runner) => runner.name),
+    ...compare("skill", current?.skills ?? [], next.skills, (skill) => skill.path),
+  ];
+}
+
+function compare<T extends object>(kind: PlanItem["kind"], before: readonly T[], after: readonly T[], identity: (item: T) => string): PlanItem[] {
+  const old = new Map(before.map((item) => [identity(item), item]));
+  const fresh = new Map(after.map((item) => [identity(item), item]));
+  return [...new Set([...old.keys(), ...fresh.keys()])].sort().map((name) => {
+    const [a, b] = [old.get(name), fresh.get(name)];
+    if (!a || !b) return { kind, name, action: a ? "delete" : "create", changedFields: [] };
+    const changedFields = changedKeys(a, b);
+    return { kind, name, action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
+  });
+}
+
+/** What a stored resource has beside what its file says. */
+const STORED_KEYS: readonly string[] = ["uid", "factoryUid"];
+
+/** Fields that differ, in the spelling of the definition's normalised form. */
+function changedKeys(a: object, b: object): string[] {
+  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
+  const keys = [...new Set([...left.keys(), ...right.keys()])].filter((key) => !STORED_KEYS.includes(key));
+  const changed = keys.filter((key) => JSON.stringify(left.get(key)) !== JSON.stringify(right.get(key)));
+  return changed.map((key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)).sort();
+}
+
+function objects(json: JsonObject, key: string): JsonObject[] {
+  const value = json[key] ?? [];
+  if (Array.isArray(value) && value.every(isObject)) return value;
+  throw malformed(key);
+}
+
+function text(json: JsonObject, key: string, absent?: string): string {
+  const value = json[key] ?? absent;
+  if (typeof value === "string") return value;
+  throw malformed(key);
+}
+
+const malformed = (key: string): Error => invalidArgument("definition_malformed", `The definition's "${key}" does not have the agreed form.`);

@@ -1,0 +1,82 @@
+import { invalidArgument, type DomainError } from "@millwright/errors";
+import type { EnvironmentUid } from "@millwright/ids";
+import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
+import type { Owner } from "./run.ts";
+
+/** A sandbox set-up by name. `config` is the public EnvironmentConfig (fields-runs §8.3), already checked. */
+export type Environment = {
+  readonly uid: EnvironmentUid;
+  readonly owner: Owner;
+  readonly config: JsonObject;
+  readonly creatorUid: string;
+  readonly lastEditorUid: string;
+  readonly updatedAt: Date;
+};
+
+/** Bounds of an environment; ours, to keep rows and set-ups reasonable. */
+export const ENVIRONMENT_LIMITS = { nameMax: 100, repositoriesMax: 50, setupCommandsMax: 100, commandLengthMax: 8192, retentionMinutesMax: 60 } as const;
+
+/**
+ * Checks an EnvironmentConfig and returns the members we know; unknown ones are ignored (spec/decisions).
+ * The name defaults to "Environment".
+ *
+ * Errors: invalid_environment naming the member.
+ */
+export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonly name: string } {
+  const limits = ENVIRONMENT_LIMITS;
+  const name = optionalText(json, "name")?.trim() || "Environment";
+  if (name.length > limits.nameMax) throw invalid("name", `must have at most ${limits.nameMax} characters`);
+  const repositories = optionalList(json, "github_repos", limits.repositoriesMax)?.map(readRepository);
+  const setupCommands = optionalList(json, "setup_commands", limits.setupCommandsMax)?.map((command) => {
+    if (typeof command === "string" && command !== "" && command.length <= limits.commandLengthMax) return command;
+    throw invalid("setup_commands", `must be commands of 1 to ${limits.commandLengthMax} characters`);
+  });
+  const secrets = optionalList(json, "secrets", 100)?.map((secret) => {
+    if (isObject(secret) && typeof secret["name"] === "string" && secret["name"] !== "") return { name: secret["name"] };
+    throw invalid("secrets", "must be a list of {name}");
+  });
+  const retention = json["failure_session_retention_minutes"] ?? undefined;
+  if (retention !== undefined && !isWholeBetween(retention, 1, limits.retentionMinutesMax))
+    throw invalid("failure_session_retention_minutes", `must be a whole number from 1 to ${limits.retentionMinutesMax}`);
+  const providers = json["providers"] ?? undefined;
+  if (providers !== undefined && !isObject(providers)) throw invalid("providers", "must be an object");
+  const known = {
+    name,
+    description: optionalText(json, "description"),
+    docker_image: optionalText(json, "docker_image"),
+    github_repos: repositories,
+    setup_commands: setupCommands,
+    providers,
+    secrets,
+    failure_session_retention_minutes: retention,
+  };
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as JsonObject & { name: string };
+}
+
+function optionalText(json: JsonObject, key: string): string | undefined {
+  const value = json[key] ?? undefined;
+  if (value === undefined || typeof value === "string") return value;
+  throw invalid(key, "must be a string");
+}
+
+function optionalList(json: JsonObject, key: string, max: number): readonly unknown[] | undefined {
+  const value = json[key] ?? undefined;
+  if (value === undefined) return undefined;
+  if (Array.isArray(value) && value.length <= max) return value;
+  throw invalid(key, `must be a list of at most ${max} entries`);
+}
+
+const NAME_PART = /^[A-Za-z0-9._-]{1,200}$/;
+
+function readRepository(value: unknown): RepositoryRef {
+  if (isObject(value)) {
+    const { owner, repo } = value;
+    if (typeof owner === "string" && NAME_PART.test(owner) && typeof repo === "string" && NAME_PART.test(repo)) return { owner, repo };
+  }
+  throw invalid("github_repos", "must be a list of {owner, repo}");
+}
+
+const isWholeBetween = (value: unknown, min: number, max: number): boolean =>
+  typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
+
+const invalid = (key: string, text: string): DomainError => invalidArgument("invalid_environment", `config.${key} ${text}.`, { key });

@@ -1,0 +1,25 @@
+import { expect, test } from "@jest/globals";
+import { appendToPrompt, routeFollowup } from "./followup.ts";
+import type { Life } from "./run-state.ts";
+
+test.each<[Life["run"], Life["execution"], string]>([
+  ["QUEUED", "QUEUED", "queued_prompt by input"],
+  ["QUEUED", "STOPPING", "queued_prompt by input"],
+  ["PENDING", "OFFERED", "queued_prompt by input"],
+  ["CLAIMED", "CLAIMED", "queue_pending by directive"],
+  ["INPROGRESS", "RUNNING", "live_session by directive"],
+  ["INPROGRESS", "ENDED", "queue_pending by input, wakes"],
+  ["SUCCEEDED", "ENDED", "handoff_execution by input, wakes"],
+  ["FAILED", "ENDED", "handoff_execution by input, wakes"],
+  ["BLOCKED", "ENDED", "handoff_execution by input, wakes"],
+  ["ERROR", "STOPPING", "handoff_execution by input, wakes"],
+  ["CANCELLED", "STOPPING", "handoff_execution by input, wakes"],
+])("%s/%s: %s", (run, execution, expected) => {
+  const { outcome, via, wakes } = routeFollowup({ run, execution, setupLosses: 0, runLosses: 0 });
+  expect(`${outcome} by ${via}${wakes ? ", wakes" : ""}`).toBe(expected);
+});
+
+test("follow-ups before the start are appended to the prompt", () => {
+  expect(appendToPrompt("Fix it.", "And test it.")).toBe("Fix it.\n\nAnd test it.");
+  expect(appendToPrompt(undefined, "Go.")).toBe("Go.");
+});

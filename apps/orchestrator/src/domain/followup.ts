@@ -1,0 +1,29 @@
+import type { Life } from "./run-state.ts";
+import { isHeld, isLive } from "./run-state.ts";
+
+/** What became of a follow-up (fields-runs §6.12). */
+export type FollowupOutcome = "live_session" | "queued_prompt" | "handoff_execution" | "queue_pending";
+
+export type FollowupRoute = {
+  readonly outcome: FollowupOutcome;
+  /** input: taken by the next execution when it is accepted · directive: sent to the worker that holds the run. */
+  readonly via: "input" | "directive";
+  /** A further execution is queued for it. */
+  readonly wakes: boolean;
+};
+
+/** Routes a follow-up by the state of its run. Every one is taken by an execution, or reported undelivered when its run ends. */
+export function routeFollowup(life: Life): FollowupRoute {
+  if (life.run === "QUEUED" || life.run === "PENDING") return { outcome: "queued_prompt", via: "input", wakes: false };
+  if (life.run === "CLAIMED") return { outcome: "queue_pending", via: "directive", wakes: false };
+  if (life.run === "INPROGRESS") {
+    return isHeld(life.execution)
+      ? { outcome: "live_session", via: "directive", wakes: false }
+      : { outcome: "queue_pending", via: "input", wakes: !isLive(life.execution) }; // it waits for children
+  }
+  return { outcome: "handoff_execution", via: "input", wakes: true };
+}
+
+/** The submitted prompt with a follow-up that was sent before the start (fields-runs §6.3). */
+export const appendToPrompt = (prompt: string | undefined, message: string): string =>
+  prompt === undefined || prompt === "" ? message : `${prompt}\n\n${message}`;

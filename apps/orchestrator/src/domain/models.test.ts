@@ -1,0 +1,59 @@
+import { describe, expect, test } from "@jest/globals";
+import { credentialsFor, providerNamed } from "./model-providers.ts";
+import { chooseModel, modelCatalogue } from "./models.ts";
+
+describe("with no provider configured", () => {
+  const catalogue = modelCatalogue([]);
+  test("scripted is the default and the only model that can be used", () => {
+    expect(catalogue.defaultModelId).toBe("scripted");
+    expect(catalogue.models.filter((model) => !model.disabled).map((model) => model.id)).toEqual(["scripted"]);
+  });
+  test("every other model says why it cannot be used", () => {
+    for (const model of catalogue.models.filter(({ id }) => id !== "scripted")) expect(model.disabled?.message).toMatch(/^No model provider for \w+ is configured.*\w+_API_KEY/);
+  });
+});
+
+const platform = (provider: string, models: string[] = []) => [{ provider, apiKey: "k", baseUrl: "", models }];
+const usable = (catalogue: ReturnType<typeof modelCatalogue>) => catalogue.models.filter((model) => !model.disabled).map(({ id }) => id);
+
+describe("with a provider", () => {
+  test.each([
+    ["of the platform", modelCatalogue(platform("openai"))],
+    ["of the team", modelCatalogue([], ["OPENAI_API_KEY", "OPENAI_BASE_URL"])],
+  ])("%s, its first model is the default and scripted stays", (_of, catalogue) => {
+    expect(usable(catalogue)).toEqual(["gpt-5.1", "gpt-5-mini", "scripted"]);
+    expect(chooseModel(catalogue, "auto")).toMatchObject({ id: "gpt-5.1", provider: "openai" });
+  });
+  test("any of its models can be named with its prefix; a listed one keeps its own id, for its price", () => {
+    const catalogue = modelCatalogue(platform("openai"));
+    expect(chooseModel(catalogue, "openai/gpt-next")).toMatchObject({ id: "openai/gpt-next", provider: "openai" });
+    expect(chooseModel(catalogue, "openai/gpt-5.1").id).toBe("gpt-5.1");
+    expect(() => chooseModel(catalogue, "anthropic/claude-next")).toThrow(expect.objectContaining({ reason: "model_disabled" }));
+    expect(() => chooseModel(catalogue, "openai/")).toThrow(expect.objectContaining({ reason: "model_unknown" }));
+  });
+  test("a compatible server needs an address, and offers the models that its operator names", () => {
+    expect(usable(modelCatalogue([], ["OPENAI_COMPATIBLE_API_KEY"]))).toEqual(["scripted"]);
+    expect(chooseModel(modelCatalogue([], ["OPENAI_COMPATIBLE_BASE_URL"]), "openai-compatible/meta/llama").provider).toBe("openai-compatible");
+    expect(modelCatalogue(platform("openai-compatible", ["qwen"])).defaultModelId).toBe("openai-compatible/qwen");
+  });
+});
+
+test("a team's own access is taken whole: its address never gets the platform's key", () => {
+  const anthropic = providerNamed("anthropic")!;
+  const own = [{ provider: "anthropic", apiKey: "platform", baseUrl: "https://platform.test" }];
+  expect(credentialsFor(anthropic, { ANTHROPIC_API_KEY: "team" }, own)).toEqual({ provider: "anthropic", apiKey: "team", baseUrl: "" });
+  expect(credentialsFor(anthropic, { ANTHROPIC_BASE_URL: "https://team.test" }, own)).toEqual(own[0]);
+  expect(credentialsFor(anthropic, {}, [])).toBeUndefined();
+});
+
+test.each([
+  [undefined, "scripted"],
+  ["auto", "scripted"],
+  ["scripted", "scripted"],
+])("asked for %s: %s", (asked, id) => expect(chooseModel(modelCatalogue([]), asked).id).toBe(id));
+
+test.each([
+  ["no-such-model", "model_unknown"],
+  ["claude-sonnet-4-5", "model_disabled"],
+])("asked for %s: %s", (asked, reason) =>
+  expect(() => chooseModel(modelCatalogue([]), asked)).toThrow(expect.objectContaining({ reason, kind: "invalid_argument" })));

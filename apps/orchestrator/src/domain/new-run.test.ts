@@ -1,0 +1,33 @@
+import { expect, test } from "@jest/globals";
+import { domainError } from "@millwright/testing";
+import { checkNewRun, titleOf, type NewRun } from "./new-run.ts";
+
+const aRun = (run: Partial<NewRun> = {}): NewRun => ({
+  prompt: "Fix the test.", config: {}, mode: "normal", owner: { type: "team", uid: "t" }, interactive: false, metadata: {},
+  source: "API", attachmentCount: 0, ...run,
+});
+
+test.each<[Partial<NewRun>, string]>([
+  [{ prompt: " \n" }, "prompt_required"],
+  [{ mode: "fast" }, "mode_unknown"],
+  [{ source: "FAX" }, "source_unknown"],
+  [{ attachmentCount: 1 }, "attachments_unsupported"],
+  [{ metadata: { "a b": "" } }, "metadata_invalid"],
+  [{ metadata: { a: "é".repeat(129) } }, "metadata_invalid"],
+  [{ metadata: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`k${n}`, ""])) }, "metadata_invalid"],
+])("%j is refused: %s", (run, reason) => expect(() => checkNewRun(aRun(run))).toThrow(domainError({ kind: "invalid_argument", reason })));
+
+test.each<Partial<NewRun>>([
+  {},
+  { prompt: "", skill: "repo:name" },
+  { prompt: "", config: { skill_spec: "o/r:p" } },
+  { prompt: "", conversationUid: "c" },
+  { metadata: { "A.b_c-9": "é".repeat(128) } },
+])("%j is accepted", (run) => expect(() => checkNewRun(aRun(run))).not.toThrow());
+
+test.each<[Partial<NewRun>, string]>([
+  [{ title: "  Given " }, "Given"],
+  [{ prompt: "\n```scripted\n# Fix it\nmore" }, "Fix it"],
+  [{ prompt: "x".repeat(100) }, `${"x".repeat(79)}…`],
+  [{ prompt: "" }, "implementer"],
+])("the title of %j is %s", (run, expected) => expect(titleOf(aRun(run), "implementer")).toBe(expected));

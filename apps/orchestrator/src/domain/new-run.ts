@@ -1,0 +1,85 @@
+import { invalidArgument } from "@millwright/errors";
+import type { JsonObject, Owner, RunMode } from "./run.ts";
+import { storable } from "./text.ts";
+
+/** A run as asked for, with its owner settled. */
+export type NewRun = {
+  readonly prompt?: string;
+  readonly title?: string;
+  /** AgentConfigSnapshot of the request. */
+  readonly config: JsonObject;
+  readonly skill?: string;
+  readonly mode: string;
+  readonly owner: Owner;
+  readonly agentUid?: string;
+  readonly agentName?: string;
+  readonly factoryUid?: string;
+  readonly conversationUid?: string;
+  readonly parentRunUid?: string;
+  readonly interactive: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly source: string;
+  readonly causeKey?: string;
+  readonly origin?: string;
+  readonly idempotencyKey?: string;
+  readonly attachmentCount: number;
+};
+
+const MODES: readonly string[] = ["normal", "plan", "orchestrate"];
+
+const SOURCES: readonly string[] = [
+  "LINEAR", "API", "SLACK", "TEAMS", "LOCAL", "SCHEDULED_AGENT", "WEB_APP", "GITHUB_ACTION", "CLOUD_MODE", "CLI", "JIRA",
+  "SELF_IMPROVEMENT", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK", "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION",
+  "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
+];
+
+const TITLE_MAX = 200;
+const GENERATED_TITLE_MAX = 80;
+const METADATA_KEYS_MAX = 20;
+const METADATA_VALUE_BYTES_MAX = 256;
+
+/**
+ * Refuses what no run can be made of, before anything else is asked.
+ *
+ * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_unsupported.
+ * Source: fields-runs §6.1, §3.5.
+ */
+export function checkNewRun(run: NewRun): void {
+  const { prompt = "", skill, config, conversationUid } = run;
+  const hasSkill = Boolean(skill) || config["skill_spec"] !== undefined || config["skills"] !== undefined;
+  if (prompt.trim() === "" && !hasSkill && conversationUid === undefined) {
+    throw invalidArgument("prompt_required", "A run needs a prompt, a skill or a conversation to continue.");
+  }
+  if (!MODES.includes(run.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+  if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
+  if (run.attachmentCount > 0) throw invalidArgument("attachments_unsupported", "Attachments cannot be given to a new run.");
+  checkMetadata(run.metadata);
+}
+
+/** Source: fields-runs §3.5. */
+export function checkMetadata(metadata: Readonly<Record<string, string>>): void {
+  const entries = Object.entries(metadata);
+  if (entries.length > METADATA_KEYS_MAX) throw invalidArgument("metadata_invalid", `At most ${METADATA_KEYS_MAX} metadata keys.`);
+  for (const [key, value] of entries) {
+    if (!/^[A-Za-z0-9._-]{1,64}$/.test(key)) throw invalidArgument("metadata_invalid", "A metadata key has 1 to 64 characters of A-Z a-z 0-9 . _ -");
+    if (value.includes("\0") || Buffer.byteLength(value) > METADATA_VALUE_BYTES_MAX) {
+      throw invalidArgument("metadata_invalid", `A metadata value has at most ${METADATA_VALUE_BYTES_MAX} bytes and no NUL.`, { key });
+    }
+  }
+}
+
+export const modeOf = (run: NewRun): RunMode => run.mode as RunMode;
+
+/** The given title, or one made of the first line of the prompt that says something. */
+export function titleOf(run: NewRun, fallback: string): string {
+  const given = run.title?.trim();
+  if (given) return shorten(storable(given), TITLE_MAX);
+  const lines = (run.prompt ?? "").split("\n").map((line) => line.replace(/^[#\s>*-]+/, "").trim());
+  const line = lines.find((one) => one !== "" && !one.startsWith("```")) ?? fallback;
+  return shorten(storable(line), GENERATED_TITLE_MAX);
+}
+
+function shorten(text: string, max: number): string {
+  const characters = Array.from(text);
+  return characters.length <= max ? text : `${characters.slice(0, max - 1).join("")}…`;
+}

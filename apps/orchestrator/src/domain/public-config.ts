@@ -1,0 +1,38 @@
+import { dropAbsent, type Harness, type JsonObject } from "./agent-config.ts";
+import type { ResolvedConfig } from "./config-resolution.ts";
+
+/** What resolution found for names in the configuration. */
+export type ResolvedNames = { readonly name?: string; readonly modelId?: string; readonly runnerUid?: string; readonly skills: readonly string[] };
+
+/** The resolved configuration as the public API shows it: AgentConfigSnapshot (fields-runs §4). Names of secrets only. */
+export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): JsonObject =>
+  dropAbsent({
+    name: names.name,
+    model_id: names.modelId,
+    base_prompt: config.basePrompt,
+    environment_id: config.environmentId,
+    runner_id: names.runnerUid,
+    skill_spec: names.skills[0],
+    skills: names.skills.length > 0 ? [...names.skills] : undefined,
+    mcp_servers: Object.keys(config.mcpServers).length > 0 ? config.mcpServers : undefined,
+    computer_use_enabled: config.computerUseEnabled,
+    computer_use_model_id: config.computerUseModelId,
+    idle_timeout_minutes: config.idleTimeoutMinutes,
+    worker_host: config.workerHost,
+    harness: publicHarness(config.harness),
+    harness_auth_secrets: config.harnessAuthSecrets,
+    session_sharing: config.sessionSharing,
+    memory_stores: config.memoryStores,
+    secrets: config.secrets.length > 0 ? config.secrets.map((name) => ({ name })) : undefined,
+    inference_providers: config.inferenceProviders,
+    credential_strategy: config.credentialStrategy,
+  });
+
+const publicHarness = (harness: Harness): JsonObject =>
+  dropAbsent({ type: harness.type, model_id: harness.modelId, reasoning_level: harness.reasoningLevel });
+
+/** The managed secret that authenticates the harness, when one is named for it; those for other harnesses are not injected. */
+export function harnessSecret(config: ResolvedConfig): string | undefined {
+  const name = config.harnessAuthSecrets?.[`${config.harness.type}_auth_secret_name`];
+  return typeof name === "string" && name !== "" ? name : undefined;
+}

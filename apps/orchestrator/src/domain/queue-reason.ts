@@ -1,0 +1,45 @@
+import type { RunState } from "./run.ts";
+
+/** What a queued run waits for. */
+export type QueueReason =
+  | "none" | "no_workers" | "no_matching_worker" | "team_cap" | "agent_cap" | "factory_cap" | "workers_busy" | "waiting_for_children";
+
+/** What is known about a run's place in the queue. */
+export type QueueFacts = {
+  readonly state: RunState;
+  readonly isWaiting: boolean;
+  readonly awaitedCount: number;
+  /** 1 = next in its lane. */
+  readonly position?: number;
+  readonly harness: string;
+  readonly workerHost?: string;
+  readonly fullScopes: readonly string[];
+  /** Connected workers that may serve the run's owner at all, those that also offer what it needs, and free slots of these. */
+  readonly workers: number;
+  readonly matchingWorkers: number;
+  readonly freeSlots: number;
+};
+
+export type QueueStatus = { readonly state: RunState; readonly position?: number; readonly reason: QueueReason; readonly message: string };
+
+/** Why a run does not go on, in words: the first thing that would have to change. */
+export function explainQueue(facts: QueueFacts): QueueStatus {
+  const { reason, message } = reasonOf(facts);
+  return { state: facts.state, reason, message, ...(facts.state === "QUEUED" && facts.position !== undefined ? { position: facts.position } : {}) };
+}
+
+function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
+  if (facts.isWaiting) return { reason: "waiting_for_children", message: `Waiting for ${facts.awaitedCount} child runs to end.` };
+  if (facts.state === "PENDING") return { reason: "none", message: "Being handed to a worker." };
+  if (facts.state !== "QUEUED") return { reason: "none", message: "Not queued." };
+  if (facts.workers === 0) return { reason: "no_workers", message: "No worker is connected that serves this run's owner." };
+  if (facts.matchingWorkers === 0) return { reason: "no_matching_worker", message: lacking(facts) };
+  if (facts.fullScopes.includes("team") || facts.fullScopes.includes("user")) return { reason: "team_cap", message: "The team runs as much at once as it may." };
+  if (facts.fullScopes.includes("agent")) return { reason: "agent_cap", message: "The agent runs as often at once as it may." };
+  if (facts.fullScopes.includes("factory")) return { reason: "factory_cap", message: "The factory runs as much at once as it may." };
+  if (facts.freeSlots === 0) return { reason: "workers_busy", message: "Every worker that could take it is busy." };
+  return { reason: "none", message: "It is about to be offered to a worker." };
+}
+
+const lacking = ({ harness, workerHost }: QueueFacts): string =>
+  workerHost ? `No worker named "${workerHost}" with the harness "${harness}" is connected.` : `No connected worker offers the harness "${harness}".`;

@@ -1,0 +1,19 @@
+import type { JsonObject } from "./agent-config.ts";
+
+/** An agent as the identity service knows it; without an agent, only what its team says. */
+export type ResolvedAgent = {
+  readonly agentUid?: string;
+  readonly agentName?: string;
+  readonly factoryUid?: string;
+  /** 0: the factory has no definition. */
+  readonly definitionVersion: number;
+  readonly layers: readonly { readonly source: "agent" | "factory" | "team"; readonly config: JsonObject }[];
+  readonly siblingAgents: readonly string[];
+  /** 0 = the platform's default. */
+  readonly limits: { readonly team: number; readonly agent: number; readonly factory: number };
+  /** Those of the secrets that decide about model providers which the team has. */
+  readonly teamSecrets: readonly string[];
+};
+
+/** Which agent: by uid, or by name within a factory; neither = only the team's level. */
+export type AgentQuestion = { readonly teamUid: string; readonly agentUid?: string; readonly factoryUid?: string; readonly agentName?: string };

@@ -1,0 +1,81 @@
+import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
+import type { ProviderCredentials } from "./model-providers.ts";
+import type { JsonObject, Owner } from "./run.ts";
+
+export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string };
+export type FrozenRepository = { readonly owner: string; readonly repo: string; readonly code_host_uid?: string };
+
+/**
+ * Everything an execution of a run needs, resolved once when the run is created and stored as `runs.frozen`.
+ * Names of secrets, never values. Snake case, because it is a JSON document.
+ */
+export type FrozenConfig = {
+  readonly agent_prompt: string;
+  readonly base_prompt: string;
+  readonly model_id: string;
+  readonly provider: string;
+  readonly harness: string;
+  readonly skills: readonly FrozenSkill[];
+  readonly repositories: readonly FrozenRepository[];
+  readonly setup_commands: readonly string[];
+  readonly docker_image: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly secret_names: readonly string[];
+  readonly worker_host?: string;
+  /** What a worker must offer; decides the lane. */
+  readonly requirements: { readonly harness: string; readonly image?: string; readonly worker_host?: string };
+  readonly idle_timeout_minutes: number;
+  readonly factory_uid?: FactoryUid;
+  readonly agent_uid?: AgentUid;
+  readonly agent_name?: string;
+  readonly definition_version?: number;
+  readonly environment_uid?: EnvironmentUid;
+  readonly spawnable_agents: readonly string[];
+  /** Key → layer it came from. */
+  readonly provenance: Readonly<Record<string, string>>;
+};
+
+/** What config resolution answers for one request. */
+export type ResolvedRun = {
+  /** Public AgentConfigSnapshot (fields-runs §4). */
+  readonly agentConfig: JsonObject;
+  readonly frozen: FrozenConfig;
+  /** How many executions may run at once; 0 = the platform's default. */
+  readonly limits: { readonly team: number; readonly agent: number; readonly factory: number };
+  /** Public `agent_skill` (fields-runs §6.3). */
+  readonly skill?: JsonObject;
+  /** The principal the run acts as: the agent, or the creator when there is none. */
+  readonly executorUid: string;
+};
+
+/** What `resolveRunConfig` is asked: the part of a create request that decides the configuration, with its owner settled. */
+export type ResolveRunRequest = {
+  readonly owner: Owner;
+  /** AgentConfigSnapshot of the request, unchecked. */
+  readonly config: JsonObject;
+  readonly skill?: string;
+  readonly agentUid?: string;
+  /** With `factoryUid` and no `agentUid`: an agent of that factory by name. */
+  readonly agentName?: string;
+  readonly factoryUid?: string;
+};
+
+/** What is read anew each time an execution is accepted, because it must not be stored (tokens, secret values). */
+export type AssignmentDetails = {
+  readonly repositories: readonly {
+    readonly owner: string;
+    readonly name: string;
+    readonly cloneUrl: string;
+    /** "" = the repository's default branch. */
+    readonly baseBranch: string;
+    readonly workBranch: string;
+    /** For the worker's own git, never for the sandbox; "" = none. */
+    readonly authorizationHeader: string;
+    /** "github" or "local". */
+    readonly codeHost: string;
+  }[];
+  /** By name. */
+  readonly secrets: Readonly<Record<string, string>>;
+  /** For the worker alone. Absent: the model needs no provider, or nobody has configured it. */
+  readonly providerCredentials?: ProviderCredentials;
+};

@@ -1,0 +1,75 @@
+import type { RunUid } from "@millwright/ids";
+import type { NewRunEvent } from "./run-events.ts";
+import type { Life, Next } from "./run-state.ts";
+import type { ExecutionState, JsonObject, Owner, RunState } from "./run.ts";
+import type { WaitPolicy } from "./wait.ts";
+
+/** An execution whose run is locked by this transaction. */
+export type LockedExecution = {
+  readonly id: number;
+  readonly seq: number;
+  readonly state: ExecutionState;
+  readonly attempt: number;
+  readonly outcome?: string;
+  readonly setupLosses: number;
+  readonly runLosses: number;
+  readonly laneId: number;
+  readonly workerHost?: string;
+  /** Who holds it, or has it on offer; times are judged by the database's clock. */
+  readonly lease?: { readonly sessionUid: string; readonly attempt: number; readonly isAccepted: boolean; readonly isOver: boolean };
+};
+
+export type Wait = { readonly policy: WaitPolicy; readonly runUids: readonly string[] };
+
+/** A run that is locked by this transaction, with the execution that is meant (the newest, unless another was named). */
+export type LockedRun = {
+  readonly uid: RunUid;
+  readonly rootRunUid: RunUid;
+  readonly parentRunUid?: RunUid;
+  readonly owner: Owner;
+  readonly agentUid?: string;
+  readonly factoryUid?: string;
+  readonly conversationUid: string;
+  readonly depth: number;
+  readonly title: string;
+  readonly state: RunState;
+  readonly statusMessage?: string;
+  readonly executionLocation: "REMOTE" | "LOCAL";
+  readonly submittedPrompt?: string;
+  readonly hasStarted: boolean;
+  readonly wait?: Wait;
+  readonly execution: LockedExecution;
+};
+
+export type Actor = { readonly type: string; readonly uid: string };
+
+/** On whose behalf a change is made, for the lifecycle events. */
+export type ChangeContext = { readonly actor: Actor; readonly requestId: string; readonly cause?: string };
+
+export type NewDirective = { readonly kind: "cancel" | "interrupt" | "followup" | "end_idle" | "drain"; readonly payload: JsonObject };
+
+/** One run's change, to be saved whole. */
+export type RunChange = {
+  readonly run: LockedRun;
+  readonly next: Next;
+  readonly events: readonly NewRunEvent[];
+  /** For the worker that holds the execution. */
+  readonly directive?: NewDirective;
+  /** The agent session that began. */
+  readonly sessionUid?: string;
+  /** The workspace saved at the end of the execution. */
+  readonly snapshotKey?: string;
+  readonly submittedPrompt?: string;
+  /** null: the wait is over. */
+  readonly wait?: Wait | null;
+};
+
+export const lifeOf = (run: LockedRun): Life => ({
+  run: run.state,
+  execution: run.execution.state,
+  setupLosses: run.execution.setupLosses,
+  runLosses: run.execution.runLosses,
+});
+
+/** The platform's own acts: expiry, limits. */
+export const PLATFORM_ACTOR: Actor = { type: "service", uid: "orchestrator" };

@@ -1,0 +1,66 @@
+import type { RunUid } from "@millwright/ids";
+import type { JsonObject } from "./run.ts";
+
+/** Written by the orchestrator, in the transaction of the change. */
+export const OWN_EVENT_KINDS = [
+  "run_created", // {}
+  "run_queued", // {reason: offer_expired | declined | followup | children | restarted}: queued again
+  "run_claimed", // {worker_host}
+  "worker_lost", // {worker_host, reason, attempt}
+  "followup_accepted", // {followup_uid, outcome, by}
+  "followup_undelivered", // {followup_uid, reason}: accepted, but its run ended before the agent could see it
+  "child_finished", // {run_uid, state}
+  "run_finished", // {state, message?, error_code?, retryable?, reason?, cancelled_by?}
+  "run_waiting", // {message}
+  "artifact_created", // {artifact_uid, artifact_type, title?, url?}
+  "usage_recorded", // {call_id, model_id, …tokens}
+  "stalled", // {idle_seconds}: a running agent that writes nothing
+] as const;
+
+/** Written by workers. */
+export const WORKER_EVENT_KINDS = [
+  "sandbox_ready", // {kind}
+  "image_substituted", // {image}
+  "repository_cloned", // {owner, name, branch, base_sha}
+  "setup_command", // {command, exit_code, output}
+  "agent_started", // {session_id}: the run is INPROGRESS from here on
+  "message", // {role, text, message_uid?, kind?}: with message_uid, that message was handed to the agent
+  "model_step", // {step_id, text, tool_calls, model_id}
+  "tool_start", // {call_id, name, category, input}
+  "tool_end", // {call_id, name, category, state, output, duration_ms}
+  "pushed", // {repository, branch, sha}
+  "turn_end", // {outcome, error?}
+  "warning", // {text}
+  "sandbox_stopped", // {reason}
+] as const;
+
+export type OwnEventKind = (typeof OWN_EVENT_KINDS)[number];
+export type WorkerEventKind = (typeof WORKER_EVENT_KINDS)[number];
+
+export const isWorkerEventKind = (kind: string): kind is WorkerEventKind => (WORKER_EVENT_KINDS as readonly string[]).includes(kind);
+
+/** An event to be added by the orchestrator. */
+export type NewRunEvent = { readonly kind: OwnEventKind; readonly payload: JsonObject; readonly executionId?: number };
+
+/** An event as an attempt of a worker sends it; `clientSeq` counts 1, 2, 3 … per attempt. */
+export type WorkerEvent = { readonly clientSeq: number; readonly at: Date; readonly kind: WorkerEventKind; readonly payload: JsonObject };
+
+/** Something that happened in a run. `seq` is gapless per run, across executions. */
+export type RunEvent = {
+  readonly runUid: RunUid;
+  readonly seq: number;
+  readonly uid: string;
+  readonly kind: OwnEventKind | WorkerEventKind;
+  readonly occurredAt: Date;
+  readonly executionId?: number;
+  /** Absent: written by the orchestrator. */
+  readonly attempt?: number;
+  /** Written by an attempt that was lost and has been replaced: conversation and history leave it out. */
+  readonly isSuperseded: boolean;
+  readonly payload: JsonObject;
+};
+
+/** Bounds of what an attempt may send. */
+export const EVENT_BATCH_MAX = 200;
+export const EVENT_BATCH_BYTES_MAX = 256 * 1024;
+export const EVENTS_PER_RUN_MAX = 50_000;

@@ -1,0 +1,147 @@
+import { DomainError } from "@millwright/errors";
+import type { ExecutionState, Outcome, RunState, RunStatus, TerminalState } from "./run.ts";
+import { isTerminal } from "./run.ts";
+import { RUN_LOSSES_MAX, SETUP_LOSSES_MAX } from "./timings.ts";
+
+/** As much of a run and of one of its executions as the rules need. */
+export type Life = {
+  readonly run: RunState;
+  readonly execution: ExecutionState;
+  /** Workers lost in this execution before, and after, the agent started. */
+  readonly setupLosses: number;
+  readonly runLosses: number;
+};
+
+/** What may happen to it. */
+export type Change =
+  | { readonly type: "accept" }
+  | { readonly type: "give_back" }
+  | { readonly type: "agent_started" }
+  /** `isWanted`: something is there for a further execution (unseen follow-ups, children that have all ended). */
+  | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
+  /** The lease ran out, or the grace of a stopping execution did. */
+  | { readonly type: "lose" }
+  /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
+  | { readonly type: "cancel"; readonly isForced: boolean; readonly status: RunStatus }
+  /** The execution broke a limit of the platform. */
+  | { readonly type: "stop"; readonly state: "FAILED" | "ERROR"; readonly status: RunStatus }
+  /** A message for a run without a live execution, or the end of the children it waits for. */
+  | { readonly type: "wake" };
+
+/** What becomes of it. */
+export type Next = Life & {
+  /** Set when the execution ends. */
+  readonly outcome?: Outcome;
+  /** keep: untouched · hold: the offer becomes a lease · stop: until the grace is over · drop: gone, and its capacity is free. */
+  readonly lease: "keep" | "hold" | "stop" | "drop";
+  /** A further execution of the run is queued. */
+  readonly isFollowed: boolean;
+  /** The run's new status; absent: unchanged; null: none. */
+  readonly status?: RunStatus | null;
+};
+
+const OUTCOME_STATES: Readonly<Record<Exclude<Outcome, "WAITING">, TerminalState>> = {
+  DONE: "SUCCEEDED",
+  FAILED: "FAILED",
+  BLOCKED: "BLOCKED",
+  CANCELLED: "CANCELLED",
+  ERROR: "ERROR",
+};
+
+/**
+ * The life cycle of a run: every change of its state, in one place. The bulk form of an offer (QUEUED/QUEUED →
+ * PENDING/OFFERED, attempt raised) is the claim's SQL.
+ *
+ * Errors: run_already_finished (invalid_argument), run_pending (conflict, retryable). A change that does not fit the state is a
+ * programming error: callers check leases and attempts first.
+ * Source: fields-runs §10.
+ */
+export function transition(life: Life, change: Change): Next {
+  switch (change.type) {
+    case "accept":
+      if (life.execution !== "OFFERED") throw misfit(life, change);
+      return { ...life, run: "CLAIMED", execution: "CLAIMED", lease: "hold", isFollowed: false };
+    case "give_back":
+      if (life.execution !== "OFFERED") throw misfit(life, change);
+      return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
+    case "agent_started":
+      if (life.execution !== "CLAIMED") return unchanged(life);
+      return { ...life, run: "INPROGRESS", execution: "RUNNING", lease: "keep", isFollowed: false, status: null };
+    case "complete":
+      return complete(life, change);
+    case "lose":
+      return lose(life);
+    case "cancel":
+      return cancel(life, change);
+    case "stop":
+      if (!isHeld(life.execution)) throw misfit(life, change);
+      return { ...life, run: change.state, execution: "STOPPING", lease: "stop", isFollowed: false, status: change.status };
+    case "wake":
+      if (isLive(life.execution)) throw misfit(life, change);
+      return { ...life, run: "QUEUED", lease: "keep", isFollowed: true, status: null };
+    default:
+      return change satisfies never;
+  }
+}
+
+function complete(life: Life, change: Change & { type: "complete" }): Next {
+  const { outcome, isWanted } = change;
+  // The run was decided without this execution; its end only frees what it holds.
+  if (life.execution === "STOPPING") return { ...ended(life, "CANCELLED"), run: life.run };
+  if (!isHeld(life.execution)) throw misfit(life, change);
+  if (isWanted && outcome !== "CANCELLED") return { ...ended(life, outcome), run: "QUEUED", isFollowed: true, status: null };
+  if (outcome === "WAITING") return { ...ended(life, outcome), run: "INPROGRESS", status: change.status ?? null };
+  return { ...ended(life, outcome), run: OUTCOME_STATES[outcome], status: change.status ?? null };
+}
+
+function lose(life: Life): Next {
+  switch (life.execution) {
+    case "OFFERED":
+      return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
+    case "CLAIMED":
+      return restart({ ...life, setupLosses: life.setupLosses + 1 }, life.setupLosses < SETUP_LOSSES_MAX);
+    case "RUNNING":
+      return restart({ ...life, runLosses: life.runLosses + 1 }, life.runLosses < RUN_LOSSES_MAX);
+    case "STOPPING":
+      return { ...ended(life, "CANCELLED"), run: life.run };
+    default:
+      throw misfit(life, { type: "lose" });
+  }
+}
+
+function restart(life: Life, isAllowed: boolean): Next {
+  if (isAllowed) return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false, status: null };
+  return { ...ended(life, "ERROR"), run: "ERROR", status: WORKERS_LOST };
+}
+
+const WORKERS_LOST: RunStatus = {
+  message: "The workers that held this run were lost, repeatedly.",
+  errorCode: "resource_unavailable",
+  retryable: true,
+};
+
+function cancel(life: Life, { isForced, status }: Change & { type: "cancel" }): Next {
+  if (isTerminal(life.run)) {
+    throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has already finished." });
+  }
+  if (life.run === "PENDING" && !isForced) {
+    throw new DomainError({
+      kind: "conflict", reason: "run_pending", retryable: true, retryAfterSeconds: 1,
+      message: "The run is being handed to a worker; retry in a moment.",
+    });
+  }
+  const cancelled = { run: "CANCELLED", status } as const;
+  if (isHeld(life.execution)) return { ...life, ...cancelled, execution: "STOPPING", lease: "stop", isFollowed: false };
+  if (life.execution === "ENDED") return { ...unchanged(life), ...cancelled }; // it waited for children
+  return { ...ended(life, "CANCELLED"), ...cancelled, lease: life.execution === "OFFERED" ? "drop" : "keep" };
+}
+
+const ended = (life: Life, outcome: Outcome): Next => ({ ...life, execution: "ENDED", outcome, lease: "drop", isFollowed: false });
+const unchanged = (life: Life): Next => ({ ...life, lease: "keep", isFollowed: false });
+
+/** A worker works on it. */
+export const isHeld = (state: ExecutionState): boolean => state === "CLAIMED" || state === "RUNNING";
+/** It is, or will be, worked on. */
+export const isLive = (state: ExecutionState): boolean => isHeld(state) || state === "QUEUED" || state === "OFFERED";
+
+const misfit = (life: Life, change: Change): Error => new Error(`${change.type} does not fit ${life.run}/${life.execution}`);

@@ -1,0 +1,98 @@
+import type { RunUid } from "@millwright/ids";
+import type { Message, NewMessage } from "./message.ts";
+import type { ChangeContext, LockedRun, RunChange } from "./run-change.ts";
+import type { RunRecord } from "./run-record.ts";
+import type { Owner, Run, RunState } from "./run.ts";
+import type { NewRunEvent, WorkerEvent } from "./run-events.ts";
+import type { Child } from "./wait.ts";
+import type { LeaseRef } from "./worker-session.ts";
+
+/** An attempt of an execution, with its run. */
+export type AttemptRef = { readonly runUid: string; readonly executionId: number; readonly attempt: number };
+
+export type AppendOutcome =
+  | { readonly outcome: "appended"; readonly ackedClientSeq: number; readonly lastSeq: number }
+  | { readonly outcome: "gap"; readonly ackedClientSeq: number }
+  | { readonly outcome: "lease_lost" };
+
+/** A parent as its children's creation needs it. */
+export type RunParent = {
+  readonly uid: RunUid;
+  readonly rootRunUid: RunUid;
+  readonly depth: number;
+  readonly state: RunState;
+  readonly owner: Owner;
+  readonly metadata: Readonly<Record<string, string>>;
+};
+
+/** Whose capacity an execution uses. */
+export type CapacitySubject = { readonly owner: Owner; readonly agentUid?: string | undefined; readonly factoryUid?: string | undefined };
+
+/** What makes a request the same as an earlier one. */
+export type OnceRequest = {
+  readonly principalUid: string;
+  readonly operation: string;
+  /** Absent: every call is its own. */
+  readonly key: string | undefined;
+  /** JSON; another body with the same key is refused. */
+  readonly body: unknown;
+};
+
+/** What a use case can do to runs inside one transaction; the store implements it. */
+export interface RunTransaction {
+  /**
+   * Runs `f` once per principal, operation and key; later calls get its (JSON) answer. Comes before any lock.
+   * Errors: idempotency_mismatch (conflict).
+   */
+  once<T>(request: OnceRequest, f: () => Promise<T>): Promise<T>;
+  /** Locks runs in uid order and reads them, each with its newest execution or with the one named. Absent runs are left out. */
+  lockRuns(uids: readonly string[], executionId?: number): Promise<LockedRun[]>;
+  /** Locks runs in uid order against ending while they get children. */
+  lockParents(uids: readonly string[]): Promise<RunParent[]>;
+  /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
+  insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
+  findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
+  /** Adopts the maxima, and answers whether one of them is reached now. */
+  ensureCapacity(subject: CapacitySubject, max: { team: number; agent: number; factory: number }): Promise<boolean>;
+  /** Read without a lock: neither ever changes. */
+  runOfExecution(executionId: number): Promise<{ uid: RunUid; parentRunUid?: RunUid } | undefined>;
+  parentOf(runUid: string): Promise<RunUid | undefined>;
+  /** Live runs below a run, at any depth. */
+  liveDescendants(runUid: string): Promise<RunUid[]>;
+  /** Saves changes of locked runs, with their events. */
+  save(changes: readonly RunChange[], context: ChangeContext): Promise<void>;
+  appendRunEvents(runUid: string, events: readonly NewRunEvent[]): Promise<void>;
+
+  addMessage(message: NewMessage): Promise<void>;
+  /** Gives everything the agent has not seen to the execution that is being accepted; oldest first. */
+  takeInputs(runUid: string, executionId: number): Promise<Message[]>;
+  /** What an execution was given when it was accepted. */
+  inputsOf(runUid: string, executionId: number): Promise<Message[]>;
+  /** The newest workspace saved before an execution by the runs of its conversation that have the same owner. */
+  previousSnapshot(run: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined>;
+  /** Whether an attempt was given this place to save its workspace. */
+  ownsSnapshot(key: string, lease: LeaseRef): Promise<boolean>;
+  leaseExpiry(executionId: number): Promise<Date>;
+  hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
+  /** An attempt was lost: what it was told is told again to the next one. */
+  untakeMessages(runUid: string, executionId: number): Promise<void>;
+  /** The run has ended: unseen follow-ups are given up. Returns their uids. */
+  dropUnseenFollowups(runUid: string): Promise<string[]>;
+
+  /** Children whose latest end the (locked) parent has not been told; only those named, when any are. */
+  unreportedChildren(parentUid: string, named?: readonly string[]): Promise<Child[]>;
+  markReported(parentUid: string, children: readonly Child[]): Promise<void>;
+
+  /** Notes that the agent has been handed these messages. */
+  markDelivered(runUid: string, messageUids: readonly string[]): Promise<void>;
+  setSandboxRunning(executionId: number, isRunning: boolean): Promise<void>;
+  /** Notes that the silence of an execution was reported. */
+  markStallWarned(executionId: number): Promise<void>;
+  /** Adds events of an attempt; refuses a gap and an attempt that does not hold the stream. */
+  appendWorkerEvents(attempt: AttemptRef, events: readonly WorkerEvent[]): Promise<AppendOutcome>;
+  /** The newest seq that the attempt of an execution may not send again; undefined when it does not hold the stream. */
+  ackedClientSeq(executionId: number, attempt: number): Promise<number | undefined>;
+}
+
+/** Runs `f` in one transaction, again when it lost a deadlock. */
+export type InRunTransaction = <T>(f: (tx: RunTransaction) => Promise<T>) => Promise<T>;

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "@jest/globals";
+import { costOf, requestUsage, type ModelUsage, type PriceVersion } from "./usage.ts";
+
+const PRICE: PriceVersion = { version: 1, inputPerMillionMicros: 3_000_000n, outputPerMillionMicros: 15_000_000n, cacheReadPerMillionMicros: 300_000n };
+const FREE: PriceVersion = { version: 1, inputPerMillionMicros: 0n, outputPerMillionMicros: 0n };
+const usage = (over: Partial<ModelUsage>): ModelUsage => ({
+  modelId: "m", input: 0, output: 0, cacheRead: 0, cacheWrite: 0, costMicros: 0n, unmeasured: 0, unpriced: 0, price: PRICE, ...over,
+});
+
+describe("one call costs", () => {
+  test.each([
+    [{ input: 1000, output: 100 }, PRICE, 4500n],
+    [{ input: 1000, output: 100, cacheRead: 1000 }, PRICE, 4800n],
+    [{ input: 0, output: 0 }, FREE, 0n],
+    [{ input: 1000, output: 100 }, undefined, undefined],
+    [{ input: 1000 }, PRICE, undefined],
+    [{}, FREE, undefined],
+  ])("%j at %j: %s", (tokens, price, expected) => expect(costOf(tokens, price)).toBe(expected));
+});
+
+test("nothing metered is absent, not zero", () => expect(requestUsage([])).toBeUndefined());
+
+test("the scripted model states its zeros", () =>
+  expect(requestUsage([usage({ modelId: "scripted", price: FREE })])).toMatchObject({
+    inference_cost_usd: 0,
+    total_tokens: 0,
+    model_token_usage: [{ model_id: "scripted", total_tokens: 0, usage_type: "warp" }],
+    usage_by_category: { primary_agent: { platform_usage_in_cents: 0, direct_api_inference_usage: { scripted: { token_count: { input: 0 } } } } },
+  }));
+
+test("several prices of a model are added; cents per kind of token add up to the cost", () => {
+  const shown = requestUsage([usage({ input: 1000, output: 100, costMicros: 4500n }), usage({ input: 1000, output: 0, costMicros: 3000n })]);
+  expect(shown).toMatchObject({ inference_cost_usd: 0.0075, total_tokens: 2100, model_token_usage: [{ model_id: "m", total_tokens: 2100, usage_type: "byok" }] });
+  expect(shown).toMatchObject({
+    usage_by_category: { primary_agent: { byok_inference_usage: { m: { cost_in_cents: { input_cost_in_cents: 0.6, output_cost_in_cents: 0.15 } } } } },
+  });
+});
+
+test("an unknown price leaves the costs out, not the tokens", () => {
+  const shown = requestUsage([usage({ input: 10, output: 1, unpriced: 1 })]);
+  expect(shown).toMatchObject({ total_tokens: 11 });
+  expect(shown).not.toHaveProperty("inference_cost_usd");
+  expect(shown).not.toHaveProperty("usage_by_category");
+});
+
+test("what was not measured leaves the sums out", () => expect(requestUsage([usage({ output: 5, unmeasured: 1, unpriced: 1 })])).toEqual({}));

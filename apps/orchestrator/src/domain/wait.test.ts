@@ -1,0 +1,22 @@
+import { expect, test } from "@jest/globals";
+import type { RunState } from "./run.ts";
+import { childrenMessage, judgeWait, waitingMessage } from "./wait.ts";
+
+const children = (...states: RunState[]) => states.map((state, n) => ({ uid: `child-${n}`, title: `Part ${n}`, state }));
+
+test.each<["all" | "any", RunState[], boolean, number]>([
+  ["all", ["SUCCEEDED", "INPROGRESS"], false, 1],
+  ["all", ["SUCCEEDED", "BLOCKED"], true, 2],
+  ["all", [], true, 0],
+  ["any", ["QUEUED", "PENDING"], false, 0],
+  ["any", ["QUEUED", "ERROR"], true, 1],
+  ["any", [], true, 0],
+])("wait for %s of %j: over = %s", (policy, states, isOver, endedCount) => {
+  const judged = judgeWait(policy, children(...states));
+  expect([judged.isOver, judged.ended.length]).toEqual([isOver, endedCount]);
+});
+
+test("the parent is told who ended how", () => {
+  expect(childrenMessage([{ uid: "a", title: "Fix", state: "FAILED", message: "No tests." }])).toContain('- a "Fix": FAILED – No tests.');
+  expect(waitingMessage(1)).toBe("Waiting for 1 child run.");
+});

@@ -1,0 +1,63 @@
+import type { NewEvent } from "@millwright/events";
+import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
+import type { Next } from "../domain/run-state.ts";
+import type { Owner, RunState } from "../domain/run.ts";
+
+/** The lifecycle facts this service publishes about runs. */
+type Subject = { readonly uid: string; readonly owner: Owner };
+
+const fact = (type: string, run: Subject, version: number, context: ChangeContext, payload: NewEvent["payload"]): NewEvent => ({
+  entity: "run",
+  type: `millwright.run.${type}.v1`,
+  entityUid: run.uid,
+  entityVersion: version,
+  ...(run.owner.type === "team" ? { teamUid: run.owner.uid } : {}),
+  actor: { type: context.actor.type, uid: context.actor.uid },
+  requestId: context.requestId,
+  ...(context.cause ? { cause: context.cause } : {}),
+  payload,
+});
+
+export type CreatedRun = Subject & {
+  readonly rootRunUid: string;
+  readonly parentRunUid?: string;
+  readonly conversationUid: string;
+  readonly factoryUid?: string;
+  readonly origin?: string;
+  readonly title: string;
+  readonly source: string;
+  readonly metadata: Readonly<Record<string, string>>;
+};
+
+/** A run was created. `origin` "dispatch": the factories service makes a task of it. */
+export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
+  fact("created", run, 1, context, {
+    run_uid: run.uid,
+    conversation_uid: run.conversationUid,
+    root_run_uid: run.rootRunUid,
+    ...(run.parentRunUid ? { parent_run_uid: run.parentRunUid } : {}),
+    ...(run.origin ? { origin: run.origin } : {}),
+    ...(run.factoryUid ? { factory_uid: run.factoryUid } : {}),
+    title: run.title,
+    source: run.source,
+    ...(run.metadata["ticket_source"] ? { ticket_source: run.metadata["ticket_source"] } : {}),
+    ...(run.metadata["ticket_id"] ? { ticket_id: run.metadata["ticket_id"] } : {}),
+  });
+
+/** A claim's change, for runs that were not loaded. */
+export const offered = (run: Subject, version: number, context: ChangeContext): NewEvent =>
+  fact("state_changed", run, version, context, { run_uid: run.uid, from: "QUEUED", to: "PENDING" });
+
+export const stateChanged = (run: LockedRun, to: RunState, version: number, context: ChangeContext): NewEvent =>
+  fact("state_changed", run, version, context, { run_uid: run.uid, from: run.state, to });
+
+/** A run has ended; it may be continued later and end again. */
+export const runFinished = (run: LockedRun, next: Next, version: number, context: ChangeContext): NewEvent =>
+  fact("finished", run, version, context, {
+    run_uid: run.uid,
+    root_run_uid: run.rootRunUid,
+    conversation_uid: run.conversationUid,
+    state: next.run,
+    ...(next.status?.errorCode ? { error_code: next.status.errorCode } : {}),
+    ...(context.cause ? { cause: context.cause } : {}),
+  });

@@ -1,0 +1,31 @@
+import { directoryBlobs } from "@millwright/blobs";
+import { worker } from "@millwright/contracts";
+import { runService } from "@millwright/service";
+import { deriveKey } from "@millwright/vault";
+import { composeOrchestrator, migrationsDir, QUIET_METHODS } from "./compose.ts";
+import { loadConfig } from "./config.ts";
+
+await runService({
+  name: "orchestrator",
+  env: process.env,
+  loadConfig,
+  neighbours: (config) => ({
+    gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
+    factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+  }),
+  migrationsDir,
+  compose: async ({ blobDir, localRepositoryRoots, timeScale }, base, { gateway, factories }) => {
+    const blobs = directoryBlobs({ dir: blobDir, publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock });
+    const orchestrator = await composeOrchestrator({ ...base, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale });
+    return {
+      ...orchestrator,
+      routes(router) {
+        orchestrator.routes(router);
+        orchestrator.workerRoutes(router);
+      },
+      open: [worker.WorkerService.typeName],
+      quiet: QUIET_METHODS,
+      publicKeys: [orchestrator.runTokenJwk],
+    };
+  },
+});

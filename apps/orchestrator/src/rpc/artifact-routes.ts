@@ -1,0 +1,46 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { orchestrator } from "@millwright/contracts";
+import { callerOf } from "@millwright/rpc";
+import { getArtifact, updateArtifact, type GetArtifactDeps, type UpdateArtifactDeps } from "../usecases/get-artifact.ts";
+import { getPullRequest, type GetPullRequestDeps, type PullRequestPage } from "../usecases/get-pull-request.ts";
+import { artifactMessage } from "./run-messages.ts";
+
+export type ArtifactRoutesDeps = GetArtifactDeps & UpdateArtifactDeps & GetPullRequestDeps;
+
+/** What runs leave behind. */
+export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps): void {
+  router.service(orchestrator.ArtifactService, {
+    async getArtifact({ artifactUid, anonymous }, context) {
+      const { artifact, data, sourceLinks, downloadUrl } = await getArtifact(deps, callerOf(context), artifactUid, anonymous);
+      const shown = sourceLinks ? { ...data, source_links: sourceLinks } : data;
+      return { artifact: artifactMessage(artifact), data: shown as JsonObject, downloadUrl };
+    },
+    async updateArtifact({ artifactUid, public: isPublic }, context) {
+      return { artifact: artifactMessage(await updateArtifact(deps, callerOf(context), artifactUid, isPublic)) };
+    },
+    async getPullRequest({ pullRequestUid }, context) {
+      return pullRequestMessage(await getPullRequest(deps, callerOf(context), pullRequestUid));
+    },
+  });
+}
+
+const pullRequestMessage = ({ pullRequest, diff, files }: PullRequestPage): orchestrator.GetPullRequestResponse =>
+  create(orchestrator.GetPullRequestResponseSchema, {
+    uid: pullRequest.uid,
+    runUid: pullRequest.runUid,
+    owner: pullRequest.owner,
+    repo: pullRequest.repo,
+    number: pullRequest.number,
+    url: pullRequest.url,
+    title: pullRequest.title,
+    body: pullRequest.body,
+    headBranch: pullRequest.headBranch,
+    baseBranch: pullRequest.baseBranch,
+    headSha: pullRequest.headSha,
+    status: pullRequest.status,
+    createdAt: timestampFromDate(pullRequest.createdAt),
+    diff,
+    files: files.map((file) => ({ ...file })),
+  });

@@ -1,0 +1,109 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { teamsInView } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { as, type TeamUid } from "@millwright/ids";
+import { toDollars, type Price } from "@millwright/money";
+import { callerOf } from "@millwright/rpc";
+import type { CodeHost } from "../domain/code-host.ts";
+import type { Model, ModelCatalogue } from "../domain/models.ts";
+import type { Owner } from "../domain/run.ts";
+import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
+import { createEnvironment, deleteEnvironment, listEnvironments, replaceEnvironment, type EnvironmentsDeps, type EnvironmentView } from "../usecases/environments.ts";
+
+type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string };
+
+export type CatalogRoutesDeps = EnvironmentsDeps &
+  CodeHostsDeps & {
+    /** Absent team: what the platform offers everybody. */
+    readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
+    readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
+    readonly connectedWorkers: (teamUids: readonly string[]) => Promise<readonly ConnectedWorker[]>;
+  };
+
+/** What runs can use. */
+export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): void {
+  router.service(orchestrator.CatalogService, {
+    async listModels({ teamUid }, context) {
+      const teams = teamsInView(callerOf(context), "run.view");
+      const team = teamUid === "" ? (teams.length === 1 ? teams[0] : undefined) : teams.find((one) => one === teamUid);
+      const { defaultModelId, models } = await deps.teamModels(team);
+      const prices = await deps.currentPrices(models.map(({ id }) => id));
+      return { defaultModelId, models: models.map((model) => modelMessage(model, prices.get(model.id))) };
+    },
+    async listWorkers({ teamUid }, context) {
+      const teams = teamsInView(callerOf(context), "run.view").filter((team) => teamUid === "" || team === teamUid);
+      const workers = await deps.connectedWorkers(teams);
+      return { workers: workers.map(({ connectedAt, lastSeenAt, ...one }) => ({ ...one, connectedAt: timestampFromDate(connectedAt), lastSeenAt: timestampFromDate(lastSeenAt) })) };
+    },
+    async listEnvironments({ teamUid, sortBy }, context) {
+      if (!["", "name", "last_updated"].includes(sortBy)) throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
+      const views = await listEnvironments(deps, callerOf(context), teamUid || undefined, sortBy === "name" ? "name" : "last_updated");
+      return { environments: views.map(environmentMessage) };
+    },
+    async createEnvironment({ environment }, context) {
+      const { ownerType = "", ownerUid = "", config = {} } = environment ?? {};
+      if (ownerType !== "team" && ownerType !== "user") throw invalidArgument("invalid_environment", 'owner_type must be "team" or "user".');
+      const owner: Owner = { type: ownerType, uid: ownerUid };
+      return { environment: environmentMessage(await createEnvironment(deps, callerOf(context), owner, config)) };
+    },
+    async replaceEnvironment({ environment }, context) {
+      return { environment: environmentMessage(await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", environment?.config ?? {})) };
+    },
+    async deleteEnvironment({ uid }, context) {
+      await deleteEnvironment(deps, callerOf(context), uid);
+      return {};
+    },
+    async listCodeHosts({ teamUid }, context) {
+      return { codeHosts: (await listCodeHosts(deps, callerOf(context), teamUid || undefined)).map(codeHostMessage) };
+    },
+    async createCodeHost({ codeHost }, context) {
+      const { name = "", kind = "", baseUrl = "", root = "", secretName = "", owners = [], teamUid = "" } = codeHost ?? {};
+      const asked = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
+      return { codeHost: codeHostMessage(await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked)) };
+    },
+    async deleteCodeHost({ uid }, context) {
+      await deleteCodeHost(deps, callerOf(context), uid);
+      return {};
+    },
+  });
+}
+
+const modelMessage = (model: Model, price: Price | undefined): orchestrator.Model =>
+  create(orchestrator.ModelSchema, {
+    id: model.id,
+    displayName: model.displayName,
+    provider: model.publicProvider,
+    visionSupported: model.visionSupported,
+    description: model.description,
+    disabled: model.disabled !== undefined,
+    ...(model.reasoningLevel === undefined ? {} : { reasoningLevel: model.reasoningLevel }),
+    ...(model.disabled ? { disableReason: model.disabled.reason, disabledMessage: model.disabled.message } : {}),
+    ...(price ? { cost: costMessage(price) } : {}),
+  });
+
+const costMessage = (price: Price): orchestrator.ModelCost =>
+  create(orchestrator.ModelCostSchema, {
+    inputPerMillionTokens: toDollars(price.inputPerMillionMicros),
+    outputPerMillionTokens: toDollars(price.outputPerMillionMicros),
+    ...(price.cacheReadPerMillionMicros === undefined ? {} : { inputCacheReadPerMillionTokens: toDollars(price.cacheReadPerMillionMicros) }),
+    ...(price.cacheWritePerMillionMicros === undefined ? {} : { inputCacheWritePerMillionTokens: toDollars(price.cacheWritePerMillionMicros) }),
+  });
+
+const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestrator.Environment =>
+  create(orchestrator.EnvironmentSchema, {
+    uid: environment.uid,
+    ownerType: environment.owner.type,
+    ownerUid: environment.owner.uid,
+    config: environment.config as JsonObject,
+    lastUpdated: timestampFromDate(environment.updatedAt),
+    setupFailed: lastUse?.hasFailedSetup ?? false,
+    creatorUid: environment.creatorUid,
+    lastEditorUid: environment.lastEditorUid,
+    ...(lastUse ? { lastTaskRunTimestamp: timestampFromDate(lastUse.at) } : {}),
+  });
+
+const codeHostMessage = ({ createdAt, owners, ...host }: CodeHost): orchestrator.CodeHost =>
+  create(orchestrator.CodeHostSchema, { ...host, owners: [...owners], createdAt: timestampFromDate(createdAt) });

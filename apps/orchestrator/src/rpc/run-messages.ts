@@ -1,0 +1,96 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { orchestrator } from "@millwright/contracts";
+import { present } from "@millwright/json";
+import { artifactItemData } from "../domain/artifact-views.ts";
+import type { Artifact } from "../domain/artifact.ts";
+import type { RunEvent } from "../domain/run-events.ts";
+import { isRunTypeCancellable, type Run } from "../domain/run.ts";
+import type { TimelineEntry } from "../domain/timeline-view.ts";
+import { requestUsage } from "../domain/usage.ts";
+import type { RunView } from "../usecases/describe-runs.ts";
+
+/** The record of a run (fields-runs §6.3). Profiles and links are added by the gateway. */
+export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run {
+  const status = run.status;
+  return create(orchestrator.RunSchema, {
+    uid: run.uid,
+    rootRunUid: run.rootRunUid,
+    title: run.title,
+    state: run.state,
+    prompt: run.prompt,
+    createdAt: timestampFromDate(run.createdAt),
+    updatedAt: timestampFromDate(run.updatedAt),
+    runTimeMs: BigInt(run.runTimeMs),
+    source: run.source,
+    executionLocation: run.executionLocation,
+    creatorUid: run.creatorUid,
+    executorUid: run.executorUid,
+    ownerType: run.owner.type,
+    ownerUid: run.owner.uid,
+    agentConfig: run.agentConfig,
+    metadata: { ...run.metadata },
+    conversationUid: run.conversationUid,
+    isSandboxRunning: run.isSandboxRunning,
+    isRunTypeCancellable: isRunTypeCancellable(run),
+    // No session outlives a failed setup: the debug window is not offered.
+    debugAgentAvailable: false,
+    artifacts: artifacts.map(artifactMessage),
+    mode: run.mode,
+    ...(status ? { statusMessage: create(orchestrator.StatusMessageSchema, status) } : {}),
+    ...present({
+      parentRunUid: run.parentRunUid,
+      submittedPrompt: run.submittedPrompt,
+      startedAt: run.startedAt && timestampFromDate(run.startedAt),
+      finishedAt: run.finishedAt && timestampFromDate(run.finishedAt),
+      agentSkill: run.agentSkill,
+      factoryUid: run.factoryUid,
+      schedule: run.schedule && scheduleMessage(run.schedule),
+      sessionUid: run.sessionUid,
+      triggerUrl: run.triggerUrl,
+      requestUsage: requestUsage(usage),
+      agentName: run.agentName,
+    }),
+  });
+}
+
+/** fields-runs §6.4. */
+export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
+  create(orchestrator.ArtifactSchema, {
+    uid: artifact.uid,
+    artifactType: artifact.type,
+    createdAt: timestampFromDate(artifact.createdAt),
+    data: artifactItemData(artifact) as JsonObject,
+    runUid: artifact.runUid,
+    public: artifact.isPublic,
+  });
+
+/** Everything that happened, as stored. */
+export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
+  create(orchestrator.RunEventSchema, {
+    seq: BigInt(event.seq),
+    uid: event.uid,
+    kind: event.kind,
+    occurredAt: timestampFromDate(event.occurredAt),
+    payload: event.payload,
+    ...present({ executionId: event.executionId === undefined ? undefined : BigInt(event.executionId), attempt: event.attempt }),
+  });
+
+/** fields-runs §6.7. */
+export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestrator.TimelineEvent =>
+  create(orchestrator.TimelineEventSchema, {
+    eventUuid: entry.uid,
+    runUid,
+    eventType: entry.type,
+    occurredAt: timestampFromDate(entry.occurredAt),
+    ...present({ executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId), payload: entry.payload }),
+  });
+
+const scheduleMessage = (schedule: NonNullable<Run["schedule"]>): orchestrator.ScheduleRef =>
+  create(orchestrator.ScheduleRefSchema, {
+    scheduleId: textOf(schedule["schedule_id"]),
+    scheduleName: textOf(schedule["schedule_name"]),
+    cronSchedule: textOf(schedule["cron_schedule"]),
+  });
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,0 +1,118 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { allowServices, callerOf } from "@millwright/rpc";
+import type { NewRun } from "../domain/new-run.ts";
+import type { QueueStatus } from "../domain/queue-reason.ts";
+import type { RunRef } from "../domain/run-token.ts";
+import type { Run, RunMode } from "../domain/run.ts";
+import type { LeaseRef } from "../domain/worker-session.ts";
+import type { CancelRequest } from "../usecases/cancel-run.ts";
+import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
+import type { Created } from "../usecases/create-runs.ts";
+import { leaseRef } from "./worker-messages.ts";
+
+/** The use cases that change runs, bound to their stores. */
+export type RunUseCases = {
+  createRuns(caller: Caller, requests: readonly NewRun[]): Promise<Created[]>;
+  getRun(caller: Caller, uid: string): Promise<Run>;
+  cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
+  createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
+  getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
+  checkLease(lease: LeaseRef): Promise<RunRef>;
+  countLiveRuns(factoryUid: string): Promise<number>;
+};
+
+export type RunRoutesDeps = RunUseCases & {
+  /** The public records of runs, with what they left behind. */
+  runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]>;
+};
+
+type Methods = Pick<
+  ServiceImpl<typeof orchestrator.RunService>,
+  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns"
+>;
+
+/** Only the gateway checks run tokens; everything else is asked for a caller. */
+export const runAllowList = allowServices(orchestrator.RunService, {
+  createRuns: ["factories"],
+  getRun: ["factories", "gateway"],
+  cancelRun: ["factories"],
+  createFollowup: ["factories"],
+  checkLease: ["gateway"],
+  countLiveRuns: ["factories", "gateway"],
+});
+
+const RUNS_MAX = 100;
+
+/** The methods of RunService that change runs; run-view-routes.ts has those that show them. */
+export const runMethods = (deps: RunRoutesDeps): Methods => ({
+  async createRuns({ runs: requests }, context) {
+    if (requests.length === 0 || requests.length > RUNS_MAX) throw invalidArgument("runs_count", `Between 1 and ${RUNS_MAX} runs are created at once.`);
+    const created = await deps.createRuns(callerOf(context), requests.map(newRun));
+    const messages = await deps.runMessages(created.map(({ run }) => run));
+    return { runs: created.map(({ created: isNew, atCapacity }, n) => ({ run: messages[n]!, created: isNew, atCapacity })) };
+  },
+  async getRun({ runUid }, context) {
+    return { run: await one(deps, await deps.getRun(callerOf(context), runUid)) };
+  },
+  async cancelRun({ runUid, tree, cause }, context) {
+    return { run: await one(deps, await deps.cancelRun(callerOf(context), { runUid, tree, ...(cause ? { cause } : {}) })) };
+  },
+  async createFollowup(request, context) {
+    const { runUid, conversationUid, message, mode, attachmentUids, idempotencyKey } = request;
+    if (!["", "normal", "plan", "orchestrate"].includes(mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+    return deps.createFollowup(callerOf(context), {
+      target: runUid ? { runUid } : { conversationUid },
+      message, attachmentUids,
+      mode: (mode || "normal") as RunMode,
+      ...(idempotencyKey ? { idempotencyKey } : {}),
+    });
+  },
+  async getQueueStatus({ runUid }, context) {
+    return deps.getQueueStatus(callerOf(context), runUid);
+  },
+  async checkLease(request) {
+    const run = await deps.checkLease(leaseRef(request));
+    return {
+      runUid: run.runUid, rootRunUid: run.rootRunUid, creatorUid: run.creatorUid,
+      teamUid: run.owner.type === "team" ? run.owner.uid : "",
+      ownerType: run.owner.type, ownerUid: run.owner.uid, agentUid: run.agentUid ?? "", factoryUid: run.factoryUid ?? "",
+    };
+  },
+  async countLiveRuns({ factoryUid }) {
+    return { live: await deps.countLiveRuns(factoryUid) };
+  },
+});
+
+const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => (await deps.runMessages([run]))[0]!;
+
+/** Errors: owner_invalid (invalid_argument). */
+function newRun(request: orchestrator.RunRequest): NewRun {
+  const { ownerType, ownerUid, mode, source, config } = request;
+  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "") throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
+  return {
+    config: config ?? {},
+    mode: mode || "normal",
+    owner: { type: ownerType, uid: ownerUid },
+    interactive: request.interactive,
+    metadata: request.metadata,
+    source: source || "API",
+    attachmentCount: request.attachments.length,
+    ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
+    ...named("title", request.title),
+    ...named("skill", request.skill),
+    ...named("agentUid", request.agentUid),
+    ...named("agentName", request.agentName),
+    ...named("factoryUid", request.factoryUid),
+    ...named("conversationUid", request.conversationUid),
+    ...named("parentRunUid", request.parentRunUid),
+    ...named("causeKey", request.causeKey),
+    ...named("origin", request.origin),
+    ...named("idempotencyKey", request.idempotencyKey),
+  };
+}
+
+/** A text that says nothing is as good as none. */
+const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } => (value ? ({ [name]: value } as { [P in K]: string }) : {});

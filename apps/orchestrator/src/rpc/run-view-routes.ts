@@ -1,0 +1,82 @@
+import { timestampDate, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { clampPageSize } from "@millwright/paging";
+import { callerOf } from "@millwright/rpc";
+import { publicStep } from "../domain/conversation-view.ts";
+import type { RunListRequest } from "../domain/run-list.ts";
+import type { Run } from "../domain/run.ts";
+import { describeConversation, type DescribeConversationDeps } from "../usecases/describe-conversation.ts";
+import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
+import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
+import { getTimeline } from "../usecases/get-timeline.ts";
+import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
+import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
+import { watchRunEvents, type WatchRunEventsDeps } from "../usecases/watch-run-events.ts";
+import { artifactMessage, runEventMessage, runMessage, timelineMessage } from "./run-messages.ts";
+
+export type RunViewDeps = DescribeRunsDeps &
+  ListRunsDeps &
+  GetConversationDeps &
+  DescribeConversationDeps &
+  GetTranscriptUrlDeps &
+  WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
+
+type Views = Pick<
+  ServiceImpl<typeof orchestrator.RunService>,
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation"
+>;
+
+const EVENT_PAGE = { default: 100, max: 500 };
+
+/** The methods of RunService that show runs; the others change them. */
+export const runViewMethods = (deps: RunViewDeps): Views => ({
+  async listRuns(request, context) {
+    const page = await listVisibleRuns(deps, callerOf(context), listRequest(request), request.pageSize, request.pageToken);
+    return { runs: (await describeRuns(deps, page.runs)).map(runMessage), nextPageToken: page.nextPageToken };
+  },
+  async getTimeline({ runUid }, context) {
+    return { events: (await getTimeline(deps, callerOf(context), runUid)).map((entry) => timelineMessage(runUid, entry)) };
+  },
+  async getConversation({ runUid, conversationUid }, context) {
+    const { conversationUid: uid, steps } = await getConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });
+    return { conversationUid: uid, steps: steps.map((step) => publicStep(step)) };
+  },
+  async listRunEvents({ runUid, afterSeq, pageSize }, context) {
+    const run = await deps.getVisibleRun(callerOf(context), runUid);
+    const limit = clampPageSize(pageSize, EVENT_PAGE);
+    const events = await deps.listRunEvents(run.uid, Math.max(Number(afterSeq), 0), limit + 1);
+    return { events: events.slice(0, limit).map(runEventMessage), hasMore: events.length > limit };
+  },
+  async *watchRunEvents({ runUid, afterSeq }, context) {
+    for await (const events of watchRunEvents(deps, callerOf(context), runUid, Math.max(Number(afterSeq), 0), context.signal)) {
+      yield { events: events.map(runEventMessage) };
+    }
+    // A reader must not take the stop of this server for the end of the run.
+    if (context.signal.aborted) throw new DomainError({ kind: "unavailable", reason: "stream_ended", message: "The stream ended early; resume after the last event." });
+  },
+  async getTranscriptUrl({ runUid }, context) {
+    return { url: await getTranscriptUrl(deps, callerOf(context), runUid) };
+  },
+  async describeConversation({ conversationUid, runUid }, context) {
+    const found = await describeConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });
+    const [newest, first] = (await describeRuns(deps, [found.newestRun, found.firstRun])).map(runMessage);
+    return { conversationUid: found.conversationUid, newestRun: newest!, firstRun: first!, outputs: found.outputs.map(artifactMessage) };
+  },
+});
+
+function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
+  const { teamUid, states, factoryUids, ancestorRunUid, sortBy, sortOrder } = request;
+  return {
+    ...{ states, factoryUids, sortBy, sortOrder },
+    ...(teamUid ? { teamUid } : {}),
+    ...(ancestorRunUid ? { ancestorRunUid } : {}),
+    ...bound("createdAfter", request.createdAfter),
+    ...bound("createdBefore", request.createdBefore),
+    ...bound("updatedAfter", request.updatedAfter),
+  };
+}
+
+const bound = <K extends string>(name: K, time: Timestamp | undefined): { [P in K]?: Date } => (time ? ({ [name]: timestampDate(time) } as { [P in K]: Date }) : {});

@@ -1,0 +1,67 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { worker } from "@millwright/contracts";
+import type { Sql } from "@millwright/database";
+import type { LeaseRef } from "../domain/worker-session.ts";
+import { commitArtifact, type CommitArtifactDeps } from "../usecases/commit-artifact.ts";
+import { createArtifact, type CreateArtifactDeps } from "../usecases/create-artifact.ts";
+import { openPullRequest, type OpenPullRequestDeps } from "../usecases/open-pull-request.ts";
+import { putSnapshot, type PutSnapshotDeps } from "../usecases/put-snapshot.ts";
+import { reportUsage, type ReportUsageDeps } from "../usecases/report-usage.ts";
+
+type Bound = CommitArtifactDeps & CreateArtifactDeps & OpenPullRequestDeps & PutSnapshotDeps & ReportUsageDeps;
+
+export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
+  /** The session that calls. Errors: session_invalid. */
+  readonly sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>;
+  /** Errors: lease_lost, also when another session holds the lease. A stopping execution may only save its workspace. */
+  readonly requireLease: (tx: Sql, executionId: number, attempt: number, options: { sessionUid: string; orStopping?: boolean }) => Promise<{ readonly runUid: string }>;
+};
+
+type Methods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot">;
+
+/** The methods of WorkerService by which an attempt leaves something behind. */
+export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
+  const within = async (context: HandlerContext, options: { orStopping?: boolean } = {}): Promise<Bound> => {
+    const { uid: sessionUid } = await deps.sessionOf(context);
+    return { ...deps, requireLease: (tx, executionId, attempt) => deps.requireLease(tx, executionId, attempt, { sessionUid, ...options }) };
+  };
+  return {
+    async openPullRequest(request, context) {
+      const { owner, repo, headBranch, headSha, baseBranch, title, body } = request;
+      return openPullRequest(await within(context), { lease: leaseOf(request), owner, repo, headBranch, headSha, baseBranch, title, body });
+    },
+    async reportUsage(request, context) {
+      const { callId, modelId, usage } = request;
+      await reportUsage(await within(context), { lease: leaseOf(request), callId, modelId, tokens: usage ? tokensOf(usage) : {} });
+      return {};
+    },
+    async createArtifact(request, context) {
+      const { clientArtifactId, artifactType: type, data, content, sizeBytes, sha256 } = request;
+      return createArtifact(await within(context), {
+        lease: leaseOf(request),
+        clientArtifactId,
+        isPublic: request.public,
+        report: { type, data: data ?? {}, sizeBytes: Number(sizeBytes), sha256, ...(content ? { content } : {}) },
+      });
+    },
+    async commitArtifact(request, context) {
+      await commitArtifact(await within(context), leaseOf(request), request.artifactUid);
+      return {};
+    },
+    async putSnapshot(request, context) {
+      return putSnapshot(await within(context, { orStopping: true }), leaseOf(request), Number(request.sizeBytes));
+    },
+  };
+}
+
+const leaseOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
+
+/** An absent count was not measured. */
+const tokensOf = ({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheWriteTokens }: worker.TokenUsage) => ({
+  ...count("input", inputTokens),
+  ...count("output", outputTokens),
+  ...count("cacheRead", inputCacheReadTokens),
+  ...count("cacheWrite", inputCacheWriteTokens),
+});
+
+const count = <K extends string>(name: K, value: bigint | undefined): { [P in K]?: number } => (value === undefined ? {} : ({ [name]: Number(value) } as { [P in K]: number }));

@@ -1,0 +1,141 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { worker } from "@millwright/contracts";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { STEP_LIMIT, type Assignment } from "../domain/assignment.ts";
+import type { Directive } from "../domain/directive.ts";
+import type { Message } from "../domain/message.ts";
+import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
+import type { Outcome } from "../domain/run.ts";
+import { storable, storableJson } from "../domain/text.ts";
+import type { Timings } from "../domain/timings.ts";
+import type { LeaseRef, WorkerRegistration } from "../domain/worker-session.ts";
+import type { EventBatch } from "../usecases/append-events.ts";
+import type { Completion } from "../usecases/complete-executions.ts";
+
+export const leaseRef = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
+
+export const leaseMessage = ({ executionId, attempt }: LeaseRef) => ({ executionId: BigInt(executionId), attempt });
+
+export const registration = (request: worker.RegisterRequest): WorkerRegistration => ({
+  workerHost: storable(request.workerId),
+  instanceUid: storable(request.instanceUid),
+  version: request.version,
+  backend: request.backend,
+  slots: request.slots,
+  labels: storableJson(request.labels),
+  harnesses: request.harnesses.map(({ type, version }) => ({ type, version })),
+  models: request.models,
+  sandbox: request.sandbox,
+  sandboxFeatures: request.sandboxFeatures,
+});
+
+/** Errors: batch_too_large (too_large), event_kind_unknown (invalid_argument). */
+export function eventBatch(batch: worker.EventBatch): EventBatch {
+  if (batch.events.length > EVENT_BATCH_MAX) throw tooLarge();
+  let bytes = 0;
+  const events = batch.events.map(({ clientSeq, at, kind, payload = {} }) => {
+    bytes += Buffer.byteLength(JSON.stringify(payload));
+    if (!isWorkerEventKind(kind)) throw invalidArgument("event_kind_unknown", "A worker does not write events of this kind.", { kind });
+    return { clientSeq: Number(clientSeq), at: at ? timestampDate(at) : new Date(0), kind, payload: storableJson(payload) };
+  });
+  if (bytes > EVENT_BATCH_BYTES_MAX && batch.events.length > 1) throw tooLarge();
+  return { ...leaseRef(batch), events };
+}
+
+const tooLarge = (): DomainError =>
+  new DomainError({ kind: "too_large", reason: "batch_too_large", message: `A batch has at most ${EVENT_BATCH_MAX} events and ${EVENT_BATCH_BYTES_MAX} bytes; split it.` });
+
+const OUTCOMES: readonly string[] = ["DONE", "FAILED", "BLOCKED", "WAITING", "CANCELLED", "ERROR"];
+
+/** Errors: outcome_unknown (invalid_argument). */
+export function completion(message: worker.Completion): Completion {
+  const { outcome, error, waitFor } = message;
+  if (!OUTCOMES.includes(outcome)) throw invalidArgument("outcome_unknown", "An execution ends with one of the listed outcomes.", { outcome });
+  return {
+    ...leaseRef(message),
+    outcome: outcome as Outcome,
+    lastClientSeq: Number(message.lastClientSeq),
+    ...(error ? { error: { code: error.code, message: storable(error.message), retryable: error.retryable, reason: storable(error.reason) } } : {}),
+    ...(message.snapshotKey ? { snapshotKey: message.snapshotKey } : {}),
+    ...(waitFor ? { waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids } } : {}),
+    ...(message.message ? { message: storable(message.message) } : {}),
+  };
+}
+
+const inputMessage = ({ uid, text, mode, kind }: Message) => create(worker.InputMessageSchema, { uid, text, mode, kind });
+
+export function assignmentMessage(assignment: Assignment, timings: Timings, runTokenLimit: number): worker.Assignment {
+  const { job, details } = assignment;
+  const { frozen, run } = job;
+  return create(worker.AssignmentSchema, {
+    ...leaseMessage(assignment),
+    runUid: run.runUid,
+    rootRunUid: run.rootRunUid,
+    conversationUid: run.conversationUid,
+    runToken: assignment.runToken,
+    leaseExpiresAt: timestampFromDate(assignment.leaseExpiresAt),
+    executionSeq: assignment.executionSeq,
+    title: job.title,
+    inputs: assignment.inputs.map(inputMessage),
+    modelId: frozen.model_id,
+    provider: frozen.provider,
+    harness: frozen.harness,
+    agentPrompt: frozen.agent_prompt,
+    basePrompt: frozen.base_prompt,
+    agentName: frozen.agent_name ?? "",
+    skills: frozen.skills.map((skill) => ({ ...skill })),
+    repositories: details.repositories.map((repository) => ({ ...repository })),
+    setupCommands: [...frozen.setup_commands],
+    env: { ...frozen.env },
+    secrets: { ...details.secrets },
+    dockerImage: frozen.docker_image,
+    mode: assignment.inputs.at(-1)?.mode ?? job.mode,
+    interactive: job.interactive,
+    idleTimeoutSeconds: frozen.idle_timeout_minutes * 60,
+    setupTimeoutSeconds: seconds(timings.setupTimeoutMs),
+    maxExecutionSeconds: seconds(timings.executionTimeoutMs),
+    stepLimit: STEP_LIMIT,
+    tokenLimit: BigInt(runTokenLimit),
+    snapshotUrl: assignment.snapshotUrl,
+    factoryUid: run.factoryUid ?? "",
+    spawnableAgents: [...frozen.spawnable_agents],
+    metadata: { ...job.metadata },
+    restarted: assignment.isRestarted,
+    ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
+  });
+}
+
+const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
+
+export function directiveMessage(directive: Directive): worker.Directive {
+  return create(worker.DirectiveSchema, { seq: BigInt(directive.seq), ...leaseMessage(directive), directive: directiveCase(directive) });
+}
+
+function directiveCase({ kind, payload }: Directive): worker.Directive["directive"] {
+  const text = (key: string): string => (typeof payload[key] === "string" ? payload[key] : "");
+  switch (kind) {
+    case "cancel":
+      return { case: "cancel", value: create(worker.CancelSchema, { reason: text("reason") }) };
+    case "interrupt":
+      return { case: "interrupt", value: create(worker.InterruptSchema, { turnId: text("turn_id") }) };
+    case "followup": {
+      const message = create(worker.InputMessageSchema, { uid: text("message_uid"), text: text("text"), mode: text("mode"), kind: "followup" });
+      return { case: "followup", value: create(worker.FollowupSchema, { message }) };
+    }
+    case "end_idle":
+      return { case: "endIdle", value: create(worker.EndIdleSchema) };
+    case "drain":
+      return { case: "drain", value: create(worker.DrainSchema) };
+    default:
+      return kind satisfies never;
+  }
+}
+
+export const historyEvent = (event: RunEvent): worker.HistoryEvent =>
+  create(worker.HistoryEventSchema, {
+    seq: BigInt(event.seq),
+    kind: event.kind,
+    payload: event.payload,
+    executionId: BigInt(event.executionId ?? 0),
+  });

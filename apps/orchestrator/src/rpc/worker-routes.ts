@@ -1,0 +1,103 @@
+import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { worker } from "@millwright/contracts";
+import type { RunEvent } from "../domain/run-events.ts";
+import type { Timings } from "../domain/timings.ts";
+import { WORKER_VERSION_MIN, type LeaseRef, type Offer, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
+import type { Accepted } from "../usecases/accept-offers.ts";
+import type { AppendResult, EventBatch } from "../usecases/append-events.ts";
+import type { Completion, CompletionResult } from "../usecases/complete-executions.ts";
+import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
+import type { Directive } from "../domain/directive.ts";
+import type { DirectiveNews } from "../usecases/watch-directives.ts";
+import { assignmentMessage, completion, directiveMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
+
+/** The use cases behind WorkerService, bound to their stores. */
+export type WorkerUseCases = {
+  register(key: string, worker: WorkerRegistration): Promise<string>;
+  /** Errors: session_invalid. */
+  authenticate(token: string): Promise<WorkerSession>;
+  lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]>;
+  accept(session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted>;
+  decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
+  heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; directives: readonly Directive[] }>;
+  append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
+  complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
+  readHistory(session: WorkerSession, lease: LeaseRef, afterSeq: number): Promise<{ events: readonly RunEvent[]; hasMore: boolean }>;
+  watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
+};
+
+type ArtifactMethods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot">;
+
+export type WorkerRoutesDeps = {
+  readonly worker: WorkerUseCases;
+  readonly artifactMethods: ArtifactMethods;
+  readonly timings: Timings;
+  readonly publicUrl: string;
+  /** 0 = none. */
+  readonly runTokenLimit: number;
+};
+
+/** THE WORKERS' DOOR. Register takes a worker key, everything else the session token it answers. */
+export function workerRoutes(router: ConnectRouter, { worker: useCases, artifactMethods, timings, publicUrl, runTokenLimit }: WorkerRoutesDeps): void {
+  const sessionOf = (context: HandlerContext) => useCases.authenticate(bearerOf(context));
+  router.service(worker.WorkerService, {
+    ...artifactMethods,
+    async register(request, context) {
+      const sessionToken = await useCases.register(bearerOf(context), registration(request));
+      return {
+        sessionToken, publicUrl,
+        heartbeatMs: timings.heartbeatMs, leaseTtlMs: timings.leaseTtlMs, offerTtlMs: timings.offerTtlMs, doorsCloseMs: timings.doorsCloseMs,
+        minVersion: WORKER_VERSION_MIN,
+      };
+    },
+    async *subscribe(_request, context) {
+      for await (const { directives, workAvailable } of useCases.watch(await sessionOf(context), context.signal)) {
+        yield { directives: directives.map(directiveMessage), workAvailable };
+      }
+    },
+    async lease({ freeSlots, waitMs }, context) {
+      const offers = await useCases.lease(await sessionOf(context), freeSlots, Math.max(0, waitMs), context.signal);
+      return { offers: offers.map((offer) => ({ ...leaseMessage(offer), offerExpiresAt: timestampFromDate(offer.expiresAt) })) };
+    },
+    async accept({ leases }, context) {
+      const { assignments, lost } = await useCases.accept(await sessionOf(context), leases.map(leaseRef));
+      return { assignments: assignments.map((assignment) => assignmentMessage(assignment, timings, runTokenLimit)), lost: lost.map(leaseMessage) };
+    },
+    async decline({ leases }, context) {
+      await useCases.decline(await sessionOf(context), leases.map(leaseRef));
+      return {};
+    },
+    async heartbeat(request, context) {
+      const { leases, directives } = await useCases.heartbeat(await sessionOf(context), {
+        state: request.state === "DRAINING" ? "DRAINING" : "READY",
+        freeSlots: Math.max(0, request.freeSlots),
+        leases: request.leases.map((lease) => ({ ...leaseRef(lease), phase: lease.phase, ackedDirectiveSeq: Number(lease.ackedDirectiveSeq) })),
+      });
+      return { leases: leases.map(leaseStatus), directives: directives.map(directiveMessage) };
+    },
+    async appendEvents({ batches }, context) {
+      const results = await useCases.append(await sessionOf(context), batches.map(eventBatch));
+      return { results: results.map((result) => ({ ...result, ...leaseMessage(result), ackedClientSeq: BigInt(result.ackedClientSeq) })) };
+    },
+    async readHistory(request, context) {
+      const { events, hasMore } = await useCases.readHistory(await sessionOf(context), leaseRef(request), Number(request.afterSeq));
+      return { events: events.map(historyEvent), hasMore };
+    },
+    async complete({ completions }, context) {
+      const results = await useCases.complete(await sessionOf(context), completions.map(completion));
+      return { results: results.map((result) => ({ ...result, ...leaseMessage(result), ackedClientSeq: BigInt(result.ackedClientSeq) })) };
+    },
+  });
+}
+
+const leaseStatus = (status: LeaseStatus) => ({
+  ...leaseMessage(status),
+  status: status.status,
+  runToken: status.runToken ?? "",
+  ...(status.expiresAt ? { expiresAt: timestampFromDate(status.expiresAt) } : {}),
+});
+
+/** The credential of the call; "" without one. */
+export const bearerOf = (context: Pick<HandlerContext, "requestHeader">): string =>
+  /^Bearer (.+)$/.exec(context.requestHeader.get("authorization") ?? "")?.[1] ?? "";

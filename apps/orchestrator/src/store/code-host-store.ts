@@ -1,0 +1,43 @@
+import { isUniqueViolation } from "@millwright/database";
+import { DomainError } from "@millwright/errors";
+import type { TeamUid } from "@millwright/ids";
+import type { CodeHost } from "../domain/code-host.ts";
+import type { PrismaClient } from "../gen/prisma/client.ts";
+import type { CodeHostModel } from "../gen/prisma/models.ts";
+
+export type CodeHostStore = {
+  /** Of these teams, by name; ties by uid. */
+  list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
+  /** Undefined when absent or of another team. */
+  find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
+  /** Errors: name_taken (conflict). */
+  insert(host: CodeHost): Promise<CodeHost>;
+  delete(uid: string): Promise<void>;
+};
+
+/** Code-host connections, in Prisma. */
+export function codeHostStore(prisma: PrismaClient): CodeHostStore {
+  return {
+    async list(teams) {
+      const rows = await prisma.codeHost.findMany({ where: { teamUid: { in: [...teams] } }, orderBy: [{ name: "asc" }, { uid: "asc" }] });
+      return rows.map(toCodeHost);
+    },
+    async find(teams, uid) {
+      const row = await prisma.codeHost.findFirst({ where: { uid, teamUid: { in: [...teams] } } });
+      return row ? toCodeHost(row) : undefined;
+    },
+    async insert(host) {
+      try {
+        return toCodeHost(await prisma.codeHost.create({ data: { ...host, owners: [...host.owners] } }));
+      } catch (error) {
+        if (!isUniqueViolation(error)) throw error;
+        throw new DomainError({ kind: "conflict", reason: "name_taken", message: `The team already has a connection "${host.name}".`, cause: error });
+      }
+    },
+    async delete(uid) {
+      await prisma.codeHost.deleteMany({ where: { uid } });
+    },
+  };
+}
+
+const toCodeHost = ({ kind, teamUid, ...row }: CodeHostModel): CodeHost => ({ ...row, teamUid: teamUid as TeamUid, kind: kind as CodeHost["kind"] });

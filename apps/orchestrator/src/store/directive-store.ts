@@ -1,0 +1,41 @@
+import type { Sql } from "@millwright/database";
+import type { Directive } from "../domain/directive.ts";
+import type { NewDirective } from "../domain/run-change.ts";
+import type { JsonObject } from "../domain/run.ts";
+
+/** Stores a directive for the present attempt. The run must be locked. */
+export async function addDirective(tx: Sql, execution: { id: number; attempt: number }, directive: NewDirective): Promise<void> {
+  await tx.query(
+    `INSERT INTO execution_directives (execution_id, seq, attempt, kind, payload)
+     SELECT $1, coalesce(max(seq), 0) + 1, $2, $3, $4::jsonb FROM execution_directives WHERE execution_id = $1`,
+    [execution.id, execution.attempt, directive.kind, JSON.stringify(directive.payload)],
+  );
+}
+
+type Row = { execution_id: number; seq: number; attempt: number; kind: Directive["kind"]; payload: JsonObject };
+
+/** What a worker session has not yet acknowledged, for the leases it holds, in order. */
+export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<Directive[]> {
+  const { rows } = await sql.query<Row>(
+    `SELECT d.execution_id, d.seq, d.attempt, d.kind, d.payload
+       FROM leases l JOIN execution_directives d ON d.execution_id = l.execution_id AND d.attempt = l.attempt
+      WHERE l.session_uid = $1 AND l.accepted AND d.acked_at IS NULL ORDER BY d.execution_id, d.seq`,
+    [sessionUid],
+  );
+  return rows.map(({ execution_id, ...rest }) => ({ executionId: execution_id, ...rest }));
+}
+
+export type DirectiveAck = { readonly executionId: number; readonly attempt: number; readonly seq: number };
+
+/** Marks directives as received. Only the holder's own heartbeat writes these columns, so the run need not be locked. */
+export async function ackDirectives(sql: Sql, sessionUid: string, acks: readonly DirectiveAck[]): Promise<void> {
+  const told = acks.filter(({ seq }) => seq > 0);
+  if (told.length === 0) return;
+  await sql.query(
+    `UPDATE execution_directives d SET acked_at = clock_timestamp()
+       FROM unnest($2::bigint[], $3::integer[], $4::bigint[]) AS a (execution_id, attempt, seq)
+       JOIN leases l ON l.execution_id = a.execution_id AND l.attempt = a.attempt AND l.session_uid = $1
+      WHERE d.execution_id = a.execution_id AND d.attempt = a.attempt AND d.seq <= a.seq AND d.acked_at IS NULL`,
+    [sessionUid, told.map((a) => a.executionId), told.map((a) => a.attempt), told.map((a) => a.seq)],
+  );
+}

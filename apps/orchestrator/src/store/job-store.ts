@@ -1,0 +1,19 @@
+import type { Sql } from "@millwright/database";
+import type { Job } from "../domain/assignment.ts";
+import type { FrozenConfig } from "../domain/resolved-run.ts";
+import type { RunMode } from "../domain/run.ts";
+import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
+import { RUN_REF, toRunRef, type RunRefRow } from "./lease-store.ts";
+
+type Row = RunRefRow & { title: string; mode: RunMode; interactive: boolean; metadata: Record<string, string>; frozen: FrozenConfig };
+
+/** What an execution is for that a session has on offer or holds. Nothing of it changes, so nothing is locked. */
+export async function findJob(sql: Sql, session: Pick<WorkerSession, "uid">, { executionId, attempt }: LeaseRef): Promise<Job | undefined> {
+  const { rows } = await sql.query<Row>(
+    `SELECT ${RUN_REF}, r.title, r.mode, r.interactive, r.metadata, r.frozen FROM leases l JOIN runs r ON r.uid = l.run_uid
+      WHERE l.execution_id = $1 AND l.attempt = $2 AND l.session_uid = $3`,
+    [executionId, attempt, session.uid],
+  );
+  const row = rows[0];
+  return row && { run: toRunRef(row), title: row.title, mode: row.mode, interactive: row.interactive, metadata: row.metadata, frozen: row.frozen };
+}

@@ -1,0 +1,95 @@
+import type { Sql } from "@millwright/database";
+import type { RunUid } from "@millwright/ids";
+import type { LockedRun } from "../domain/run-change.ts";
+import type { ExecutionState, RunState } from "../domain/run.ts";
+import type { WaitPolicy } from "../domain/wait.ts";
+
+type Row = {
+  uid: string; root_run_uid: string; parent_run_uid: string | null; owner_type: "team" | "user"; owner_uid: string;
+  agent_uid: string | null; factory_uid: string | null; conversation_uid: string; depth: number; title: string;
+  state: RunState; status_message: string | null; execution_location: "REMOTE" | "LOCAL"; submitted_prompt: string | null;
+  has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
+  id: number; seq: number; execution_state: ExecutionState; attempt: number; outcome: string | null;
+  setup_losses: number; run_losses: number; lane_id: number; worker_host: string | null;
+  session_uid: string | null; lease_attempt: number | null; accepted: boolean | null; is_over: boolean | null;
+};
+
+/** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
+const LOCKED_RUNS = `
+  SELECT r.uid, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
+         r.title, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
+         w.policy, w.run_uids AS awaited,
+         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.worker_host,
+         l.session_uid, l.attempt AS lease_attempt, l.accepted,
+         coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over
+    FROM runs r
+    JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = $2) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
+    LEFT JOIN leases l ON l.execution_id = x.id
+    LEFT JOIN waits w ON w.run_uid = r.uid
+   WHERE r.uid = ANY($1::uuid[]) ORDER BY r.uid`;
+
+/**
+ * Locks runs in uid order and reads them with their newest execution, or with `executionId` where it is theirs.
+ * Runs that do not exist are left out.
+ */
+export async function lockRuns(tx: Sql, uids: readonly string[], executionId?: number): Promise<LockedRun[]> {
+  await tx.query("SELECT uid FROM runs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR NO KEY UPDATE", [uids]);
+  const { rows } = await tx.query<Row>(LOCKED_RUNS, [uids, executionId ?? null]);
+  return rows.map(toLockedRun);
+}
+
+/** The run of an execution and its parent; neither ever changes, so they may be read before locking. */
+export async function runOfExecution(sql: Sql, executionId: number): Promise<{ uid: RunUid; parentRunUid?: RunUid } | undefined> {
+  const { rows } = await sql.query<{ uid: RunUid; parent_run_uid: RunUid | null }>(
+    "SELECT r.uid, r.parent_run_uid FROM executions x JOIN runs r ON r.uid = x.run_uid WHERE x.id = $1",
+    [executionId],
+  );
+  const row = rows[0];
+  return row && { uid: row.uid, ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid } : {}) };
+}
+
+/** Live runs below `uid`, at any depth, found through ended ones too. */
+export async function liveDescendants(sql: Sql, uid: string): Promise<RunUid[]> {
+  const { rows } = await sql.query<{ uid: RunUid }>(
+    `WITH RECURSIVE tree AS (
+       SELECT c.uid, c.state FROM runs c WHERE c.parent_run_uid = $1
+       UNION ALL SELECT c.uid, c.state FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
+     SELECT uid FROM tree WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')`,
+    [uid],
+  );
+  return rows.map((row) => row.uid);
+}
+
+function toLockedRun(row: Row): LockedRun {
+  return {
+    uid: row.uid as RunUid,
+    rootRunUid: row.root_run_uid as RunUid,
+    ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid as RunUid } : {}),
+    owner: { type: row.owner_type, uid: row.owner_uid },
+    ...(row.agent_uid ? { agentUid: row.agent_uid } : {}),
+    ...(row.factory_uid ? { factoryUid: row.factory_uid } : {}),
+    conversationUid: row.conversation_uid,
+    depth: row.depth,
+    title: row.title,
+    state: row.state,
+    ...(row.status_message === null ? {} : { statusMessage: row.status_message }),
+    executionLocation: row.execution_location,
+    ...(row.submitted_prompt === null ? {} : { submittedPrompt: row.submitted_prompt }),
+    hasStarted: row.has_started,
+    ...(row.policy ? { wait: { policy: row.policy, runUids: row.awaited ?? [] } } : {}),
+    execution: {
+      id: row.id,
+      seq: row.seq,
+      state: row.execution_state,
+      attempt: row.attempt,
+      ...(row.outcome === null ? {} : { outcome: row.outcome }),
+      setupLosses: row.setup_losses,
+      runLosses: row.run_losses,
+      laneId: row.lane_id,
+      ...(row.worker_host === null ? {} : { workerHost: row.worker_host }),
+      ...(row.session_uid === null || row.lease_attempt === null
+        ? {}
+        : { lease: { sessionUid: row.session_uid, attempt: row.lease_attempt, isAccepted: row.accepted === true, isOver: row.is_over === true } }),
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import type { Sql } from "@millwright/database";
+import type { Message, NewMessage } from "../domain/message.ts";
+
+/** Adds a message to a run, which must be locked (or new). */
+export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
+  await tx.query(
+    `INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid, execution_id, taken_as)
+     SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6, $7, $8::bigint, CASE WHEN $8 IS NOT NULL THEN 'directive' END
+       FROM messages WHERE run_uid = $2`,
+    [
+      message.uid, message.runUid, message.kind, message.text, message.mode, message.author.type, message.author.uid,
+      message.directiveTo ?? null,
+    ],
+  );
+}
+
+const UNSEEN = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
+
+/** Gives everything the agent has not seen to the execution that is being accepted, and returns it, oldest first. */
+export async function takeInputs(tx: Sql, runUid: string, executionId: number): Promise<Message[]> {
+  const { rows } = await tx.query<Message & { seq: number }>(
+    `UPDATE messages SET execution_id = $2, taken_as = 'input' WHERE ${UNSEEN} RETURNING uid, kind, text, mode, seq`,
+    [runUid, executionId],
+  );
+  return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid, kind, text, mode }) => ({ uid, kind, text, mode }));
+}
+
+/** What an execution was given when it was accepted, oldest first; the same however often it is asked. */
+export async function inputsOf(sql: Sql, runUid: string, executionId: number): Promise<Message[]> {
+  const { rows } = await sql.query<Message>(
+    "SELECT uid, kind, text, mode FROM messages WHERE run_uid = $1 AND execution_id = $2 AND taken_as = 'input' ORDER BY seq",
+    [runUid, executionId],
+  );
+  return rows;
+}
+
+/** Notes that the agent has been handed these messages. */
+export async function markDelivered(tx: Sql, runUid: string, uids: readonly string[]): Promise<void> {
+  await tx.query("UPDATE messages SET delivered_at = clock_timestamp() WHERE run_uid = $1 AND uid = ANY($2::uuid[]) AND delivered_at IS NULL", [
+    runUid, uids,
+  ]);
+}
+
+/** Whether follow-ups were sent to an execution that its agent has not seen. */
+export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
+  const { rowCount } = await tx.query(`SELECT 1 FROM messages WHERE ${UNSEEN} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`, [
+    runUid, executionId,
+  ]);
+  return rowCount > 0;
+}
+
+/** An attempt was lost: what it was told, seen or not, is told again to the next attempt, which starts where this one did. */
+export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
+  await tx.query("UPDATE messages SET execution_id = NULL, taken_as = NULL, delivered_at = NULL WHERE run_uid = $1 AND execution_id = $2", [
+    runUid, executionId,
+  ]);
+}
+
+/** The run has ended: follow-ups that were not seen never will be. Returns them, oldest first. */
+export async function dropUnseenFollowups(tx: Sql, runUid: string): Promise<string[]> {
+  const { rows } = await tx.query<{ uid: string; seq: number }>(
+    `UPDATE messages SET undeliverable = true WHERE ${UNSEEN} AND kind = 'followup' RETURNING uid, seq`,
+    [runUid],
+  );
+  return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid }) => uid);
+}

@@ -1,0 +1,125 @@
+import type { Database, Sql } from "@millwright/database";
+import { appendEvents } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import type { RunUid } from "@millwright/ids";
+import type { Owner } from "../domain/run.ts";
+import type { Offer, WorkerSession } from "../domain/worker-session.ts";
+import { offered } from "../events/run-events.ts";
+import { capacityKeys, type CapacityKey } from "./capacity-store.ts";
+import { retryDeadlocks } from "./run-transaction.ts";
+
+type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_uid: string | null; factory_uid: string | null; start: number; owners: number };
+
+/**
+ * The lane to serve next for a worker: of the owner with the least virtual time whose caps leave room; within an owner the
+ * lane with the deepest run first (descendants before roots: a tree must be able to finish), then the oldest execution.
+ * Active lanes are found by hopping over the index of queued executions, so empty lanes cost nothing.
+ */
+const NEXT_LANE = `
+  WITH RECURSIVE active (lane_id) AS (
+    (SELECT lane_id FROM executions WHERE state = 'QUEUED' ORDER BY lane_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT e.lane_id FROM executions e WHERE e.state = 'QUEUED' AND e.lane_id > a.lane_id ORDER BY e.lane_id LIMIT 1)
+      FROM active a WHERE a.lane_id IS NOT NULL),
+  clock AS (SELECT coalesce(max(last_start), 0) AS at FROM capacity WHERE scope IN ('team', 'user')),
+  eligible AS (
+    SELECT l.*, greatest(own.virtual_time, clock.at) AS start, head.depth, head.id AS head_id
+      FROM active a
+      JOIN lanes l ON l.id = a.lane_id
+      CROSS JOIN clock
+      JOIN capacity own ON own.scope = l.owner_type AND own.uid = l.owner_uid AND own.in_use < own.in_use_max
+      LEFT JOIN capacity agent ON agent.scope = 'agent' AND agent.uid = l.agent_uid
+      LEFT JOIN capacity factory ON factory.scope = 'factory' AND factory.uid = l.factory_uid
+      JOIN LATERAL (
+        SELECT e.id, e.depth FROM executions e
+         WHERE e.lane_id = l.id AND e.state = 'QUEUED'
+           AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
+         ORDER BY e.depth DESC, e.id LIMIT 1) head ON true
+     WHERE coalesce(agent.in_use < agent.in_use_max, true) AND coalesce(factory.in_use < factory.in_use_max, true)
+       AND l.harness = ANY($1::text[])
+       AND CASE WHEN $2::uuid IS NULL THEN l.worker_host IS NULL
+                ELSE l.owner_type = 'team' AND l.owner_uid = $2 AND (l.worker_host IS NULL OR l.worker_host = $3) END
+       AND l.id <> ALL($4::bigint[]))
+  SELECT *, (SELECT count(DISTINCT owner_uid) FROM eligible) AS owners
+    FROM eligible ORDER BY start, depth DESC, head_id LIMIT 1`;
+
+/**
+ * Offers queued executions to a worker, up to its free slots: raises each attempt, opens the offers, and takes the
+ * capacity they need, which is never exceeded. Each lane is a transaction of its own.
+ */
+export async function claim(database: Database, session: WorkerSession, freeSlots: number, offerTtlMs: number): Promise<Offer[]> {
+  const offers: Offer[] = [];
+  const passed: number[] = [];
+  while (offers.length < freeSlots) {
+    const taken = await retryDeadlocks(() => claimFromOneLane(database, session, freeSlots - offers.length, offerTtlMs, passed));
+    if (!taken) break;
+    offers.push(...taken.offers);
+    if (taken.offers.length === 0) passed.push(taken.laneId); // others were faster, or hold its runs just now
+  }
+  return offers;
+}
+
+/** The lane is chosen without a transaction: nothing of the choice is locked, and most looks find nothing. */
+async function claimFromOneLane(database: Database, session: WorkerSession, slots: number, offerTtlMs: number, passed: number[]): Promise<{ laneId: number; offers: Offer[] } | undefined> {
+  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed];
+  const lane = (await database.sql.query<Lane>(NEXT_LANE, filter)).rows[0];
+  if (!lane) return undefined;
+  const keys = capacityKeys({ owner: { type: lane.owner_type, uid: lane.owner_uid }, agentUid: lane.agent_uid ?? undefined, factoryUid: lane.factory_uid ?? undefined });
+  return database.transaction(async (tx) => {
+    const free = await lockFreeCapacity(tx, keys);
+    // While several owners wait, nobody takes all slots of a worker at once.
+    const share = Math.max(1, Math.floor(slots / lane.owners));
+    return { laneId: lane.id, offers: await offer(tx, session, lane, keys, Math.min(free, share, slots), offerTtlMs) };
+  });
+}
+
+async function lockFreeCapacity(tx: Sql, keys: readonly CapacityKey[]): Promise<number> {
+  const { rows } = await tx.query<{ free: number }>(
+    `SELECT c.in_use_max - c.in_use AS free FROM capacity c
+       JOIN unnest($1::text[], $2::uuid[]) AS k (scope, uid) ON c.scope = k.scope AND c.uid = k.uid ORDER BY c.scope, c.uid FOR UPDATE OF c`,
+    [keys.map(({ scope }) => scope), keys.map(({ uid }) => uid)],
+  );
+  return Math.max(0, Math.min(...rows.map(({ free }) => free)));
+}
+
+/**
+ * Offers the lane's first executions and takes the capacity they need, in one statement. Runs whose row somebody holds are
+ * passed over, so that a claim never waits for a run.
+ */
+const OFFER = `
+  WITH queued AS MATERIALIZED (
+    SELECT e.id, e.run_uid FROM executions e JOIN runs r ON r.uid = e.run_uid
+     WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND r.state = 'QUEUED'
+       AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
+     ORDER BY e.depth DESC, e.id LIMIT $2 FOR NO KEY UPDATE OF r SKIP LOCKED),
+  taken AS (
+    UPDATE executions e SET state = 'OFFERED', attempt = e.attempt + 1, worker_host = $3 FROM queued q WHERE e.id = q.id AND e.state = 'QUEUED'
+    RETURNING e.id, e.run_uid, e.attempt),
+  run AS (
+    UPDATE runs r SET state = 'PENDING', version = r.version + 1, updated_at = clock_timestamp() FROM taken t WHERE r.uid = t.run_uid
+    RETURNING r.uid, r.version, r.owner_type, r.owner_uid),
+  lease AS (
+    INSERT INTO leases (execution_id, attempt, run_uid, session_uid, accepted, expires_at)
+    SELECT id, attempt, run_uid, $4, false, clock_timestamp() + $5 * interval '1 ms' FROM taken
+    RETURNING execution_id, attempt, run_uid, expires_at),
+  used AS (
+    UPDATE capacity c SET in_use = c.in_use + n,
+           virtual_time = CASE WHEN c.scope = $8 THEN $9 + n / c.weight ELSE c.virtual_time END,
+           last_start = CASE WHEN c.scope = $8 THEN $9 ELSE c.last_start END
+      FROM unnest($6::text[], $7::uuid[]) AS k (scope, uid), (SELECT count(*)::integer AS n FROM taken) AS taken_count
+     WHERE c.scope = k.scope AND c.uid = k.uid AND n > 0)
+  SELECT l.execution_id AS "executionId", l.attempt, l.expires_at AS "expiresAt", r.uid, r.version, r.owner_type, r.owner_uid
+    FROM lease l JOIN run r ON r.uid = l.run_uid ORDER BY l.execution_id`;
+
+type Offered = Offer & { uid: RunUid; version: number; owner_type: Owner["type"]; owner_uid: string };
+
+async function offer(tx: Sql, session: WorkerSession, lane: Lane, keys: readonly CapacityKey[], count: number, offerTtlMs: number): Promise<Offer[]> {
+  if (count === 0) return [];
+  const { rows } = await tx.query<Offered>(OFFER, [
+    ...[lane.id, count, session.workerHost, session.uid, offerTtlMs],
+    ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), lane.owner_type, lane.start],
+  ]);
+  const context = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
+  await appendEvents(tx, rows.map((run) => offered({ uid: run.uid, owner: { type: run.owner_type, uid: run.owner_uid } }, run.version, context)));
+  return rows.map(({ executionId, attempt, expiresAt }) => ({ executionId, attempt, expiresAt }));
+}

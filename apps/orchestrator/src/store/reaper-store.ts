@@ -1,0 +1,68 @@
+import type { Database, Sql } from "@millwright/database";
+import type { BrokenLimit } from "../domain/execution-limits.ts";
+import type { Timings } from "../domain/timings.ts";
+import type { LeaseRef } from "../domain/worker-session.ts";
+
+const REAPER_LOCK = 7_021_001;
+const BATCH = 500;
+
+/** What a look of the reaper found. `skipped`: another replica looks just now. */
+export type Tick = { readonly outcome: "skipped" | "extended" | "looked"; readonly overdue: readonly LeaseRef[] };
+
+/**
+ * One look at all leases, by the database's clock. After a pause in which no replica looked, nobody may have been able to
+ * renew: then all leases are extended once and nothing is overdue.
+ */
+export const tickReaper = (database: Database, timings: Timings): Promise<Tick> =>
+  database.transaction(async (tx) => {
+    const lock = await tx.query<{ held: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS held", [REAPER_LOCK]);
+    if (!lock.rows[0]?.held) return { outcome: "skipped", overdue: [] };
+    const paused = await tx.query("SELECT 1 FROM reaper_ticks WHERE last_tick < clock_timestamp() - $1 * interval '1 ms'", [timings.reaperPauseMs]);
+    if (paused.rowCount > 0) await extendAll(tx, timings);
+    const overdue = paused.rowCount > 0 ? [] : await findOverdue(tx);
+    await tx.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
+    return { outcome: paused.rowCount > 0 ? "extended" : "looked", overdue };
+  });
+
+const extendAll = (tx: Sql, timings: Timings): Promise<unknown> =>
+  tx.query(
+    `WITH held AS (SELECT execution_id FROM leases ORDER BY execution_id FOR UPDATE)
+     UPDATE leases l SET
+            expires_at = greatest(l.expires_at, clock_timestamp() + CASE WHEN l.accepted THEN $1::float8 ELSE $2::float8 END * interval '1 ms'),
+            fence_at = CASE WHEN l.fence_at IS NOT NULL THEN greatest(l.fence_at, clock_timestamp() + $3 * interval '1 ms') END
+       FROM held h WHERE l.execution_id = h.execution_id`,
+    [timings.leaseTtlMs, timings.offerTtlMs, timings.stopGraceMs],
+  );
+
+async function findOverdue(tx: Sql): Promise<LeaseRef[]> {
+  const { rows } = await tx.query<LeaseRef>(
+    `SELECT execution_id AS "executionId", attempt FROM leases
+      WHERE expires_at <= clock_timestamp() OR fence_at <= clock_timestamp() ORDER BY execution_id LIMIT ${BATCH}`,
+  );
+  return rows;
+}
+
+/** Executions that have used up a time limit, and running ones whose silence is worth a word (once per silence). */
+export async function findBrokenLimits(sql: Sql, timings: Timings): Promise<BrokenLimit[]> {
+  const graceMs = timings.leaseTtlMs; // the worker enforces the same limits itself, and reports better
+  const { rows } = await sql.query<BrokenLimit>(
+    `SELECT * FROM (
+       SELECT l.execution_id AS "executionId", l.attempt, idle.ms AS "idleMs", CASE
+                WHEN x.state = 'CLAIMED' AND x.claimed_at < clock_timestamp() - $1 * interval '1 ms' THEN 'setup'
+                WHEN x.claimed_at < clock_timestamp() - $2 * interval '1 ms' THEN 'execution'
+                WHEN x.state = 'RUNNING' AND l.phase <> 'IDLE' AND idle.ms > $3 THEN 'stall'
+                WHEN x.state = 'RUNNING' AND l.phase <> 'IDLE' AND idle.ms > $4
+                     AND coalesce(x.stall_warned_at < s.last_worker_at, x.stall_warned_at IS NULL) THEN 'stall_warning' END AS "limit"
+         FROM leases l JOIN executions x ON x.id = l.execution_id JOIN run_streams s ON s.run_uid = l.run_uid
+         CROSS JOIN LATERAL (SELECT (extract(epoch FROM clock_timestamp() - greatest(x.started_at, s.last_worker_at)) * 1000)::bigint AS ms) idle
+        WHERE l.accepted AND l.fence_at IS NULL) found
+      WHERE "limit" IS NOT NULL ORDER BY "executionId" LIMIT ${BATCH}`,
+    [timings.setupTimeoutMs + graceMs, timings.executionTimeoutMs + graceMs, timings.stallTimeoutMs, timings.stallWarningMs],
+  );
+  return rows;
+}
+
+/** Notes that a silence was reported. */
+export async function markStallWarned(sql: Sql, executionId: number): Promise<void> {
+  await sql.query("UPDATE executions SET stall_warned_at = clock_timestamp() WHERE id = $1", [executionId]);
+}

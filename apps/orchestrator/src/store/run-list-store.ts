@@ -1,0 +1,106 @@
+import type { Caller } from "@millwright/caller";
+import type { Sql } from "@millwright/database";
+import { isUuid, type RunUid } from "@millwright/ids";
+import type { RunListQuery, RunPosition, RunSort } from "../domain/run-list.ts";
+import type { Owner, Run } from "../domain/run.ts";
+import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
+
+export type ListedRun = { readonly run: Run; readonly position: RunPosition };
+
+/** The sort key of a run, as an expression, with the type in which a cursor gives it back. `C` order: the same on every server. */
+const KEYS: Readonly<Record<RunSort, { readonly expression: string; readonly type: string }>> = {
+  updated_at: { expression: "r.updated_at", type: "timestamptz" },
+  created_at: { expression: "r.created_at", type: "timestamptz" },
+  title: { expression: 'lower(r.title) COLLATE "C"', type: "text" },
+  agent: { expression: 'r.skill_spec COLLATE "C"', type: "text" },
+};
+
+/** A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid. */
+export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): Promise<ListedRun[]> {
+  const params: unknown[] = [];
+  const bind = (value: unknown, type: string): string => `$${params.push(value)}::${type}`;
+  const key = KEYS[query.sortBy];
+  const direction = query.isDescending ? "DESC" : "ASC";
+  const owners = ownersInView(caller, query.teamUid);
+  const given = `${bind(owners.map(({ type }) => type), "text[]")}, ${bind(owners.map(({ uid }) => uid), "uuid[]")}`;
+  const where = ["r.owner_type = o.type AND r.owner_uid = o.uid", ...filters(query, bind), ...(after ? continued(query, after, bind) : [])];
+  // Runs without a skill are last in both directions (fields-runs §6.2); the other keys are never null.
+  const order = `${query.sortBy === "agent" ? "(r.skill_spec IS NULL), " : ""}${key.expression} ${direction}, r.uid ${direction}`;
+  const page = `ORDER BY ${order} LIMIT ${bind(limit, "integer")}`;
+  // A page per owner, each in the order of an index, then the page of them all: nothing is read that is not shown.
+  const { rows } = await sql.query<RunRow & { sort_key: Date | string | null; as_of: Date }>(
+    `SELECT ${RUN_COLUMNS}, ${key.expression} AS sort_key, clock_timestamp() AS as_of
+       FROM unnest(${given}) AS o (type, uid)
+       CROSS JOIN LATERAL (SELECT * FROM runs r WHERE ${where.join("\n AND ")} ${page}) r ${page}`,
+    params,
+  );
+  // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
+  const asOf = after?.asOf ?? new Date((rows[0]?.as_of.getTime() ?? 0) + 1);
+  return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
+}
+
+type Bind = (value: unknown, type: string) => string;
+
+/** Whose runs the caller may see, or those of one team only. The principal of a service is no uid: it owns nothing. */
+function ownersInView(caller: Caller, teamUid: string | undefined): Owner[] {
+  const [teams, user] = visibleTo(caller);
+  const chosen = teams.filter((team) => teamUid === undefined || team === teamUid).map((uid): Owner => ({ type: "team", uid }));
+  return [...chosen, ...(teamUid === undefined && isUuid(user) ? [{ type: "user", uid: user } as const] : [])];
+}
+
+function filters(query: RunListQuery, bind: Bind): string[] {
+  const { states, createdAfter, createdBefore, updatedAfter, factoryUids, ancestorRunUid } = query;
+  return [
+    ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
+    ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
+    ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : []),
+    ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
+    ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
+    ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
+  ];
+}
+
+function continued({ sortBy, isDescending }: RunListQuery, { asOf, key, uid }: RunPosition, bind: Bind): string[] {
+  const { expression, type } = KEYS[sortBy];
+  const comparison = isDescending ? "<" : ">";
+  const bound = `${sortBy === "updated_at" ? "r.updated_at" : "r.created_at"} <= ${bind(asOf, "timestamptz")}`;
+  if (key === null) return [bound, `r.skill_spec IS NULL AND r.uid ${comparison} ${bind(uid, "uuid")}`];
+  const beyond = `(${expression}, r.uid) ${comparison} (${bind(key, type)}, ${bind(uid, "uuid")})`;
+  return [bound, sortBy === "agent" ? `(r.skill_spec IS NULL OR ${beyond})` : beyond];
+}
+
+const keyText = (key: Date | string | null): string | null => (key instanceof Date ? key.toISOString() : key);
+
+/** Every run below one, at any depth, without itself. */
+const descendants = (uid: string): string => `
+  WITH RECURSIVE tree AS (
+    SELECT c.uid FROM runs c WHERE c.parent_run_uid = ${uid}
+    UNION ALL SELECT c.uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
+  SELECT uid FROM tree`;
+
+/** Visible children of these runs, oldest first. */
+export async function listChildren(sql: Sql, caller: Caller, parentUids: readonly string[], limit: number): Promise<Run[]> {
+  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.parent_run_uid = ANY($1::uuid[]) AND ${visibleRuns("$2", "$3")} ORDER BY r.created_at, r.uid LIMIT $4`;
+  const { rows } = await sql.query<RunRow>(text, [parentUids, ...visibleTo(caller), limit]);
+  return rows.map(toRun);
+}
+
+/** Visible runs that serve a conversation, oldest first. A malformed uid finds none. */
+export async function listOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run[]> {
+  if (!isUuid(conversationUid)) return [];
+  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns("$2", "$3")} ORDER BY r.created_at, r.uid`;
+  const { rows } = await sql.query<RunRow>(text, [conversationUid, ...visibleTo(caller)]);
+  return rows.map(toRun);
+}
+
+/** These runs and every visible run below them. */
+export async function listTreeUids(sql: Sql, caller: Caller, uids: readonly string[]): Promise<RunUid[]> {
+  const { rows } = await sql.query<{ uid: RunUid }>(
+    `WITH RECURSIVE tree AS (
+       SELECT c.uid, c.owner_type, c.owner_uid FROM runs c WHERE c.uid = ANY($1::uuid[])
+       UNION SELECT c.uid, c.owner_type, c.owner_uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
+     SELECT r.uid FROM tree r WHERE ${visibleRuns("$2", "$3")}`,
+    [uids, ...visibleTo(caller)],
+  );
+  return rows.map(({ uid }) => uid);
+}

@@ -1,0 +1,96 @@
+import type { Database } from "@millwright/database";
+import type { Sql } from "@millwright/database";
+import type { RunUid } from "@millwright/ids";
+import type { LockedRun } from "../domain/run-change.ts";
+import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { Timings } from "../domain/timings.ts";
+import { ensureCapacity } from "./capacity-store.ts";
+import { findByCause, insertRun, lockParents } from "./create-store.ts";
+import { markReported, unreportedChildren } from "./children-store.ts";
+import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
+import { once } from "./idempotency-store.ts";
+import { addMessage, dropUnseenFollowups, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
+import { markStallWarned } from "./reaper-store.ts";
+import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
+import { snapshotStore } from "./snapshot-store.ts";
+import { saveChanges } from "./save-changes.ts";
+
+const TRIES_MAX = 4;
+const DEADLOCK = "40P01";
+
+/** Transactions over runs. The lock order leaves no deadlock between our own statements; one is retried all the same. */
+export const runTransactions = (database: Database, timings: Timings): InRunTransaction =>
+  (f) => retryDeadlocks(() => database.transaction((sql) => f(bind(sql, timings))));
+
+export async function retryDeadlocks<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if ((error as { code?: string }).code !== DEADLOCK || tries === TRIES_MAX) throw error;
+    }
+  }
+}
+
+const bind = (sql: Sql, timings: Timings): RunTransaction => ({
+  once: (request, f) => once(sql, request, f),
+  lockRuns: (uids, executionId) => lockRuns(sql, uids, executionId),
+  lockParents: (uids) => lockParents(sql, uids),
+  insertRun: (run, context) => insertRun(sql, run, context),
+  findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
+  ensureCapacity: (subject, max) => ensureCapacity(sql, subject, max),
+  runOfExecution: (executionId) => runOfExecution(sql, executionId),
+  parentOf: (runUid) => parentOf(sql, runUid),
+  liveDescendants: (runUid) => liveDescendants(sql, runUid),
+  save: (changes, context) => saveChanges(sql, changes, context, timings),
+  appendRunEvents: (runUid, events) => appendRunEvents(sql, runUid, events),
+  addMessage: (message) => addMessage(sql, message),
+  takeInputs: (runUid, executionId) => takeInputs(sql, runUid, executionId),
+  inputsOf: (runUid, executionId) => inputsOf(sql, runUid, executionId),
+  previousSnapshot: (run, executionId) => previousSnapshot(sql, run, executionId),
+  ownsSnapshot: (key, { executionId, attempt }) => snapshotStore.belongsTo(sql, key, executionId, attempt),
+  leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
+  hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
+  untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
+  dropUnseenFollowups: (runUid) => dropUnseenFollowups(sql, runUid),
+  unreportedChildren: (parentUid, named) => unreportedChildren(sql, parentUid, named),
+  markReported: (parentUid, children) => markReported(sql, parentUid, children),
+  markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),
+  setSandboxRunning: (executionId, isRunning) => setSandboxRunning(sql, executionId, isRunning),
+  markStallWarned: (executionId) => markStallWarned(sql, executionId),
+  appendWorkerEvents: (attempt, events) => appendWorkerEvents(sql, attempt, events),
+  ackedClientSeq: (executionId, attempt) => ackedClientSeq(sql, executionId, attempt),
+});
+
+async function parentOf(sql: Sql, runUid: string): Promise<RunUid | undefined> {
+  const { rows } = await sql.query<{ parent: RunUid | null }>("SELECT parent_run_uid AS parent FROM runs WHERE uid = $1", [runUid]);
+  return rows[0]?.parent ?? undefined;
+}
+
+async function ackedClientSeq(sql: Sql, executionId: number, attempt: number): Promise<number | undefined> {
+  const { rows } = await sql.query<{ acked: number }>(
+    "SELECT s.last_client_seq AS acked FROM executions x JOIN run_streams s ON s.run_uid = x.run_uid AND s.execution_id = x.id WHERE x.id = $1 AND s.attempt = $2",
+    [executionId, attempt],
+  );
+  return rows[0]?.acked;
+}
+
+async function setSandboxRunning(sql: Sql, executionId: number, isRunning: boolean): Promise<void> {
+  await sql.query("UPDATE executions SET sandbox_running = $2 WHERE id = $1 AND state <> 'ENDED'", [executionId, isRunning]);
+}
+
+async function previousSnapshot(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined> {
+  const { rows } = await sql.query<{ key: string }>(
+    `SELECT x.snapshot_key AS key FROM executions x JOIN runs r ON r.uid = x.run_uid
+      WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 AND x.id < $4 AND x.snapshot_key IS NOT NULL
+      ORDER BY x.id DESC LIMIT 1`,
+    [conversationUid, owner.type, owner.uid, executionId],
+  );
+  return rows[0]?.key;
+}
+
+async function leaseExpiry(sql: Sql, executionId: number): Promise<Date> {
+  const { rows } = await sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [executionId]);
+  if (!rows[0]) throw new Error("an accepted execution has a lease");
+  return rows[0].at;
+}

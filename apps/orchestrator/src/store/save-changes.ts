@@ -1,0 +1,128 @@
+import type { Sql } from "@millwright/database";
+import { appendEvents } from "@millwright/events";
+import { topics } from "../bell.ts";
+import type { ChangeContext, RunChange } from "../domain/run-change.ts";
+import { isTerminal } from "../domain/run.ts";
+import type { Timings } from "../domain/timings.ts";
+import { stateChanged, runFinished } from "../events/run-events.ts";
+import { releaseCapacity } from "./capacity-store.ts";
+import { addDirective } from "./directive-store.ts";
+import { enqueueTranscript } from "./transcript-store.ts";
+import { appendRunEvents } from "./run-events-store.ts";
+
+/**
+ * Saves the changes of locked runs: rows, capacity, leases, event streams, then the lifecycle events.
+ * All capacity is released before any leaf row is touched (see the lock order in migration 0001).
+ */
+export async function saveChanges(tx: Sql, changes: readonly RunChange[], context: ChangeContext, timings: Timings): Promise<void> {
+  const versions = new Map<RunChange, number>();
+  for (const change of changes) {
+    if (changesRun(change)) versions.set(change, await updateRun(tx, change));
+    await updateExecution(tx, change);
+    if (change.next.isFollowed) await queueFurtherExecution(tx, change);
+    if (change.wait !== undefined) await updateWait(tx, change);
+    if (change.directive) await addDirective(tx, change.run.execution, change.directive);
+  }
+  const released = changes.filter(({ run, next }) => next.lease === "drop" && run.execution.lease);
+  await releaseCapacity(tx, released.map(({ run }) => run));
+  // Leases in the order in which heartbeats lock them.
+  for (const change of changes.toSorted((a, b) => a.run.execution.id - b.run.execution.id)) {
+    await updateLease(tx, change, timings);
+    await appendRunEvents(tx, change.run.uid, change.events);
+    const { id, attempt, lease } = change.run.execution;
+    if (change.next.execution === "ENDED" && lease?.isAccepted) await enqueueTranscript(tx, change.run.uid, id, attempt);
+  }
+  if (released.length > 0 || changes.some(({ next }) => next.isFollowed || next.execution === "QUEUED")) tx.announce?.(topics.work);
+  await appendEvents(tx, changes.flatMap((change) => lifecycleEvents(change, versions.get(change) ?? 0, context)));
+}
+
+/** Mere news for a run (a child has ended) leave its row alone. */
+const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): boolean =>
+  next.run !== run.state || next.lease !== "keep" || next.isFollowed || next.status !== undefined || sessionUid !== undefined || submittedPrompt !== undefined;
+
+async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<number> {
+  const isEnd = isTerminal(next.run) && next.run !== run.state;
+  const { rows } = await tx.query<{ version: number }>(
+    `UPDATE runs SET state = $2, version = version + 1, updated_at = clock_timestamp(),
+            status_message = CASE WHEN $3 THEN $4 ELSE status_message END,
+            error_code = CASE WHEN $3 THEN $5 ELSE error_code END,
+            error_retryable = CASE WHEN $3 THEN $6::boolean ELSE error_retryable END,
+            started_at = CASE WHEN $7 THEN coalesce(started_at, clock_timestamp()) ELSE started_at END,
+            finished_at = CASE WHEN $8 THEN clock_timestamp() WHEN $9 THEN finished_at END,
+            session_uid = coalesce($10, session_uid),
+            submitted_prompt = coalesce($11, submitted_prompt),
+            execution_count = execution_count + CASE WHEN $12::boolean THEN 1 ELSE 0 END,
+            run_time_ms = run_time_ms + CASE WHEN $13 THEN coalesce((
+              SELECT (extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000)::bigint FROM executions x WHERE x.id = $14), 0) ELSE 0 END
+      WHERE uid = $1 RETURNING version`,
+    [
+      run.uid, next.run,
+      next.status !== undefined, next.status?.message ?? null, next.status?.errorCode ?? null, next.status?.retryable ?? null,
+      run.state === "CLAIMED" && next.run === "INPROGRESS", isEnd, isTerminal(next.run),
+      sessionUid ?? null, submittedPrompt ?? null, next.isFollowed, next.lease === "drop", run.execution.id,
+    ],
+  );
+  return rows[0]?.version ?? 0;
+}
+
+async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): Promise<void> {
+  const before = run.execution.state;
+  if (next.execution === before && next.lease === "keep") return;
+  await tx.query(
+    `UPDATE executions SET state = $2, outcome = $3, setup_losses = $4, run_losses = $5,
+            accepted_attempt = CASE WHEN $2 = 'CLAIMED' THEN attempt ELSE accepted_attempt END,
+            claimed_at = CASE $2 WHEN 'CLAIMED' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE claimed_at END,
+            started_at = CASE $2 WHEN 'RUNNING' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE started_at END,
+            queued_at = CASE WHEN $2 = 'QUEUED' THEN clock_timestamp() ELSE queued_at END,
+            stall_warned_at = NULL,
+            ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
+            sandbox_running = sandbox_running AND NOT $6,
+            snapshot_key = coalesce($7, snapshot_key)
+      WHERE id = $1`,
+    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null],
+  );
+}
+
+const queueFurtherExecution = (tx: Sql, { run }: RunChange): Promise<unknown> =>
+  tx.query(
+    `INSERT INTO executions (run_uid, seq, state, lane_id, depth)
+     SELECT $1, max(seq) + 1, 'QUEUED', $2, $3 FROM executions WHERE run_uid = $1`,
+    [run.uid, run.execution.laneId, run.depth],
+  );
+
+async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {
+  await tx.query("DELETE FROM waits WHERE run_uid = $1", [run.uid]);
+  if (wait) await tx.query("INSERT INTO waits (run_uid, policy, run_uids) VALUES ($1, $2, $3)", [run.uid, wait.policy, wait.runUids]);
+}
+
+async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings: Timings): Promise<void> {
+  const { id, attempt, lease } = run.execution;
+  switch (next.lease) {
+    case "keep":
+      break;
+    case "hold":
+      await tx.query(
+        `WITH lease AS (UPDATE leases SET accepted = true, expires_at = clock_timestamp() + $4 * interval '1 ms' WHERE execution_id = $2)
+         UPDATE run_streams SET execution_id = $2, attempt = $3, last_client_seq = 0, last_worker_at = NULL WHERE run_uid = $1`,
+        [run.uid, id, attempt, timings.leaseTtlMs],
+      );
+      break;
+    case "stop":
+      await tx.query("UPDATE leases SET fence_at = clock_timestamp() + $2 * interval '1 ms' WHERE execution_id = $1", [id, timings.stopGraceMs]);
+      break;
+    case "drop":
+      await tx.query(
+        `WITH lease AS (DELETE FROM leases WHERE execution_id = $2)
+         UPDATE run_streams SET execution_id = NULL, attempt = NULL WHERE run_uid = $1 AND execution_id = $2`,
+        [run.uid, id],
+      );
+      break;
+  }
+  if (lease && (directive || next.lease === "stop")) tx.announce?.(topics.session(lease.sessionUid));
+}
+
+function lifecycleEvents({ run, next }: RunChange, version: number, context: ChangeContext) {
+  if (next.run === run.state) return [];
+  const changed = stateChanged(run, next.run, version, context);
+  return isTerminal(next.run) ? [changed, runFinished(run, next, version, context)] : [changed];
+}

@@ -1,0 +1,52 @@
+import type { Sql } from "@millwright/database";
+import { enqueueWork } from "@millwright/work";
+
+export type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
+
+/** Which blob holds the newest transcript of a run. */
+export const transcriptStore = {
+  async find(sql: Sql, runUid: string): Promise<TranscriptRecord | undefined> {
+    const { rows } = await sql.query<{ blob_key: string; last_seq: number }>("SELECT blob_key, last_seq FROM transcripts WHERE run_uid = $1", [runUid]);
+    return rows[0] && { blobKey: rows[0].blob_key, lastSeq: rows[0].last_seq };
+  },
+
+  /** Names the newest blob, unless one that reaches as far is known. Answers the one of both that nobody needs any more. */
+  async replace(tx: Sql, runUid: string, { blobKey, lastSeq }: TranscriptRecord): Promise<string | undefined> {
+    const row = [runUid, blobKey, lastSeq];
+    const first = await tx.query("INSERT INTO transcripts (run_uid, blob_key, last_seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", row);
+    if (first.rowCount === 1) return undefined;
+    const { rows } = await tx.query<{ blob_key: string; last_seq: number }>("SELECT blob_key, last_seq FROM transcripts WHERE run_uid = $1 FOR UPDATE", [runUid]);
+    const known = rows[0]!;
+    if (known.blob_key === blobKey) return undefined;
+    if (known.last_seq >= lastSeq) return blobKey;
+    await tx.query("UPDATE transcripts SET blob_key = $2, last_seq = $3, written_at = now() WHERE run_uid = $1", row);
+    return known.blob_key;
+  },
+
+  /** The newest event of a run, and whether a worker ever wrote one. */
+  async extent(sql: Sql, runUid: string): Promise<{ lastSeq: number; hasStarted: boolean }> {
+    const { rows } = await sql.query<{ last_seq: number; has_started: boolean }>(
+      `SELECT coalesce((SELECT last_seq FROM run_streams WHERE run_uid = $1), 0) AS last_seq,
+              EXISTS (SELECT 1 FROM stream.run_events WHERE run_uid = $1 AND attempt IS NOT NULL) AS has_started`,
+      [runUid],
+    );
+    return { lastSeq: rows[0]?.last_seq ?? 0, hasStarted: rows[0]?.has_started ?? false };
+  },
+};
+
+export type TranscriptStore = typeof transcriptStore;
+
+/** Kinds of work: what their payloads hold is `{run_uid}` and `{blob_key}`. */
+export const WRITE_TRANSCRIPT = "write_transcript";
+export const DELETE_BLOB = "delete_blob";
+
+/** Has the transcript written once the end of an execution is committed. Call it in that transaction, after the last event. */
+export const enqueueTranscript = (tx: Sql, runUid: string, executionId: number, attempt: number): Promise<unknown> =>
+  enqueueWork(tx, { kind: WRITE_TRANSCRIPT, key: `${executionId}-${attempt}`, payload: { run_uid: runUid } });
+
+/** Links to a blob work for a while after it was replaced. */
+const DELETE_AFTER_MS = 60 * 60 * 1000;
+
+/** Has a blob deleted when no signed link to it works any more. */
+export const enqueueBlobDeletion = (tx: Sql, blobKey: string, now: Date): Promise<unknown> =>
+  enqueueWork(tx, { kind: DELETE_BLOB, key: blobKey, payload: { blob_key: blobKey }, runAt: new Date(now.getTime() + DELETE_AFTER_MS) });

@@ -1,0 +1,90 @@
+import { isUuid, newUid } from "@millwright/ids";
+import { EVENTS_PER_RUN_MAX, type WorkerEvent } from "../domain/run-events.ts";
+import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { isHeld, transition } from "../domain/run-state.ts";
+import type { AppendOutcome, AttemptRef, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
+import { finished } from "./execution-events.ts";
+import { settleChanges } from "./settle-changes.ts";
+
+export type EventBatch = LeaseRef & { readonly events: readonly WorkerEvent[] };
+export type AppendResult = LeaseRef & { readonly ackedClientSeq: number; readonly error: "" | "LEASE_LOST" | "SEQUENCE_GAP" };
+
+export type AppendEventsDeps = {
+  readonly runs: InRunTransaction;
+  /** The run of an attempt that this session may still hold; undefined when surely not. */
+  findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
+};
+
+/** Kinds that say something about the run itself: their batches take the run's lock first. */
+const STATE_KINDS: readonly string[] = ["agent_started", "sandbox_ready", "sandbox_stopped", "message"];
+
+/**
+ * Adds what happened in executions to their runs, each batch whole or not at all. A batch that was sent before adds
+ * nothing and is acknowledged again. `agent_started` makes the run INPROGRESS; `message` with an uid says that the agent
+ * has seen that message.
+ */
+export const appendEvents = (deps: AppendEventsDeps, session: WorkerSession, batches: readonly EventBatch[]): Promise<AppendResult[]> =>
+  Promise.all(batches.map((batch) => append(deps, session, batch)));
+
+async function append(deps: AppendEventsDeps, session: WorkerSession, batch: EventBatch): Promise<AppendResult> {
+  const { executionId, attempt, events } = batch;
+  const runUid = await deps.findRunOfLease(session, batch);
+  if (runUid === undefined) return { executionId, attempt, ackedClientSeq: 0, error: "LEASE_LOST" };
+  const ref: AttemptRef = { runUid, executionId, attempt };
+  const touchesRun = events.some(({ kind }) => STATE_KINDS.includes(kind));
+  const outcome = await deps.runs((tx) => (touchesRun ? appendToLockedRun(tx, ref, session, events) : tx.appendWorkerEvents(ref, events)));
+  if (outcome.outcome === "appended" && outcome.lastSeq > EVENTS_PER_RUN_MAX) await deps.runs((tx) => stopForQuota(tx, ref));
+  return { executionId, attempt, ...answer(outcome) };
+}
+
+function answer(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "error"> {
+  switch (outcome.outcome) {
+    case "appended":
+      return { ackedClientSeq: outcome.ackedClientSeq, error: "" };
+    case "gap":
+      return { ackedClientSeq: outcome.ackedClientSeq, error: "SEQUENCE_GAP" };
+    default:
+      return { ackedClientSeq: 0, error: outcome.outcome === "lease_lost" ? "LEASE_LOST" : outcome satisfies never };
+  }
+}
+
+async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, session: WorkerSession, events: readonly WorkerEvent[]): Promise<AppendOutcome> {
+  const [run] = await tx.lockRuns([ref.runUid], ref.executionId);
+  const outcome = await tx.appendWorkerEvents(ref, events);
+  if (!run || outcome.outcome !== "appended") return outcome;
+  const named = events.map(({ kind, payload }) => (kind === "message" ? payload["message_uid"] : undefined));
+  const seen = named.filter((uid) => typeof uid === "string").filter(isUuid);
+  if (seen.length > 0) await tx.markDelivered(run.uid, seen);
+  const sandbox = events.findLast(({ kind }) => kind === "sandbox_ready" || kind === "sandbox_stopped");
+  if (sandbox) await tx.setSandboxRunning(ref.executionId, sandbox.kind === "sandbox_ready");
+  const started = events.findLast(({ kind }) => kind === "agent_started");
+  if (started && run.execution.state === "CLAIMED") await tx.save([agentStarted(run, started)], contextOf(session));
+  return outcome;
+}
+
+function agentStarted(run: LockedRun, { payload }: WorkerEvent): RunChange {
+  const sessionUid = payload["session_id"];
+  return {
+    run,
+    next: transition(lifeOf(run), { type: "agent_started" }),
+    events: [],
+    ...(typeof sessionUid === "string" ? { sessionUid } : {}),
+  };
+}
+
+const contextOf = (session: WorkerSession): ChangeContext => ({ actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+
+/** A run that writes without end is stopped; its last events still land. */
+async function stopForQuota(tx: RunTransaction, ref: AttemptRef): Promise<void> {
+  const parentUid = await tx.parentOf(ref.runUid);
+  const locked = await tx.lockRuns([ref.runUid, ...(parentUid ? [parentUid] : [])], ref.executionId);
+  const run = locked.find(({ uid }) => uid === ref.runUid);
+  if (!run || !isHeld(run.execution.state) || run.execution.attempt !== ref.attempt) return;
+  const message = `The run wrote more than ${EVENTS_PER_RUN_MAX} events.`;
+  const status = { message, errorCode: "operation_not_supported", retryable: false };
+  const next = transition(lifeOf(run), { type: "stop", state: "FAILED", status });
+  const events = [finished(next, ref.executionId, { reason: "event_quota" })];
+  const change: RunChange = { run, next, events, directive: { kind: "cancel", payload: { reason: message } } };
+  await settleChanges(tx, [change], locked, { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() });
+}

@@ -1,0 +1,39 @@
+import { DomainError, isDomainError } from "@millwright/errors";
+import type { WorkerSession } from "../domain/worker-session.ts";
+import type { WorkerKey } from "./register-worker.ts";
+
+export type AuthenticateSessionDeps = {
+  findSession(token: string): Promise<{ session: WorkerSession; sealedKey: string; isKeyCheckDue: boolean } | undefined>;
+  openKey(sealed: string): string;
+  authenticateKey(key: string): Promise<WorkerKey>;
+  markKeyChecked(sessionUid: string): Promise<void>;
+  endSession(sessionUid: string): Promise<void>;
+};
+
+/**
+ * Whose token this is. The key behind it is checked again now and then, so that revoking a key ends its sessions within a
+ * minute; while the identity service cannot be asked, sessions go on.
+ *
+ * Errors: session_invalid (unauthenticated): register again.
+ */
+export async function authenticateSession(deps: AuthenticateSessionDeps, token: string): Promise<WorkerSession> {
+  const found = token === "" ? undefined : await deps.findSession(token);
+  if (!found) throw sessionInvalid();
+  if (found.isKeyCheckDue) await checkKey(deps, found.session, found.sealedKey);
+  return found.session;
+}
+
+async function checkKey(deps: AuthenticateSessionDeps, session: WorkerSession, sealedKey: string): Promise<void> {
+  try {
+    const { keyUid, teamUid } = await deps.authenticateKey(deps.openKey(sealedKey));
+    if (keyUid !== session.keyUid || teamUid !== session.teamUid) throw sessionInvalid();
+    await deps.markKeyChecked(session.uid);
+  } catch (error) {
+    if (!isDomainError(error) || error.kind !== "unauthenticated") return;
+    await deps.endSession(session.uid);
+    throw sessionInvalid();
+  }
+}
+
+const sessionInvalid = (): DomainError =>
+  new DomainError({ kind: "unauthenticated", reason: "session_invalid", message: "The worker session is not valid any more; register again." });

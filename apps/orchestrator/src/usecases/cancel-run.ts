@@ -1,0 +1,74 @@
+import type { Caller } from "@millwright/caller";
+import { actorOf } from "@millwright/caller";
+import { DomainError, notFound } from "@millwright/errors";
+import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { isHeld, transition } from "../domain/run-state.ts";
+import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import { isRunTypeCancellable, isTerminal, type Run } from "../domain/run.ts";
+import { finished } from "./execution-events.ts";
+import { requireRunVerb } from "./run-access.ts";
+import { settleChanges } from "./settle-changes.ts";
+
+export type CancelRunDeps = {
+  readonly runs: InRunTransaction;
+  /** Errors: run_not_found. */
+  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
+};
+
+export type CancelRequest = {
+  readonly runUid: string;
+  /** With every live run below it. */
+  readonly tree: boolean;
+  /** Uid of what asked for it, such as a task. */
+  readonly cause?: string;
+};
+
+/**
+ * Stops a run at once: the run is CANCELLED when this returns, its execution is told to stop and may write for a short
+ * grace. With `tree`, all live descendants go in the same transaction, also those that a child's creation adds meanwhile:
+ * creation holds its parent's lock, so looking again after locking finds them.
+ *
+ * Errors, in this order: run_not_found · not_authorized · run_already_finished (invalid_argument) · run_not_cancellable
+ * (unsupported) · run_pending (conflict, retryable). Source: API spec §7, decisions.
+ */
+export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: CancelRequest): Promise<Run> {
+  const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, request.runUid), "run.manage");
+  await deps.runs(async (tx) => {
+    const parentUid = await tx.parentOf(uid);
+    const locked = await lockTree(tx, uid, parentUid, request.tree);
+    const target = locked.find((run) => run.uid === uid);
+    if (!target) throw notFound("run");
+    const targets = [target, ...locked.filter((run) => run.uid !== uid && run.uid !== parentUid && !isTerminal(run.state) && isRunTypeCancellable(run))];
+    const changes = targets.map((run) => cancelled(run, run.uid !== uid, actorOf(caller).uid));
+    await settleChanges(tx, changes, locked, { actor: actorOf(caller), requestId: caller.requestId, ...(request.cause ? { cause: request.cause } : {}) });
+  });
+  return deps.getVisibleRun(caller, uid);
+}
+
+/** Locks the run, its parent, and with `tree` its live descendants, until no unlocked one is left. */
+async function lockTree(tx: RunTransaction, uid: string, parentUid: string | undefined, tree: boolean): Promise<LockedRun[]> {
+  const known = new Set([uid, ...(parentUid ? [parentUid] : []), ...(tree ? await tx.liveDescendants(uid) : [])]);
+  const locked = await tx.lockRuns([...known]);
+  for (let isSettled = !tree; !isSettled; ) {
+    const fresh = (await tx.liveDescendants(uid)).filter((one) => !known.has(one));
+    isSettled = fresh.length === 0;
+    for (const one of fresh) known.add(one);
+    if (!isSettled) locked.push(...(await tx.lockRuns(fresh)));
+  }
+  return locked;
+}
+
+function cancelled(run: LockedRun, isDescendant: boolean, by: string): RunChange {
+  if (!isTerminal(run.state) && !isRunTypeCancellable(run)) {
+    throw new DomainError({ kind: "unsupported", reason: "run_not_cancellable", message: "This run is executed by its client and cannot be cancelled here." });
+  }
+  const message = isDescendant ? "Cancelled together with the run above it." : "Cancelled.";
+  const next = transition(lifeOf(run), { type: "cancel", isForced: isDescendant, status: { message } });
+  return {
+    run,
+    next,
+    events: [finished(next, run.execution.id, { cancelled_by: by })],
+    ...(isHeld(run.execution.state) ? { directive: { kind: "cancel", payload: { reason: message } } as const } : {}),
+    ...(run.wait ? { wait: null } : {}),
+  };
+}

@@ -1,0 +1,39 @@
+import { requireVerb, teamsInView, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { notFound } from "@millwright/errors";
+import { isUuid, newUid, type TeamUid } from "@millwright/ids";
+import { checkCodeHost, type CodeHost, type NewCodeHost } from "../domain/code-host.ts";
+
+export type CodeHostsDeps = {
+  readonly codeHosts: {
+    list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
+    find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
+    insert(host: CodeHost): Promise<CodeHost>;
+    delete(uid: string): Promise<void>;
+  };
+  /** Directories under which teams may name local repositories; none by default. */
+  readonly localRepositoryRoots: readonly string[];
+  readonly clock: Clock;
+};
+
+/** Connections of the caller's teams, by name; with a team named, only that team's. */
+export function listCodeHosts(deps: CodeHostsDeps, caller: Caller, teamUid: string | undefined): Promise<CodeHost[]> {
+  return deps.codeHosts.list(teamsInView(caller, "factory.view").filter((team) => teamUid === undefined || team === teamUid));
+}
+
+/**
+ * Connects a code host to a team. Errors: team_not_found · not_authorized · code_host_invalid · code_host_root_not_allowed ·
+ * name_taken (conflict).
+ */
+export async function createCodeHost(deps: CodeHostsDeps, caller: Caller, teamUid: TeamUid, asked: NewCodeHost): Promise<CodeHost> {
+  requireVerb(caller, teamUid, "factory.manage", "team");
+  return deps.codeHosts.insert({ ...checkCodeHost(asked, deps.localRepositoryRoots), uid: newUid(), teamUid, createdAt: deps.clock.now() });
+}
+
+/** Runs that name it fall back to the connection that serves their repositories' owner. Errors: code_host_not_found · not_authorized. */
+export async function deleteCodeHost(deps: CodeHostsDeps, caller: Caller, uid: string): Promise<void> {
+  const host = isUuid(uid) ? await deps.codeHosts.find(caller.teams.map(({ teamUid }) => teamUid), uid) : undefined;
+  if (!host) throw notFound("code_host");
+  requireVerb(caller, host.teamUid, "factory.manage", "code_host");
+  await deps.codeHosts.delete(host.uid);
+}

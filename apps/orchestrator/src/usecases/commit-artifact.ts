@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import type { BlobStore } from "@millwright/blobs";
+import type { Sql } from "@millwright/database";
+import { DomainError, notFound } from "@millwright/errors";
+import { artifactCreated } from "../domain/artifact-event.ts";
+import type { Artifact } from "../domain/artifact.ts";
+import type { NewRunEvent } from "../domain/run-events.ts";
+import type { LeaseRef } from "../domain/worker-session.ts";
+import type { RequireLease, Transaction } from "./lease-check.ts";
+
+export type CommitArtifactDeps = {
+  readonly transaction: Transaction;
+  readonly requireLease: RequireLease;
+  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
+  readonly artifacts: {
+    findOfRun(sql: Sql, runUid: string, uid: string): Promise<(Artifact & { readonly isCommitted: boolean; readonly sha256?: string }) | undefined>;
+    commit(tx: Sql, uid: string): Promise<boolean>;
+  };
+  readonly blobs: Pick<BlobStore, "get" | "delete">;
+};
+
+/**
+ * Makes an uploaded artifact visible, after its bytes were found to be those that were announced. Committing twice is fine.
+ *
+ * Errors: lease_lost · artifact_not_found · artifact_not_uploaded (conflict) · artifact_content_mismatch (conflict).
+ */
+export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, artifactUid: string): Promise<void> {
+  const artifact = await deps.transaction(async (tx) => {
+    const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
+    return deps.artifacts.findOfRun(tx, runUid, artifactUid);
+  });
+  if (!artifact) throw notFound("artifact");
+  if (artifact.isCommitted || artifact.blobKey === undefined) return;
+  const found = await measure(deps, artifact.blobKey);
+  if (found.size !== artifact.sizeBytes || found.sha256 !== artifact.sha256) {
+    await deps.blobs.delete(artifact.blobKey);
+    throw conflict("artifact_content_mismatch", "What was uploaded is not what was announced; upload it again.");
+  }
+  await deps.transaction(async (tx) => {
+    await deps.requireLease(tx, lease.executionId, lease.attempt);
+    if (await deps.artifacts.commit(tx, artifact.uid)) await deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
+  });
+}
+
+async function measure(deps: CommitArtifactDeps, key: string): Promise<{ size: number; sha256: string }> {
+  const blob = await deps.blobs.get(key);
+  if (!blob) throw conflict("artifact_not_uploaded", "Nothing was uploaded yet.");
+  const hash = createHash("sha256");
+  for await (const chunk of blob.body) hash.update(chunk as Uint8Array);
+  return { size: blob.size, sha256: hash.digest("hex") };
+}
+
+const conflict = (reason: string, message: string): DomainError => new DomainError({ kind: "conflict", reason, message });

@@ -1,0 +1,92 @@
+import type { Caller } from "@millwright/caller";
+import { actorOf } from "@millwright/caller";
+import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { appendToPrompt, routeFollowup, type FollowupOutcome, type FollowupRoute } from "../domain/followup.ts";
+import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import type { NewRunEvent } from "../domain/run-events.ts";
+import { transition } from "../domain/run-state.ts";
+import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { Run, RunMode } from "../domain/run.ts";
+import { storable } from "../domain/text.ts";
+import { queuedAgain } from "./execution-events.ts";
+import { requireRunVerb } from "./run-access.ts";
+import { settleChanges } from "./settle-changes.ts";
+
+export type CreateFollowupDeps = {
+  readonly runs: InRunTransaction;
+  /** Errors: run_not_found. */
+  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
+  findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
+};
+
+export type FollowupRequest = {
+  /** Or the newest run of a conversation. */
+  readonly target: { readonly runUid: string } | { readonly conversationUid: string };
+  readonly message: string;
+  readonly mode: RunMode;
+  readonly attachmentUids: readonly string[];
+  /** The same principal's same key is answered once. */
+  readonly idempotencyKey?: string;
+};
+
+export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly followupUid?: string; readonly runUid: string };
+
+/**
+ * Gives a run a message, routed by its state (fields-runs §6.12). When this returns the message is stored: an execution
+ * takes it, or it is reported undelivered when its run ends first.
+ *
+ * Errors: run_not_found · conversation_not_found · not_authorized · message_empty (invalid_argument) · unknown_attachment.
+ */
+export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, request: FollowupRequest): Promise<FollowupAnswer> {
+  const { uid } = requireRunVerb(caller, await findTarget(deps, caller, request.target), "run.manage");
+  if (request.message.trim() === "") throw invalidArgument("message_empty", "A follow-up needs a message.");
+  const [unknown] = request.attachmentUids;
+  if (unknown !== undefined) {
+    throw new DomainError({
+      kind: "unsupported", reason: "unknown_attachment", code: "unknown_attachment",
+      message: "The follow-up names an attachment that was not prepared for this run.", metadata: { attachment: unknown },
+    });
+  }
+  return deps.runs((tx) =>
+    tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key: request.idempotencyKey, body: [uid, request.message, request.mode] }, () =>
+      follow(tx, caller, uid, request),
+    ),
+  );
+}
+
+async function findTarget(deps: CreateFollowupDeps, caller: Caller, target: FollowupRequest["target"]): Promise<Run> {
+  if ("runUid" in target) return deps.getVisibleRun(caller, target.runUid);
+  const run = await deps.findNewestOfConversation(caller, target.conversationUid);
+  if (!run) throw notFound("conversation");
+  return run;
+}
+
+async function follow(tx: RunTransaction, caller: Caller, runUid: string, { message, mode }: FollowupRequest): Promise<FollowupAnswer> {
+  const text = storable(message);
+  const [run] = await tx.lockRuns([runUid]);
+  if (!run) throw notFound("run");
+  const route = routeFollowup(lifeOf(run));
+  const by = actorOf(caller);
+  const uid = newUid();
+  const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
+  await tx.addMessage({ uid, runUid, kind: "followup", text, mode, author: by, ...directiveTo });
+  const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };
+  await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode })], [], { actor: by, requestId: caller.requestId });
+  return { outcome: route.outcome, runUid, ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }) };
+}
+
+function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, message: { uid: string; text: string; mode: RunMode }): RunChange {
+  const life = lifeOf(run);
+  if (route.wakes) {
+    const queued = queuedAgain("followup");
+    return { run, next: transition(life, { type: "wake" }), events: [accepted, queued], ...(run.wait ? { wait: null } : {}) };
+  }
+  const next = { ...life, lease: "keep", isFollowed: false } as const;
+  if (route.via === "directive") {
+    const payload = { message_uid: message.uid, text: message.text, mode: message.mode };
+    return { run, next, events: [accepted], directive: { kind: "followup", payload } };
+  }
+  const isFirstStart = run.execution.seq === 1 && !run.hasStarted;
+  return { run, next, events: [accepted], ...(isFirstStart ? { submittedPrompt: appendToPrompt(run.submittedPrompt, message.text) } : {}) };
+}

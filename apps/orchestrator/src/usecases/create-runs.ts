@@ -1,0 +1,154 @@
+import type { Caller } from "@millwright/caller";
+import { actorOf, requireVerb } from "@millwright/caller";
+import { invalidArgument, notFound } from "@millwright/errors";
+import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
+import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
+import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { RunRecord } from "../domain/run-record.ts";
+import { DEPTH_MAX, isTerminal, type Run } from "../domain/run.ts";
+import { storable, storableJson } from "../domain/text.ts";
+
+export type CreateRunsDeps = {
+  readonly runs: InRunTransaction;
+  /** Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others of resolve-run. */
+  resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
+  findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
+  findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
+  findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
+  getRun(uid: string): Promise<Run>;
+  /** How many executions of one team, agent or factory run at once where no limit of their own is set. */
+  readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
+};
+
+export type Created = { readonly run: Run; readonly created: boolean; readonly atCapacity: boolean };
+type Answer = { readonly uid: string; readonly created: boolean; readonly atCapacity: boolean };
+
+/**
+ * Creates runs, all or none. Configurations are resolved first, then everything is written in one transaction: runs, queued
+ * executions, prompts, events, and the answers to be repeated for idempotency keys. A cause that made a run before answers
+ * that run, for ever.
+ *
+ * Errors: prompt_required, mode_unknown, metadata_invalid … (invalid_argument) · team_not_found · not_authorized ·
+ * conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch (conflict) · those of
+ * config resolution. Source: fields-runs §6.1.
+ */
+export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<Created[]> {
+  for (const request of requests) {
+    checkNewRun(request);
+    if (request.owner.type === "team") requireVerb(caller, request.owner.uid, "run.create", "team");
+    else if (request.owner.uid !== actorOf(caller).uid) throw notFound("user");
+  }
+  const prepared = await Promise.all(requests.map((request) => prepare(deps, caller, request)));
+  const made = new Map<string, Run>();
+  const answers = await deps.runs(async (tx) => {
+    const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? (one.request.parentRunUid ?? []) : [])))].toSorted());
+    const written: Answer[] = [];
+    for (const one of prepared) written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
+    return written;
+  });
+  return Promise.all(answers.map(async ({ uid, ...rest }) => ({ run: made.get(uid) ?? (await deps.getRun(uid)), ...rest })));
+}
+
+/** Also keeps what is inserted, so that it need not be read again. */
+type WriteDeps = CreateRunsDeps & { readonly made: Map<string, Run> };
+
+type Prepared = { readonly request: NewRun; readonly causeKey?: string; readonly resolved: ResolvedRun; readonly conversationUid: ConversationUid };
+
+/** Everything that asks others, before the transaction. */
+async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Prepared | Answer> {
+  const causeKey = causeOf(caller, request);
+  const earlier = causeKey ? await deps.findByCause(request.owner.uid, causeKey) : undefined;
+  if (earlier) return { uid: earlier, created: false, atCapacity: false };
+  const parent = request.parentRunUid ? await deps.findVisibleRun(caller, request.parentRunUid) : undefined;
+  if (request.parentRunUid && !parent) throw parentInvalid();
+  const conversationUid = await conversationOf(deps, caller, request);
+  const { owner, config, skill, agentUid, agentName } = request;
+  const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined); // a child names an agent of its factory
+  const resolved = await deps.resolveRun(caller, {
+    owner, config, ...(skill ? { skill } : {}), ...(agentUid ? { agentUid } : {}), ...(agentName ? { agentName } : {}), ...(factoryUid ? { factoryUid } : {}),
+  });
+  return { request, ...(causeKey ? { causeKey } : {}), resolved, conversationUid };
+}
+
+/** What an execution creates by its run token happens once per tool call, however often the attempt is repeated. */
+const causeOf = (caller: Caller, { causeKey, idempotencyKey }: NewRun): string | undefined =>
+  causeKey ?? (caller.run && idempotencyKey ? `${caller.run.runUid}:${idempotencyKey}` : undefined);
+
+async function conversationOf(deps: CreateRunsDeps, caller: Caller, { conversationUid }: NewRun): Promise<ConversationUid> {
+  if (conversationUid === undefined) return newUid<ConversationUid>();
+  const newest = await deps.findNewestOfConversation(caller, conversationUid);
+  if (!newest) throw notFound("conversation");
+  return newest.conversationUid;
+}
+
+async function write(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
+  const { request, causeKey } = prepared;
+  const { idempotencyKey, causeKey: _, ...body } = request;
+  const key = causeKey ? undefined : idempotencyKey;
+  let isNew = false;
+  const answer = await tx.once({ principalUid: actorOf(caller).uid, operation: "create_run", key, body }, async () => {
+    isNew = true;
+    return insert(deps, tx, caller, prepared, parents);
+  });
+  return isNew ? answer : { ...answer, created: false };
+}
+
+async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
+  const { request, resolved, causeKey } = prepared;
+  const parent = parentOf(request, parents);
+  const record = recordOf(caller, prepared, parent);
+  const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid: resolved.frozen.factory_uid };
+  const run = await tx.insertRun(record, { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) });
+  if (!run) {
+    const earlier = await tx.findByCause(request.owner.uid, causeKey ?? "");
+    return { uid: earlier ?? record.uid, created: false, atCapacity: false };
+  }
+  deps.made.set(run.uid, run);
+  const { limits } = resolved;
+  const max = { team: limits.team || deps.capacityDefaults.team, agent: limits.agent || deps.capacityDefaults.agent, factory: limits.factory || deps.capacityDefaults.factory };
+  return { uid: record.uid, created: true, atCapacity: await tx.ensureCapacity(subject, max) };
+}
+
+function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]): RunParent | undefined {
+  if (parentRunUid === undefined) return undefined;
+  const parent = parents.find(({ uid }) => uid === parentRunUid.toLowerCase());
+  if (!parent || parent.owner.type !== owner.type || parent.owner.uid !== owner.uid) throw parentInvalid();
+  if (isTerminal(parent.state)) throw invalidArgument("parent_run_invalid", "The parent run has ended.");
+  if (parent.depth >= DEPTH_MAX) throw invalidArgument("depth_exceeded", `Runs can be nested at most ${DEPTH_MAX} deep.`);
+  return parent;
+}
+
+const parentInvalid = () => invalidArgument("parent_run_invalid", "The parent run does not exist, or is not visible to you.");
+
+function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid }: Prepared, parent: RunParent | undefined): RunRecord {
+  const uid = newUid<RunUid>();
+  const prompt = storable(request.prompt ?? "");
+  const metadata = { ...parent?.metadata, ...request.metadata };
+  checkMetadata(metadata);
+  const { type, uid: creatorUid } = actorOf(caller);
+  return {
+    uid,
+    rootRunUid: parent?.rootRunUid ?? uid,
+    ...(parent ? { parentRunUid: parent.uid } : {}),
+    depth: parent ? parent.depth + 1 : 0,
+    owner: request.owner,
+    creator: { type, uid: creatorUid },
+    executorUid: resolved.executorUid,
+    title: titleOf(request, resolved.frozen.agent_name ?? "Run"),
+    prompt,
+    ...(request.prompt === undefined ? {} : { submittedPrompt: prompt }),
+    mode: modeOf(request),
+    interactive: request.interactive,
+    source: parent && request.source === "API" ? "ORCHESTRATION" : request.source,
+    ...(request.origin ? { origin: request.origin } : {}),
+    conversationUid,
+    agentConfig: storableJson(resolved.agentConfig),
+    ...(resolved.skill ? { agentSkill: storableJson(resolved.skill) } : {}),
+    frozen: storableJson(resolved.frozen),
+    ...(resolved.frozen.factory_uid ? { factoryUid: resolved.frozen.factory_uid } : {}),
+    metadata,
+    ...(causeKey ? { causeKey: storable(causeKey) } : {}),
+    ...(prompt === "" ? {} : { message: { uid: newUid(), text: prompt } }),
+  };
+}

@@ -1,0 +1,43 @@
+import type { Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import type { Artifact } from "../domain/artifact.ts";
+import type { Run } from "../domain/run.ts";
+
+export type DescribeConversationDeps = {
+  readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
+  /** Visible runs that serve a conversation, oldest first. */
+  readonly listOfConversation: (caller: Caller, conversationUid: string) => Promise<readonly Run[]>;
+  /** These runs and every visible run below them. */
+  readonly listTreeUids: (caller: Caller, uids: readonly string[]) => Promise<readonly string[]>;
+  /** Oldest first. */
+  readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
+};
+
+export type ConversationDescription = {
+  readonly conversationUid: string;
+  readonly newestRun: Run;
+  readonly firstRun: Run;
+  readonly outputs: readonly Artifact[];
+};
+
+/**
+ * What a factory task shows of its conversation: the run it stands at, the run it began with, and the outputs of the
+ * conversation's whole trees, newest first. Plans are not outputs. A run names the conversation of its root ancestor.
+ *
+ * Errors: conversation_not_found (absent, or none of its runs is visible).
+ */
+export async function describeConversation(deps: DescribeConversationDeps, caller: Caller, target: { conversationUid: string } | { runUid: string }): Promise<ConversationDescription> {
+  const conversationUid = "conversationUid" in target ? target.conversationUid : await conversationOf(deps, caller, target.runUid);
+  const runs = conversationUid === undefined ? [] : await deps.listOfConversation(caller, conversationUid);
+  const [firstRun, newestRun] = [runs[0], runs.at(-1)];
+  if (!firstRun || !newestRun) throw notFound("conversation");
+  const tree = await deps.listTreeUids(caller, runs.map(({ uid }) => uid));
+  const artifacts = await deps.artifactsOfRuns(tree);
+  return { conversationUid: firstRun.conversationUid, newestRun, firstRun, outputs: artifacts.filter(({ type }) => type !== "PLAN").reverse() };
+}
+
+async function conversationOf(deps: DescribeConversationDeps, caller: Caller, runUid: string): Promise<string | undefined> {
+  const run = await deps.findVisibleRun(caller, runUid);
+  if (!run || run.uid === run.rootRunUid) return run?.conversationUid;
+  return (await deps.findVisibleRun(caller, run.rootRunUid))?.conversationUid;
+}

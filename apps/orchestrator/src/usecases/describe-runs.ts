@@ -1,0 +1,30 @@
+import type { Artifact } from "../domain/artifact.ts";
+import type { Run } from "../domain/run.ts";
+import type { ModelUsage } from "../domain/usage.ts";
+
+/** A run with what it left behind and what it used. */
+export type RunView = {
+  readonly run: Run;
+  /** Oldest first. */
+  readonly artifacts: readonly Artifact[];
+  readonly usage: readonly ModelUsage[];
+};
+
+export type DescribeRunsDeps = {
+  readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
+  readonly usageOfRuns: (runUids: readonly string[]) => Promise<ReadonlyMap<string, readonly ModelUsage[]>>;
+};
+
+/** Adds to runs what the public record shows beside their rows; one query per kind, whatever the number of runs, and none where there is nothing. */
+export async function describeRuns(deps: DescribeRunsDeps, runs: readonly Run[]): Promise<RunView[]> {
+  const uids = (those: readonly Run[]): string[] => [...new Set(those.map((run) => run.uid))];
+  const [artifacts, usage] = await Promise.all([
+    deps.artifactsOfRuns(uids(runs.filter(({ hasArtifacts }) => hasArtifacts))),
+    deps.usageOfRuns(uids(runs.filter(({ hasUsage }) => hasUsage))),
+  ]);
+  return runs.map((run) => ({
+    run,
+    artifacts: artifacts.filter(({ runUid }) => runUid === run.uid),
+    usage: usage.get(run.uid) ?? [],
+  }));
+}

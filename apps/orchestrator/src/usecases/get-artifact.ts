@@ -1,0 +1,64 @@
+import { requireVerb, type Caller } from "@millwright/caller";
+import { actorOf } from "@millwright/caller";
+import type { BlobStore } from "@millwright/blobs";
+import type { Clock } from "@millwright/clock";
+import { DomainError, notFound } from "@millwright/errors";
+import type { JsonObject } from "../domain/agent-config.ts";
+import type { Artifact } from "../domain/artifact.ts";
+import { artifactDetailData, downloadName, isRetrievable } from "../domain/artifact-views.ts";
+import type { Run } from "../domain/run.ts";
+
+export type GetArtifactDeps = {
+  readonly findArtifact: (uid: string) => Promise<Artifact | undefined>;
+  readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
+  readonly pullRequestUrlsOfTree: (runUid: string) => Promise<readonly string[]>;
+  readonly blobs: Pick<BlobStore, "signedUrl">;
+  readonly clock: Clock;
+};
+
+export type ArtifactAnswer = { readonly artifact: Artifact; readonly data: JsonObject; readonly sourceLinks?: JsonObject; readonly downloadUrl: string };
+
+/** How long a download URL works (fields-runs §6.9). */
+const DOWNLOAD_SECONDS = 900;
+
+/**
+ * An artifact with its content or a download. Public ones are everybody's; private ones are their run's readers'.
+ *
+ * Errors: artifact_not_found (absent, hidden, or of a type that is not read by itself) · authentication_required
+ * (unauthenticated: an anonymous caller, whether the artifact exists or not). Source: fields-runs §8.5, spec/decisions.
+ */
+export async function getArtifact(deps: GetArtifactDeps, caller: Caller, uid: string, isAnonymous: boolean): Promise<ArtifactAnswer> {
+  const found = await deps.findArtifact(uid);
+  const artifact = found && isRetrievable(found) ? found : undefined;
+  if (isAnonymous && !artifact?.isPublic) throw new DomainError({ kind: "unauthenticated", reason: "authentication_required", message: "This needs an API key." });
+  const canRead = artifact && (artifact.isPublic || (await deps.findVisibleRun(caller, artifact.runUid)));
+  if (!canRead) throw notFound("artifact");
+  const download = artifact.blobKey === undefined ? undefined : signed(deps, artifact, artifact.blobKey);
+  const pullRequestUrls = isAnonymous || artifact.type === "PLAN" ? [] : await deps.pullRequestUrlsOfTree(artifact.runUid);
+  return {
+    artifact,
+    data: artifactDetailData(artifact, download, isAnonymous),
+    ...(pullRequestUrls.length > 0 ? { sourceLinks: { pull_request_urls: pullRequestUrls } } : {}),
+    downloadUrl: download?.url ?? "",
+  };
+}
+
+function signed(deps: GetArtifactDeps, artifact: Artifact, key: string): { url: string; expiresAt: Date } {
+  const url = deps.blobs.signedUrl(key, { method: "GET", expiresInSeconds: DOWNLOAD_SECONDS, filename: downloadName(artifact) });
+  return { url, expiresAt: new Date(deps.clock.now().getTime() + DOWNLOAD_SECONDS * 1000) };
+}
+
+export type UpdateArtifactDeps = Pick<GetArtifactDeps, "findArtifact" | "findVisibleRun"> & {
+  readonly setPublic: (uid: string, isPublic: boolean) => Promise<void>;
+};
+
+/** Makes an artifact public or private. Errors: artifact_not_found · not_authorized. */
+export async function updateArtifact(deps: UpdateArtifactDeps, caller: Caller, uid: string, isPublic: boolean): Promise<Artifact> {
+  const artifact = await deps.findArtifact(uid);
+  const run = artifact && (await deps.findVisibleRun(caller, artifact.runUid));
+  if (!artifact || !run) throw notFound("artifact");
+  if (run.owner.type === "team") requireVerb(caller, run.owner.uid, "artifact.manage", "artifact");
+  else if (actorOf(caller).uid !== run.owner.uid) throw notFound("artifact");
+  await deps.setPublic(artifact.uid, isPublic);
+  return { ...artifact, isPublic };
+}

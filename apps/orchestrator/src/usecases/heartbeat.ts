@@ -1,0 +1,44 @@
+import type { RunTokenClaims, RunRef } from "../domain/run-token.ts";
+import type { Directive } from "../domain/directive.ts";
+import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
+
+export type HeartbeatDeps = {
+  /** Notes that the worker is there. */
+  touchSession(session: WorkerSession, news: { state: "READY" | "DRAINING"; freeSlots: number }): Promise<void>;
+  /** Leases that are not answered are lost. */
+  renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
+  pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
+  mintRunToken(claims: RunTokenClaims): Promise<string>;
+};
+
+export type HeldLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
+export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
+
+export type Heartbeat = { readonly state: "READY" | "DRAINING"; readonly freeSlots: number; readonly leases: readonly HeldLease[] };
+
+export type LeaseStatus = LeaseRef & { readonly status: "OK" | "STOP" | "LOST"; readonly expiresAt?: Date; readonly runToken?: string };
+
+/**
+ * Renews everything a worker holds, answers what it must know (which leases are lost, which executions to stop) and carries
+ * the directives it has not acknowledged. A stopping execution gets no new run token.
+ */
+export async function heartbeat(
+  deps: HeartbeatDeps,
+  session: WorkerSession,
+  beat: Heartbeat,
+): Promise<{ leases: readonly LeaseStatus[]; directives: readonly Directive[] }> {
+  await deps.touchSession(session, beat);
+  await deps.ackDirectives(session, beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({ executionId, attempt, seq: ackedDirectiveSeq })));
+  const renewed = await deps.renewLeases(session, beat.leases);
+  const leases = await Promise.all(
+    beat.leases.map(async ({ executionId, attempt }): Promise<LeaseStatus> => {
+      const lease = renewed.find((one) => one.executionId === executionId && one.attempt === attempt);
+      if (!lease) return { executionId, attempt, status: "LOST" };
+      if (lease.isStopping) return { executionId, attempt, status: "STOP", expiresAt: lease.expiresAt };
+      const runToken = await deps.mintRunToken({ run: lease.run, executionId, attempt, expiresAt: lease.expiresAt });
+      return { executionId, attempt, status: "OK", expiresAt: lease.expiresAt, runToken };
+    }),
+  );
+  return { leases, directives: await deps.pendingDirectives(session) };
+}

@@ -1,0 +1,65 @@
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid, type TeamUid } from "@millwright/ids";
+import type { Job } from "../domain/assignment.ts";
+import { codeHostFor, PUBLIC_GITHUB, type CodeHost } from "../domain/code-host.ts";
+import { credentialsFor, providerNamed, type PlatformProvider } from "../domain/model-providers.ts";
+import { workBranchOf } from "../domain/pull-request.ts";
+import type { AssignmentDetails, FrozenRepository } from "../domain/resolved-run.ts";
+import type { RunRef } from "../domain/run-token.ts";
+import type { WorkerSession } from "../domain/worker-session.ts";
+import type { OpenCodeHosts } from "./open-code-host.ts";
+
+export type PrepareAssignmentDeps = {
+  readonly identity: {
+    resolveSecrets(caller: Caller, teamUid: string, names: readonly string[], optionalNames: readonly string[]): Promise<Readonly<Record<string, string>>>;
+  };
+  readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
+  readonly openCodeHost: OpenCodeHosts;
+  readonly modelProviders: readonly PlatformProvider[];
+};
+
+type Secrets = Readonly<Record<string, string>>;
+
+/**
+ * What an accepted execution is handed beside its frozen configuration: where its repositories are, how git reaches them, the
+ * values of its secrets, and the access to its model's provider. Nothing of it is stored.
+ * The platform's own keys go to the platform's own workers only: a team runs its workers itself, and could read them.
+ *
+ * Errors: those of identity.ResolveSecrets (secret_not_found: the run cannot be set up).
+ */
+export async function assignmentDetails(deps: PrepareAssignmentDeps, { run, frozen }: Pick<Job, "run" | "frozen">, worker: Pick<WorkerSession, "teamUid">): Promise<AssignmentDetails> {
+  const connections = frozen.repositories.length > 0 && run.owner.type === "team" ? await deps.codeHosts.list([run.owner.uid as TeamUid]) : [];
+  const repositories = frozen.repositories.map((repository) => ({ ...repository, connection: connectionOf(connections, repository) }));
+  const hostSecrets = repositories.flatMap(({ connection }) => (connection?.secretName ? [connection.secretName] : []));
+  const provider = providerNamed(frozen.provider);
+  const values = await resolveSecrets(deps, run, [...new Set([...frozen.secret_names, ...hostSecrets])], provider ? [provider.keyName, provider.urlName] : []);
+  const credentials = provider && credentialsFor(provider, values, worker.teamUid === undefined ? deps.modelProviders : []);
+  return {
+    repositories: repositories.map(({ owner, repo, connection }) => {
+      const token = (connection?.secretName && values[connection.secretName]) || "";
+      const opened = deps.openCodeHost(connection ?? PUBLIC_GITHUB, token);
+      return {
+        ...{ owner, name: repo, cloneUrl: opened.host.cloneUrl({ owner, repo }), baseBranch: "", workBranch: workBranchOf(run.runUid) },
+        ...{ authorizationHeader: token === "" ? "" : basicAuthorization(token), codeHost: opened.kind },
+      };
+    }),
+    secrets: Object.fromEntries(frozen.secret_names.map((name) => [name, values[name] ?? ""])),
+    ...(credentials ? { providerCredentials: credentials } : {}),
+  };
+}
+
+/** The one it was created with; when that is gone, the one that serves its owner now. */
+const connectionOf = (connections: readonly CodeHost[], { owner, code_host_uid: uid }: FrozenRepository): CodeHost | undefined =>
+  connections.find((connection) => connection.uid === uid) ?? codeHostFor(connections, owner);
+
+async function resolveSecrets(deps: PrepareAssignmentDeps, run: RunRef, names: readonly string[], optionalNames: readonly string[]): Promise<Secrets> {
+  if (names.length + optionalNames.length === 0 || run.owner.type !== "team") return {};
+  return deps.identity.resolveSecrets(actingFor(run), run.owner.uid, names, optionalNames);
+}
+
+/** This service on behalf of whoever the run acts as: its agent, else its creator. */
+export const actingFor = (run: Pick<RunRef, "agentUid" | "creatorUid">): Caller =>
+  serviceCaller("orchestrator", newUid(), run.agentUid ? { type: "agent", uid: run.agentUid } : { type: "user", uid: run.creatorUid });
+
+/** What git sends as an extra header; the user name is GitHub's for tokens and ignored elsewhere. */
+const basicAuthorization = (token: string): string => `Authorization: Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;

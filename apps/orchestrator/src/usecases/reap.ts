@@ -1,0 +1,83 @@
+import { newUid } from "@millwright/ids";
+import { LIMIT_ENDINGS, type BrokenLimit } from "../domain/execution-limits.ts";
+import { lifeOf, PLATFORM_ACTOR, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import type { NewRunEvent } from "../domain/run-events.ts";
+import { isHeld, transition } from "../domain/run-state.ts";
+import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import { isTerminal } from "../domain/run.ts";
+import type { LeaseRef } from "../domain/worker-session.ts";
+import { finished, queuedAgain } from "./execution-events.ts";
+import { settleChanges } from "./settle-changes.ts";
+
+export type ReapDeps = {
+  readonly runs: InRunTransaction;
+  /** Looks at all leases by the database's clock; after a pause it only extends them. */
+  tick(): Promise<{ readonly overdue: readonly LeaseRef[] }>;
+  findBrokenLimits(): Promise<readonly BrokenLimit[]>;
+};
+
+/**
+ * One round of the reaper: offers and leases that ran out, stopping executions whose grace is over, and executions that
+ * broke a time limit. Each is judged again under its run's lock, so any number of replicas may do this.
+ * Returns how many leases it ended. Errors: the first one, after everything else was done.
+ */
+export async function reap(deps: ReapDeps): Promise<number> {
+  const { overdue } = await deps.tick();
+  const failures = [
+    ...(await forEach(overdue, (lease) => deps.runs((tx) => reapLease(tx, lease)))),
+    ...(await forEach(await deps.findBrokenLimits(), (broken) => deps.runs((tx) => enforceLimit(tx, broken)))),
+  ];
+  if (failures.length > 0) throw failures[0];
+  return overdue.length;
+}
+
+/** One that fails must not keep the others from their turn. Answers the errors. */
+async function forEach<T>(all: readonly T[], f: (one: T) => Promise<void>): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  for (const one of all) await f(one).catch((error: unknown) => failures.push(error));
+  return failures;
+}
+
+async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
+  const { run, locked } = await lockHolder(tx, lease);
+  if (!run?.execution.lease?.isOver) return; // renewed, ended or offered anew meanwhile
+  const next = transition(lifeOf(run), { type: "lose" });
+  await settleChanges(tx, [{ run, next, events: lossEvents(run, next) }], locked, context());
+}
+
+function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
+  const { id, attempt, state, workerHost = "" } = run.execution;
+  if (state === "OFFERED") return [queuedAgain("offer_expired", id)];
+  if (!isHeld(state)) return []; // it was stopping: its run has ended long ago
+  const lost: NewRunEvent = { kind: "worker_lost", payload: { worker_host: workerHost, reason: "lease_expired", attempt }, executionId: id };
+  return isTerminal(next.run) ? [lost, finished(next, id, { reason: "worker_lost" })] : [lost, queuedAgain("restarted", id)];
+}
+
+async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: BrokenLimit): Promise<void> {
+  const { run, locked } = await lockHolder(tx, lease);
+  if (!run || !isHeld(run.execution.state)) return;
+  if (limit === "stall_warning") {
+    await tx.appendRunEvents(run.uid, [{ kind: "stalled", payload: { idle_seconds: Math.round((idleMs ?? 0) / 1000) }, executionId: run.execution.id }]);
+    await tx.markStallWarned(run.execution.id);
+    return;
+  }
+  const { state, status } = LIMIT_ENDINGS[limit];
+  const next = transition(lifeOf(run), { type: "stop", state, status });
+  const change: RunChange = {
+    run,
+    next,
+    events: [finished(next, run.execution.id, { reason: `${limit}_limit` })],
+    directive: { kind: "cancel", payload: { reason: status.message } },
+  };
+  await settleChanges(tx, [change], locked, context());
+}
+
+async function lockHolder(tx: RunTransaction, { executionId, attempt }: LeaseRef): Promise<{ run?: LockedRun; locked: LockedRun[] }> {
+  const ref = await tx.runOfExecution(executionId);
+  if (!ref) return { locked: [] };
+  const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], executionId);
+  const run = locked.find(({ uid }) => uid === ref.uid);
+  return run?.execution.id === executionId && run.execution.lease?.attempt === attempt ? { run, locked } : { locked };
+}
+
+const context = (): ChangeContext => ({ actor: PLATFORM_ACTOR, requestId: newUid() });

@@ -1,0 +1,37 @@
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { randomToken } from "@millwright/ids";
+import { isVersionAtLeast, WORKER_VERSION_MIN, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
+
+/** What the identity service says of a worker's key. */
+export type WorkerKey = { readonly keyUid: string; /** Absent: a platform key. */ readonly teamUid?: string };
+
+export type RegisterWorkerDeps = {
+  /** Errors: key_invalid (unauthenticated), also for keys of other principals. */
+  authenticateKey(key: string): Promise<WorkerKey>;
+  /** Encrypts the key, which is checked again while the session lasts. */
+  sealKey(key: string): string;
+  putSession(session: { token: string; keyUid: string; sealedKey: string; teamUid?: string; registration: WorkerRegistration }): Promise<WorkerSession>;
+};
+
+const SLOTS_MAX = 1_000;
+
+/**
+ * Opens a session for a worker process and answers its token.
+ *
+ * Errors: key_invalid (unauthenticated) · worker_too_old (conflict, with min_version) · worker_invalid (invalid_argument).
+ */
+export async function registerWorker(deps: RegisterWorkerDeps, key: string, registration: WorkerRegistration): Promise<string> {
+  const { keyUid, teamUid } = await deps.authenticateKey(key);
+  if (!isVersionAtLeast(registration.version, WORKER_VERSION_MIN)) {
+    throw new DomainError({
+      kind: "conflict", reason: "worker_too_old", message: `This worker is too old; it must be at least ${WORKER_VERSION_MIN}.`,
+      metadata: { min_version: WORKER_VERSION_MIN },
+    });
+  }
+  if (!registration.workerHost || !registration.instanceUid || registration.slots < 0 || registration.slots > SLOTS_MAX) {
+    throw invalidArgument("worker_invalid", `A worker names itself and its process, and has 0 to ${SLOTS_MAX} slots.`);
+  }
+  const token = randomToken(32);
+  await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), ...(teamUid ? { teamUid } : {}), registration });
+  return token;
+}

@@ -1,0 +1,53 @@
+import type { Sql } from "@millwright/database";
+import { invalidArgument } from "@millwright/errors";
+import { dropAbsent } from "../domain/agent-config.ts";
+import type { NewRunEvent } from "../domain/run-events.ts";
+import { costOf, type PriceVersion, type TokenCounts } from "../domain/usage.ts";
+import type { LeaseRef } from "../domain/worker-session.ts";
+import type { RequireLease, Transaction } from "./lease-check.ts";
+
+export type ReportUsageDeps = {
+  readonly transaction: Transaction;
+  readonly requireLease: RequireLease;
+  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
+  readonly usage: {
+    currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined>;
+    insert(
+      tx: Sql,
+      usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number },
+    ): Promise<boolean>;
+  };
+};
+
+export type UsageReport = { readonly lease: LeaseRef; readonly callId: string; readonly modelId: string; readonly tokens: TokenCounts };
+
+/**
+ * Records the tokens of one model call and prices it at the price in force now. A call is recorded once; a repeated report
+ * changes nothing.
+ *
+ * Errors: lease_lost · usage_invalid.
+ */
+export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelId, tokens }: UsageReport): Promise<void> {
+  if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200) throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
+  const counts = Object.values(tokens).filter((count) => count !== undefined);
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+  await deps.transaction(async (tx) => {
+    const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
+    const price = await deps.usage.currentPrice(tx, modelId);
+    const costMicros = costOf(tokens, price);
+    const isNew = await deps.usage.insert(tx, {
+      ...{ ...lease, runUid, callId, modelId, tokens },
+      ...(costMicros === undefined || !price ? {} : { costMicros, priceVersion: price.version }),
+    });
+    if (isNew) await deps.appendRunEvents(tx, runUid, [usageRecorded(lease, callId, modelId, tokens)]);
+  });
+}
+
+const usageRecorded = ({ executionId }: LeaseRef, callId: string, modelId: string, tokens: TokenCounts): NewRunEvent => ({
+  kind: "usage_recorded",
+  executionId,
+  payload: dropAbsent({
+    ...{ call_id: callId, model_id: modelId, input_tokens: tokens.input, output_tokens: tokens.output },
+    ...{ input_cache_read_tokens: tokens.cacheRead, input_cache_write_tokens: tokens.cacheWrite },
+  }),
+});

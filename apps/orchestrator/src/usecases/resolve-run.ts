@@ -1,0 +1,163 @@
+import type { Caller } from "@millwright/caller";
+import { actorOf } from "@millwright/caller";
+import { invalidArgument, notFound } from "@millwright/errors";
+import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
+import { isObject, readLayerConfig, type JsonObject, type LayerConfig, type RepositoryRef, type RunnerRef } from "../domain/agent-config.ts";
+import { chooseSkills } from "../domain/choose-skills.ts";
+import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
+import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.ts";
+import type { Runner, Skill } from "../domain/definition-part.ts";
+import type { Environment } from "../domain/environment.ts";
+import { chooseModel, type ModelCatalogue } from "../domain/models.ts";
+import { harnessSecret, publicConfig } from "../domain/public-config.ts";
+import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
+import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import type { Owner } from "../domain/run.ts";
+
+type StoredRunner = Runner & { readonly uid: string };
+type Part = { readonly version: number; readonly repositories: readonly RepositoryRef[]; readonly runners: readonly StoredRunner[]; readonly skills: readonly Skill[] };
+
+export type ResolveRunDeps = {
+  readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
+  readonly environments: { find(owners: readonly Owner[], uid: string): Promise<Environment | undefined> };
+  readonly definitions: {
+    find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
+    findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
+  };
+  readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
+  /** The models of a team with these secrets. */
+  readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
+};
+
+/**
+ * Resolves everything a run needs from its request, its agent, the agent's factory and the team, and freezes it: later
+ * changes of any of them do not touch the run. Names are checked here, so that a run that is accepted can be executed.
+ *
+ * Errors: agent_not_found · agent_needs_team · environment_not_found · environment_personal · runner_not_found ·
+ * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
+ * config_invalid · config_conflict. Source: architecture §4, fields-runs §4, factory-files §4.
+ */
+export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
+  const agent = await findAgent(deps, caller, request);
+  const { config, provenance } = resolveConfig([
+    { source: "request", config: requestLayer(request) },
+    ...agent.layers.map(({ source, config: json }) => ({ source, config: readLayerConfig(json) })),
+  ]);
+  const part = agent.factoryUid ? await deps.definitions.find(agent.factoryUid as FactoryUid, agent.definitionVersion) : undefined;
+  const environment = await findEnvironment(deps, caller, request.owner, config.environmentId);
+  const runner = await findRunner(deps, request.owner, part, config.runner);
+  const model = config.harness.type === "oz" ? chooseModel(deps.models(agent.teamSecrets), config.modelId) : undefined;
+  const isSkillRun = provenance["skills"] === "request";
+  const skills = chooseSkills(part?.skills ?? [], agent.agentName ?? "", config.skills, isSkillRun);
+  const secretNames = secretsOf(config, environment);
+  if (request.owner.type === "user" && secretNames.length > 0) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
+
+  const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
+  // A run of a skill is labelled by it, unless the request says otherwise (fields-runs §4).
+  const name = isSkillRun && provenance["name"] !== "request" ? (skills[0]?.name ?? config.name) : config.name;
+  const frozen: FrozenConfig = {
+    agent_prompt: config.prompt ?? "",
+    base_prompt: config.basePrompt ?? "",
+    model_id: model?.id ?? config.harness.modelId ?? "",
+    provider: model?.provider ?? "",
+    harness: config.harness.type,
+    skills: skills.map(({ name: skillName, description, body, path }) => ({ name: skillName, description, body, spec: path })),
+    repositories: await connect(deps, request.owner, repositoriesOf(environment, config, part)),
+    setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
+    docker_image: dockerImage,
+    env: {},
+    secret_names: secretNames,
+    ...(config.workerHost ? { worker_host: config.workerHost } : {}),
+    requirements: {
+      harness: config.harness.type,
+      ...(dockerImage ? { image: dockerImage } : {}),
+      ...(config.workerHost ? { worker_host: config.workerHost } : {}),
+    },
+    idle_timeout_minutes: config.idleTimeoutMinutes,
+    ...(agent.factoryUid ? { factory_uid: agent.factoryUid as FactoryUid } : {}),
+    ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
+    ...(agent.agentName ? { agent_name: agent.agentName } : {}),
+    ...(part ? { definition_version: part.version } : {}),
+    ...(environment ? { environment_uid: environment.uid } : {}),
+    spawnable_agents: agent.siblingAgents,
+    provenance,
+  };
+  return {
+    agentConfig: publicConfig(config, {
+      ...(name ? { name } : {}),
+      ...(model ? { modelId: model.id } : {}),
+      ...(runner ? { runnerUid: runner.uid } : {}),
+      skills: skills.map(({ path }) => path),
+    }) as ResolvedRun["agentConfig"],
+    frozen,
+    limits: agent.limits,
+    ...(skills[0] ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } } : {}),
+    executorUid: agent.agentUid ?? actorOf(caller).uid,
+  };
+}
+
+const NO_AGENT: ResolvedAgent = { definitionVersion: 0, layers: [], siblingAgents: [], limits: { team: 0, agent: 0, factory: 0 }, teamSecrets: [] };
+
+async function findAgent(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedAgent> {
+  const { owner, agentUid, agentName, factoryUid } = request;
+  if (owner.type === "user") {
+    if (agentUid || agentName || factoryUid) throw invalidArgument("agent_needs_team", "Only runs owned by a team can name an agent.");
+    return NO_AGENT;
+  }
+  return deps.identity.resolveAgent(caller, {
+    teamUid: owner.uid,
+    ...(agentUid ? { agentUid } : {}),
+    ...(agentName ? { agentName } : {}),
+    ...(factoryUid ? { factoryUid } : {}),
+  });
+}
+
+/** `skill` of the request beats `config.skill_spec` (fields-runs §6.1). What only agents and factories may say is left out. */
+function requestLayer(request: ResolveRunRequest): LayerConfig {
+  const { prompt: _1, grantedSecrets: _2, grantedMcpServers: _3, repositories: _4, ...config } = readLayerConfig(request.config);
+  return request.skill ? { ...config, skills: [request.skill] } : config;
+}
+
+async function findEnvironment(deps: ResolveRunDeps, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {
+  if (uid === undefined) return undefined;
+  const environment = await deps.environments.find([owner], uid);
+  if (environment) return environment;
+  const isPersonal = owner.type === "team" && (await deps.environments.find([{ type: "user", uid: actorOf(caller).uid }], uid)) !== undefined;
+  if (isPersonal) throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
+  throw notFound("environment");
+}
+
+async function findRunner(deps: ResolveRunDeps, owner: Owner, part: Part | undefined, ref: RunnerRef | undefined): Promise<StoredRunner | undefined> {
+  if (ref === undefined) return undefined;
+  const own = part?.runners.find((one) => ("uid" in ref ? one.uid === ref.uid : one.name === ref.name));
+  const runner = own ?? ("uid" in ref && owner.type === "team" ? await deps.definitions.findRunner(owner.uid as TeamUid, ref.uid) : undefined);
+  if (!runner) throw notFound("runner");
+  if (runner.os !== "linux") throw invalidArgument("runner_unsupported", `The runner "${runner.name}" asks for ${runner.os}; only linux is offered.`);
+  return runner;
+}
+
+/** Environment's repositories first, when it names any; else the factory's. */
+function repositoriesOf(environment: Environment | undefined, config: ResolvedConfig, part: Part | undefined): readonly RepositoryRef[] {
+  const own = listOf(environment, "github_repos") as readonly RepositoryRef[];
+  return own.length > 0 ? own : (config.repositories ?? part?.repositories ?? []);
+}
+
+async function connect(deps: ResolveRunDeps, owner: Owner, repositories: readonly RepositoryRef[]): Promise<FrozenConfig["repositories"]> {
+  if (repositories.length === 0) return [];
+  const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
+  return repositories.map(({ owner: repoOwner, repo }) => {
+    const host = codeHostFor(hosts, repoOwner);
+    return { owner: repoOwner, repo, ...(host ? { code_host_uid: host.uid } : {}) };
+  });
+}
+
+/** Those of the configuration, of the environment, and the one that authenticates the harness. */
+function secretsOf(config: ResolvedConfig, environment: Environment | undefined): readonly string[] {
+  const ofEnvironment = listOf(environment, "secrets").map((secret) => (isObject(secret) ? String(secret["name"]) : ""));
+  const ofHarness = harnessSecret(config);
+  return [...new Set([...config.secrets, ...ofEnvironment, ...(ofHarness ? [ofHarness] : [])])].filter(Boolean);
+}
+
+const configOf = (environment: Environment | undefined): JsonObject => environment?.config ?? {};
+const listOf = (environment: Environment | undefined, key: string): readonly unknown[] => (configOf(environment)[key] as unknown[] | undefined) ?? [];
+const textOf = (environment: Environment | undefined, key: string): string => (configOf(environment)[key] as string | undefined) ?? "";

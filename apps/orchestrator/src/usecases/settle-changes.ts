@@ -1,0 +1,58 @@
+import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import type { NewRunEvent } from "../domain/run-events.ts";
+import { transition } from "../domain/run-state.ts";
+import type { RunTransaction } from "../domain/run-transaction.ts";
+import { isTerminal } from "../domain/run.ts";
+import { childrenMessage, judgeWait, waitingMessage } from "../domain/wait.ts";
+import { newUid } from "@millwright/ids";
+
+/**
+ * Saves changes of locked runs together with all that follows from them: follow-ups of a run that ended are given up,
+ * what a lost attempt was told is kept for the next one, and a parent is told of its child's end and woken when that was
+ * what it waited for. `others` are further locked runs; the parent of every run that may end must be among them.
+ */
+export async function settleChanges(tx: RunTransaction, changes: readonly RunChange[], others: readonly LockedRun[], context: ChangeContext): Promise<void> {
+  const changed = new Map(changes.map((change) => [change.run.uid, change]));
+  const all: RunChange[] = [];
+  for (const change of changes) {
+    if (isRestart(change)) await tx.untakeMessages(change.run.uid, change.run.execution.id);
+    all.push(isEnd(change) ? { ...change, events: [...change.events, ...(await giveUpFollowups(tx, change))] } : change);
+  }
+  for (const change of changes.filter(isEnd)) {
+    const parent = others.find(({ uid }) => uid === change.run.parentRunUid);
+    if (parent && !changed.has(parent.uid) && !isTerminal(parent.state)) all.push(await tellParent(tx, parent, change));
+  }
+  await tx.save(all, context);
+}
+
+const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !isTerminal(run.state);
+const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && next.setupLosses + next.runLosses > run.execution.setupLosses + run.execution.runLosses;
+
+async function giveUpFollowups(tx: RunTransaction, { run, next }: RunChange): Promise<NewRunEvent[]> {
+  const uids = await tx.dropUnseenFollowups(run.uid);
+  return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason: `run_${next.run.toLowerCase()}` } }));
+}
+
+async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChange): Promise<RunChange> {
+  const finished: NewRunEvent = { kind: "child_finished", payload: { run_uid: child.run.uid, state: child.next.run } };
+  const unchanged = { run: parent, next: { ...lifeOf(parent), lease: "keep", isFollowed: false }, events: [finished] } as const;
+  if (!parent.wait) return unchanged;
+  const stored = await tx.unreportedChildren(parent.uid, parent.wait.runUids);
+  const awaited = stored.map((one) => (one.uid === child.run.uid ? asEnded(child) : one));
+  const { isOver, ended } = judgeWait(parent.wait.policy, awaited);
+  if (!isOver) {
+    const message = waitingMessage(awaited.length - ended.length);
+    return { ...unchanged, next: { ...unchanged.next, status: { message } } };
+  }
+  await tx.addMessage({
+    uid: newUid(), runUid: parent.uid, kind: "children", text: childrenMessage(ended), mode: "normal",
+    author: { type: "run", uid: child.run.uid },
+  });
+  await tx.markReported(parent.uid, ended);
+  const queued: NewRunEvent = { kind: "run_queued", payload: { reason: "children" } };
+  return { run: parent, next: transition(lifeOf(parent), { type: "wake" }), events: [finished, queued], wait: null };
+}
+
+const asEnded = ({ run, next }: RunChange) => ({
+  uid: run.uid, title: run.title, state: next.run, ...(next.status ? { message: next.status.message } : {}),
+});

@@ -1,0 +1,89 @@
+import type { FactoryUid, TeamUid } from "@millwright/ids";
+import type { JsonObject } from "../domain/agent-config.ts";
+import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
+import { planChange, readDefinitionPart, referencesOf, type DefinitionPart, type PlanItem } from "../domain/definition-part.ts";
+import type { Environment } from "../domain/environment.ts";
+import { AUTO, findModel, type ModelCatalogue } from "../domain/models.ts";
+import type { Owner } from "../domain/run.ts";
+
+/** A place in the tree that is wrong or doubtful. Positions inside files are the parser's: here always 1/1. */
+export type Diagnostic = { readonly path: string; readonly code: string; readonly message: string; readonly severity: "error" | "warning" };
+
+export type StageDefinitionDeps = {
+  readonly definitions: {
+    find(factoryUid: FactoryUid, version: number): Promise<DefinitionPart | undefined>;
+    stage(stage: { factoryUid: FactoryUid; teamUid: TeamUid; version: number; part: DefinitionPart }): Promise<void>;
+  };
+  readonly environments: { find(owners: readonly Owner[], uid: string): Promise<Environment | undefined> };
+  readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
+  /** Worker ids connected for the team now. */
+  readonly workers: { hosts(teamUid: TeamUid): Promise<readonly string[]> };
+  readonly teamModels: (teamUid: string) => Promise<ModelCatalogue>;
+};
+
+export type StageDefinitionInput = {
+  readonly factoryUid: FactoryUid;
+  readonly teamUid: TeamUid;
+  readonly version: number;
+  readonly definition: JsonObject;
+  /** Check and plan only; store nothing. */
+  readonly isDryRun: boolean;
+};
+
+export type StageAnswer = { readonly diagnostics: readonly Diagnostic[]; readonly plan: readonly PlanItem[] };
+
+const HOSTED: readonly string[] = ["warp", "service"];
+
+/**
+ * Checks this service's part of a definition version against what the service knows, plans it against the active version, and
+ * stores it inert unless something is wrong. What only an absent worker or an unconnected repository could resolve is a
+ * warning (spec/decisions).
+ *
+ * Errors: definition_malformed. Source: architecture §6, factory-files §13.3.
+ */
+export async function stageDefinition(deps: StageDefinitionDeps, input: StageDefinitionInput): Promise<StageAnswer> {
+  const { factoryUid, teamUid, version, definition } = input;
+  const part = readDefinitionPart(definition);
+  const diagnostics = await check(deps, teamUid, definition, part);
+  const plan = planChange(await deps.definitions.find(factoryUid, 0), part);
+  const isValid = diagnostics.every(({ severity }) => severity === "warning");
+  if (isValid && !input.isDryRun) await deps.definitions.stage({ factoryUid, teamUid, version, part });
+  return { diagnostics, plan };
+}
+
+async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: JsonObject, part: DefinitionPart): Promise<Diagnostic[]> {
+  const references = referencesOf(definition);
+  const environments = await Promise.all(
+    references.environments.map(async ({ path, environmentId }) =>
+      (await deps.environments.find([{ type: "team", uid: teamUid }], environmentId))
+        ? []
+        : [error(path, `environmentId: the team has no environment "${environmentId}".`)],
+    ),
+  );
+  const workerHosts = await deps.workers.hosts(teamUid);
+  const codeHosts = await deps.codeHosts.list([teamUid]);
+  const catalogue = await deps.teamModels(teamUid);
+  return [
+    ...references.models.flatMap(({ path, modelId }) => checkModel(catalogue, path, modelId)),
+    ...environments.flat(),
+    ...references.workerHosts
+      .filter(({ workerHost }) => !HOSTED.includes(workerHost) && !workerHosts.includes(workerHost))
+      .map(({ path, workerHost }) => warning(path, `workerHost: no worker "${workerHost}" is connected; runs wait until one is.`)),
+    ...part.repositories
+      .filter(({ owner }) => !codeHostFor(codeHosts, owner))
+      .map(({ owner, repo }) => warning("factory.yaml", `repositories: no code host is connected for ${owner}/${repo}.`)),
+    ...part.runners
+      .filter(({ os }) => os !== "linux")
+      .map(({ name, os }) => warning(`runners/${name}.yaml`, `platform.os: machines with ${os} are not offered; runs that name this runner are refused.`)),
+  ];
+}
+
+function checkModel(catalogue: ModelCatalogue, path: string, modelId: string): Diagnostic[] {
+  if (modelId === AUTO) return [];
+  const model = findModel(catalogue, modelId);
+  if (!model) return [error(path, `model: there is no model "${modelId}".`)];
+  return model.disabled ? [warning(path, `model: "${modelId}" is disabled. ${model.disabled.message}`)] : [];
+}
+
+const error = (path: string, message: string): Diagnostic => ({ path, code: "FF_INVALID_REFERENCE", message, severity: "error" });
+const warning = (path: string, message: string): Diagnostic => ({ path, code: "FF_INVALID_REFERENCE", message, severity: "warning" });

@@ -1,0 +1,57 @@
+import { Readable } from "node:stream";
+import type { Caller } from "@millwright/caller";
+import type { BlobStore } from "@millwright/blobs";
+import { notFound } from "@millwright/errors";
+import type { Run } from "../domain/run.ts";
+import { transcriptLine, TRANSCRIPT_TYPE } from "../domain/transcript.ts";
+import { readEvents, type ListRunEvents } from "./read-all-events.ts";
+
+type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
+
+export type WriteTranscriptDeps = {
+  readonly listRunEvents: ListRunEvents;
+  readonly findTranscript: (runUid: string) => Promise<TranscriptRecord | undefined>;
+  /** The newest seq of the run, and whether an agent ever had it. */
+  readonly transcriptExtent: (runUid: string) => Promise<{ readonly lastSeq: number; readonly hasStarted: boolean }>;
+  /** Records the newest blob, and lets the one it replaces be deleted once no link to it works any more. */
+  readonly recordTranscript: (runUid: string, record: TranscriptRecord) => Promise<void>;
+  readonly blobs: Pick<BlobStore, "put">;
+};
+
+/**
+ * Writes everything that happened in a run into one blob, unless the newest blob has it already. Safe to repeat and to run
+ * twice at once. Answers the blob's key; undefined for a run that no worker ever touched.
+ */
+export async function writeTranscript(deps: WriteTranscriptDeps, runUid: string): Promise<string | undefined> {
+  const { lastSeq, hasStarted } = await deps.transcriptExtent(runUid);
+  if (!hasStarted) return undefined;
+  const known = await deps.findTranscript(runUid);
+  if (known && known.lastSeq >= lastSeq) return known.blobKey;
+  const blobKey = `transcripts/${runUid}/${lastSeq}.jsonl`;
+  await deps.blobs.put(blobKey, Readable.from(lines(deps.listRunEvents, runUid, lastSeq), { objectMode: false }), { contentType: TRANSCRIPT_TYPE });
+  await deps.recordTranscript(runUid, { blobKey, lastSeq });
+  return blobKey;
+}
+
+async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: number): AsyncGenerator<Buffer> {
+  for await (const event of readEvents(listRunEvents, runUid, lastSeq)) yield Buffer.from(transcriptLine(event));
+}
+
+export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & {
+  /** Errors: run_not_found. */
+  readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
+  readonly blobs: Pick<BlobStore, "put" | "signedUrl">;
+};
+
+/** How long the link works (fields-runs §6.9). */
+const LINK_SECONDS = 900;
+
+/**
+ * A link to the transcript of a run; of a run in progress, as far as it is. Errors: run_not_found · transcript_not_found.
+ */
+export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Caller, runUid: string): Promise<string> {
+  const run = await deps.getVisibleRun(caller, runUid);
+  const blobKey = await writeTranscript(deps, run.uid);
+  if (blobKey === undefined) throw notFound("transcript");
+  return deps.blobs.signedUrl(blobKey, { method: "GET", expiresInSeconds: LINK_SECONDS, filename: `transcript-${run.uid}.jsonl` });
+}

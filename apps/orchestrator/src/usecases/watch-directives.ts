@@ -1,0 +1,66 @@
+import { topics, type Bell } from "../bell.ts";
+import type { Directive } from "../domain/directive.ts";
+import type { WorkerSession } from "../domain/worker-session.ts";
+
+export type WatchDirectivesDeps = {
+  pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
+  readonly bell: Bell;
+  readonly pollMs: number;
+  readonly keepAliveMs: number;
+};
+
+export type DirectiveNews = { readonly directives: readonly Directive[]; readonly workAvailable: boolean };
+
+/**
+ * Tells a worker its directives as they come, that there is work, and at least every `keepAliveMs` that the stream lives.
+ * Each stream sends a directive once; heartbeats carry it again until it is acknowledged.
+ */
+export async function* watchDirectives(deps: WatchDirectivesDeps, session: WorkerSession, signal: AbortSignal): AsyncGenerator<DirectiveNews> {
+  let sent = new Map<string, number>(); // of what is still pending: a stream may live for weeks
+  let isWorkRung = false;
+  let wake = (): void => {};
+  const ring = (): void => wake();
+  const unlisten = [
+    deps.bell.listen(topics.session(session.uid), ring),
+    deps.bell.listen(topics.work, () => {
+      isWorkRung = true;
+      ring();
+    }),
+  ];
+  try {
+    let quietMs = deps.keepAliveMs; // the first frame says that the stream is open
+    while (!signal.aborted) {
+      const rung = new Promise<void>((resolve) => (wake = resolve));
+      const workAvailable = isWorkRung;
+      isWorkRung = false;
+      const pending = await deps.pendingDirectives(session);
+      const directives = pending.filter((one) => one.seq > (sent.get(attemptOf(one)) ?? 0));
+      sent = new Map(pending.map((one) => [attemptOf(one), one.seq])); // in order of seq: the last one stays
+      if (signal.aborted) return; // the reader has gone while we looked
+      if (directives.length > 0 || workAvailable || quietMs >= deps.keepAliveMs) {
+        yield { directives, workAvailable };
+        quietMs = 0;
+      }
+      const waitMs = Math.min(deps.pollMs, deps.keepAliveMs);
+      await atMost(rung, waitMs, signal);
+      quietMs += waitMs;
+    }
+  } finally {
+    for (const stop of unlisten) stop();
+  }
+}
+
+const attemptOf = ({ executionId, attempt }: Directive): string => `${executionId}.${attempt}`;
+
+function atMost(event: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    void event.then(end);
+  });
+}

@@ -1,0 +1,50 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { RunEvent } from "../domain/run-events.ts";
+import type { Run } from "../domain/run.ts";
+import type { ListRunEvents } from "./read-all-events.ts";
+
+export type WatchRunEventsDeps = {
+  /** Errors: run_not_found. */
+  readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
+  /** Whether the run and all its executions have ended. */
+  readonly isSettled: (runUid: string) => Promise<boolean>;
+  readonly listRunEvents: ListRunEvents;
+  /** Resolves when events were added to the run, after `timeoutMs`, or when aborted; never rejects. */
+  readonly waitForEvents: (runUid: string, timeoutMs: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
+  readonly timings: { readonly keepAliveMs: number; readonly pollMs: number };
+};
+
+const BATCH = 200;
+
+/**
+ * The events of a run after a seq, then every further one as it is committed, in order and without gaps. An empty batch keeps
+ * the connection alive. Ends when the run has ended and nothing more can come, or when `signal` is aborted.
+ *
+ * Errors: run_not_found, before the first batch.
+ */
+export async function* watchRunEvents(deps: WatchRunEventsDeps, caller: Caller, runUid: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<readonly RunEvent[]> {
+  const run = await deps.getVisibleRun(caller, runUid);
+  let after = afterSeq;
+  let toldAtMs = deps.clock.monotonicMs();
+  while (!signal.aborted) {
+    const seen = new AbortController();
+    // Listens before it reads: what is committed in between rings.
+    const news = deps.waitForEvents(run.uid, Math.min(deps.timings.pollMs, deps.timings.keepAliveMs), AbortSignal.any([signal, seen.signal]));
+    const isOver = await deps.isSettled(run.uid); // asked before reading: events committed until then are read below
+    const events = await deps.listRunEvents(run.uid, after, BATCH);
+    const isQuiet = events.length === 0;
+    if (isQuiet && isOver) {
+      seen.abort();
+      return;
+    }
+    if (!isQuiet || deps.clock.monotonicMs() - toldAtMs >= deps.timings.keepAliveMs) {
+      yield events;
+      toldAtMs = deps.clock.monotonicMs();
+      after = events.at(-1)?.seq ?? after;
+    }
+    if (!isQuiet) seen.abort();
+    await news;
+  }
+}

@@ -1,0 +1,194 @@
+import { createHash } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid, type TeamUid } from "@millwright/ids";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+let held: HeldExecution;
+let runUid: string;
+
+beforeEach(async () => {
+  p = await catalogPlatform();
+  caller = aCaller();
+  runUid = (await p.run(caller)).uid;
+  worker = await p.worker();
+  held = await holdStarted(p, worker);
+});
+afterEach(() => p.close());
+
+const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
+const lease = () => ({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt });
+const create = (over: Record<string, unknown> = {}) =>
+  p.workers.createArtifact({ ...lease(), clientArtifactId: "call-1", artifactType: "FILE", data: { filepath: "out/a.txt", mime_type: "text/plain" }, content: bytes("hello"), ...over }, bearer(worker));
+const shown = async () => (await p.runs.listRuns({}, p.as(caller))).runs[0]!.artifacts;
+const read = (artifactUid: string, who = caller, anonymous = false) => p.artifacts.getArtifact({ artifactUid, anonymous }, p.as(who));
+const anonymous = () => serviceCaller("gateway", newUid());
+
+test("small content comes with the report and is visible at once, with an event in the run", async () => {
+  const { artifactUid, uploadUrl } = await create();
+  expect(uploadUrl).toBe("");
+  expect((await shown())[0]).toMatchObject({ artifactType: "FILE", data: { artifact_uid: artifactUid, filename: "a.txt", filepath: "out/a.txt", mime_type: "text/plain", size_bytes: 5 } });
+  const { data, downloadUrl } = await read(artifactUid);
+  expect(data).toMatchObject({ download_url: downloadUrl, content_type: "text/plain", filename: "a.txt", size_bytes: 5 });
+  expect(await p.follow("GET", downloadUrl)).toBe("hello");
+  expect((await p.events(runUid)).at(-1)).toMatchObject({ kind: "artifact_created", payload: { artifact_uid: artifactUid, artifact_type: "FILE", title: "a.txt" } });
+});
+
+test("a repeated report is the same artifact and the same single event", async () => {
+  const answers = await Promise.all([create(), create(), create()]);
+  expect(new Set(answers.map(({ artifactUid }) => artifactUid)).size).toBe(1);
+  expect(await shown()).toHaveLength(1);
+  expect((await p.kinds(runUid)).filter((kind) => kind === "artifact_created")).toHaveLength(1);
+});
+
+describe("an upload", () => {
+  const content = bytes("a larger file");
+  const announced = { content: undefined, sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
+
+  test("is invisible until its bytes were checked", async () => {
+    const { artifactUid, uploadUrl } = await create(announced);
+    expect(await shown()).toEqual([]);
+    await expect(read(artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+    await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(domainError({ reason: "artifact_not_uploaded" }));
+    await p.follow("PUT", uploadUrl, content);
+    await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
+    await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
+    expect(await p.follow("GET", (await read(artifactUid)).downloadUrl)).toBe("a larger file");
+    expect((await p.kinds(runUid)).filter((kind) => kind === "artifact_created")).toHaveLength(1);
+    expect((await create(announced)).uploadUrl).toBe("");
+  });
+
+  test("of other bytes than announced is refused, and can be repeated", async () => {
+    const { artifactUid, uploadUrl } = await create(announced);
+    await p.follow("PUT", uploadUrl, bytes("a l@rger file"));
+    await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(domainError({ reason: "artifact_content_mismatch" }));
+    expect(await shown()).toEqual([]);
+    const again = await create(announced);
+    expect(again.artifactUid).toBe(artifactUid);
+    await p.follow("PUT", again.uploadUrl, content);
+    await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
+    expect(await shown()).toHaveLength(1);
+  });
+});
+
+test("announced by an attempt that was lost, with other bytes by the next: the next one's count", async () => {
+  const first = await create({ content: undefined, sizeBytes: 3n, sha256: "a".repeat(64) });
+  await p.expire(held.ref.executionId);
+  await p.reaperIsAwake();
+  await p.life.reapOnce();
+  held = await holdStarted(p, worker);
+  const second = await create({ content: bytes("other") });
+  expect(second).toMatchObject({ artifactUid: first.artifactUid, uploadUrl: "" });
+  expect(await p.follow("GET", (await read(second.artifactUid)).downloadUrl)).toBe("other");
+});
+
+test("a plan is answered with its text, and has no download", async () => {
+  const { artifactUid } = await create({ artifactType: "PLAN", data: { title: "Plan" }, content: bytes("# Steps") });
+  expect(await read(artifactUid)).toMatchObject({ downloadUrl: "", data: { content: "# Steps", content_type: "text/markdown", document_uid: artifactUid, title: "Plan" } });
+});
+
+test("a reference is shown in its run but not read by itself", async () => {
+  const { artifactUid } = await create({ artifactType: "EXTERNAL_REFERENCE", data: { reference_type: "ticket", url: "https://E.com/1" }, content: undefined });
+  expect((await shown())[0]?.data).toEqual({ reference_type: "ticket", url: "https://e.com/1" });
+  await expect(read(artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+});
+
+describe("an attempt that lost its lease", () => {
+  beforeEach(async () => {
+    await p.expire(held.ref.executionId);
+    await p.reaperIsAwake();
+    await p.life.reapOnce();
+  });
+  test.each([
+    ["an artifact", () => create()],
+    ["usage", () => p.workers.reportUsage({ ...lease(), callId: "c", modelId: "scripted", usage: {} }, bearer(worker))],
+    ["a snapshot", () => p.workers.putSnapshot({ ...lease(), sizeBytes: 1n }, bearer(worker))],
+    ["a pull request", () => p.workers.openPullRequest({ ...lease(), owner: "o", repo: "r", headBranch: "b", headSha: "c", title: "t" }, bearer(worker))],
+  ])("cannot leave %s behind", async (_, act) => {
+    await expect(act()).rejects.toEqual(domainError({ reason: "lease_lost" }));
+    expect(await shown()).toEqual([]);
+  });
+});
+
+test("another session cannot write under the lease", async () => {
+  const other = await p.worker();
+  const report = { ...lease(), clientArtifactId: "x", artifactType: "PLAN", data: {}, content: bytes("x") };
+  await expect(p.workers.createArtifact(report, bearer(other))).rejects.toEqual(domainError({ reason: "lease_lost" }));
+});
+
+describe("who may read", () => {
+  const stranger = () => aCaller();
+  test("a private artifact: its team; a stranger gets what a random uid gets; an anonymous reader is asked for a key", async () => {
+    const { artifactUid } = await create();
+    const refusals = await Promise.allSettled([read(artifactUid, stranger()), read(newUid(), stranger()), read("nonsense", stranger())]);
+    for (const refusal of refusals) expect(refusal).toMatchObject({ reason: domainError({ kind: "not_found", reason: "artifact_not_found" }) });
+    for (const uid of [artifactUid, newUid()]) await expect(read(uid, anonymous(), true)).rejects.toEqual(domainError({ kind: "unauthenticated" }));
+  });
+
+  test("a public one: everybody; without its path when anonymous", async () => {
+    const { artifactUid } = await create();
+    await p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(caller));
+    expect((await read(artifactUid, stranger())).data).toMatchObject({ filename: "a.txt" });
+    const { data } = await read(artifactUid, anonymous(), true);
+    expect(data).toMatchObject({ filename: "a.txt" });
+    expect(data).not.toHaveProperty("filepath");
+  });
+
+  test("making it public needs artifact.manage in its team", async () => {
+    const { artifactUid } = await create();
+    const viewer: Caller = { ...aCaller(), teams: [{ teamUid: caller.teams[0]!.teamUid, verbs: ["run.view"] }] };
+    await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(viewer))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(stranger()))).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+    await expect(read(artifactUid, anonymous(), true)).rejects.toEqual(domainError({ kind: "unauthenticated" }));
+  });
+});
+
+describe("usage", () => {
+  const report = (callId: string, usage: Record<string, bigint>, modelId = "scripted") => p.workers.reportUsage({ ...lease(), callId, modelId, usage }, bearer(worker));
+  const usageOf = async () => (await p.runs.listRuns({}, p.as(caller))).runs[0]!.requestUsage;
+
+  test("is absent until something was metered; scripted states its zeros; a repeated call counts once", async () => {
+    expect(await usageOf()).toBeUndefined();
+    await report("call-1", { inputTokens: 0n, outputTokens: 0n });
+    await report("call-1", { inputTokens: 5n, outputTokens: 5n });
+    expect(await usageOf()).toMatchObject({ inference_cost_usd: 0, total_tokens: 0 });
+    expect((await p.kinds(runUid)).filter((kind) => kind === "usage_recorded")).toHaveLength(1);
+  });
+
+  test("is priced when it is recorded; a later price changes nothing", async () => {
+    const price = (version: number, micros: number) =>
+      p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ('m', $1, $2, 0)", [version, micros]);
+    await price(1, 3_000_000);
+    await report("call-1", { inputTokens: 1000n, outputTokens: 1n }, "m");
+    await price(2, 9_000_000);
+    expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.003, total_tokens: 1001 });
+    await report("call-2", { inputTokens: 1000n, outputTokens: 0n }, "m");
+    expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.012, total_tokens: 2001 });
+  });
+
+  test("of a model without a known price has tokens and no cost", async () => {
+    await report("call-1", { inputTokens: 10n, outputTokens: 1n }, "unheard-of");
+    const usage = await usageOf();
+    expect(usage).toMatchObject({ total_tokens: 11 });
+    expect(usage).not.toHaveProperty("inference_cost_usd");
+  });
+});
+
+test("a snapshot has one place per attempt, and is too large beyond its bound", async () => {
+  const first = await p.workers.putSnapshot({ ...lease(), sizeBytes: 10n }, bearer(worker));
+  const second = await p.workers.putSnapshot({ ...lease(), sizeBytes: 12n }, bearer(worker));
+  expect(second.snapshotKey).toBe(first.snapshotKey);
+  await p.follow("PUT", first.uploadUrl, bytes("tar"));
+  await expect(p.workers.putSnapshot({ ...lease(), sizeBytes: 1n << 40n }, bearer(worker))).rejects.toEqual(domainError({ reason: "snapshot_too_large" }));
+});
+
+test("teams see their own artifacts only", async () => {
+  await create();
+  const other = aCaller({ teams: [{ teamUid: newUid<TeamUid>(), verbs: ["run.view"] }] });
+  expect((await p.runs.listRuns({}, p.as(other))).runs).toEqual([]);
+});

@@ -1,0 +1,146 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { newEnvironmentUid, newUid, type TeamUid } from "@millwright/ids";
+import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { hold } from "./support/fake-worker.ts";
+
+let p: CatalogPlatform;
+let caller: Caller;
+let teamUid: TeamUid;
+const roots: string[] = [];
+beforeEach(async () => {
+  roots.push(mkdtempSync(join(tmpdir(), "millwright-roots-")));
+  p = await catalogPlatform({ localRepositoryRoots: [roots.at(-1)!] });
+  caller = aCaller();
+  teamUid = caller.teams[0]!.teamUid;
+});
+afterEach(async () => {
+  await p.close();
+  for (const root of roots.splice(0)) rmSync(root, { recursive: true });
+});
+
+const viewerOf = (team: TeamUid): Caller => aCaller({ teams: [{ teamUid: team, verbs: ["run.view", "factory.view"] }] });
+
+describe("environments", () => {
+  const create = async (config: Record<string, string> = { name: "Web" }, who = caller, owner = { ownerType: "team", ownerUid: teamUid as string }) =>
+    (await p.catalogue.createEnvironment({ environment: { ...owner, config } }, p.as(who))).environment!;
+  const names = async (who: Caller, ask = {}) => (await p.catalogue.listEnvironments(ask, p.as(who))).environments.map(({ config }) => config?.["name"]);
+
+  test("are created, replaced, listed newest first or by name, and deleted", async () => {
+    const first = await create({ name: "beta" });
+    await create({ name: "Alpha" });
+    expect(first).toMatchObject({ uid: expect.stringMatching(/^[A-Za-z0-9]{22}$/), setupFailed: false, creatorUid: caller.principal.uid });
+    await p.catalogue.replaceEnvironment({ environment: { uid: first.uid, config: { name: "beta", docker_image: "node:24" } } }, p.as(caller));
+    expect(await names(caller)).toEqual(["beta", "Alpha"]);
+    expect(await names(caller, { sortBy: "name" })).toEqual(["Alpha", "beta"]);
+    await p.catalogue.deleteEnvironment({ uid: first.uid }, p.as(caller));
+    expect(await names(caller)).toEqual(["Alpha"]);
+  });
+
+  test("say when they were last used, and whether that run could be set up", async () => {
+    const environment = await create();
+    await p.run(caller, { config: { environment_id: environment.uid } });
+    const worker = await p.worker();
+    const held = await hold(p, worker);
+    await held.complete("FAILED", { error: { code: "environment_setup_failed", message: "npm ci", retryable: false, reason: "setup_command" } });
+    const [shown] = (await p.catalogue.listEnvironments({}, p.as(caller))).environments;
+    expect(shown).toMatchObject({ setupFailed: true, lastTaskRunTimestamp: { seconds: expect.any(BigInt) } });
+    await p.run(caller, { config: { environment_id: environment.uid } });
+    expect((await p.catalogue.listEnvironments({}, p.as(caller))).environments[0]?.setupFailed).toBe(false);
+  });
+
+  test("belong to a team or to a user; another's are as unknown as a random one", async () => {
+    const [stranger, viewer] = [aCaller(), viewerOf(teamUid)];
+    const ours = await create();
+    const personal = await create({ name: "Mine" }, caller, { ownerType: "user", ownerUid: caller.principal.uid });
+    expect(await names(stranger)).toEqual([]);
+    expect(await names(viewer)).toEqual(["Web"]);
+    expect(new Set(await names(caller))).toEqual(new Set(["Mine", "Web"]));
+    expect(await names(caller, { teamUid })).toEqual(["Web"]);
+    expect(await names(caller, { teamUid: newUid() })).toEqual([]);
+    const attempts = [[stranger, ours.uid], [stranger, newEnvironmentUid()], [viewer, personal.uid]] as const;
+    for (const [who, uid] of attempts) {
+      await expect(p.catalogue.deleteEnvironment({ uid }, p.as(who))).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+      await expect(p.catalogue.replaceEnvironment({ environment: { uid, config: {} } }, p.as(who))).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+    }
+    await expect(p.catalogue.deleteEnvironment({ uid: ours.uid }, p.as(viewer))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(create({}, stranger)).rejects.toEqual(domainError({ reason: "team_not_found" }));
+    await expect(create({}, stranger, { ownerType: "user", ownerUid: caller.principal.uid })).rejects.toEqual(domainError({ reason: "team_not_found" }));
+    expect(await names(caller, { teamUid })).toEqual(["Web"]);
+  });
+
+  test("with a wrong configuration change nothing", async () => {
+    const environment = await create();
+    for (const config of [{ github_repos: "x" }, { name: 5 }] as Record<string, string | number>[]) {
+      await expect(p.catalogue.replaceEnvironment({ environment: { uid: environment.uid, config } }, p.as(caller))).rejects.toEqual(domainError({ reason: "invalid_environment" }));
+    }
+    expect(await names(caller)).toEqual(["Web"]);
+    await expect(p.catalogue.listEnvironments({ sortBy: "age" }, p.as(caller))).rejects.toEqual(domainError({ reason: "invalid_sort" }));
+  });
+});
+
+describe("code hosts", () => {
+  const connect = async (over: Record<string, unknown> = {}, who = caller) =>
+    (await p.catalogue.createCodeHost({ codeHost: { teamUid, name: "here", kind: "local", root: roots[0]!, ...over } }, p.as(who))).codeHost!;
+  const names = async (who: Caller, ask = {}) => (await p.catalogue.listCodeHosts(ask, p.as(who))).codeHosts.map(({ name }) => name);
+
+  test("are connected by name, once per team", async () => {
+    const host = await connect({ owners: ["acme"] });
+    expect(host).toMatchObject({ kind: "local", root: roots[0], owners: ["acme"], teamUid });
+    await expect(connect()).rejects.toEqual(domainError({ kind: "conflict", reason: "name_taken" }));
+    await connect({ name: "GitHub", kind: "github", root: "", secretName: "TOKEN" });
+    expect(await names(caller)).toEqual(["GitHub", "here"]);
+    await p.catalogue.deleteCodeHost({ uid: host.uid }, p.as(caller));
+    expect(await names(caller)).toEqual(["GitHub"]);
+  });
+
+  test("outside the operator's directories are refused", async () => {
+    await expect(connect({ root: "/etc" })).rejects.toEqual(domainError({ reason: "code_host_root_not_allowed" }));
+    expect(await names(caller)).toEqual([]);
+  });
+
+  test("are a team's own, and need factory.manage", async () => {
+    const host = await connect();
+    const [stranger, viewer] = [aCaller(), viewerOf(teamUid)];
+    expect([await names(stranger), await names(viewer), await names(caller, { teamUid: newUid() })]).toEqual([[], ["here"], []]);
+    for (const uid of [host.uid, newUid(), "nonsense"]) await expect(p.catalogue.deleteCodeHost({ uid }, p.as(stranger))).rejects.toEqual(domainError({ reason: "code_host_not_found" }));
+    await expect(p.catalogue.deleteCodeHost({ uid: host.uid }, p.as(viewer))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(connect({ name: "x" }, stranger)).rejects.toEqual(domainError({ reason: "team_not_found" }));
+    expect(await names(caller)).toEqual(["here"]);
+  });
+});
+
+test("models: scripted is the default with cost zeros; the others are disabled and say why; a price that is not known is absent", async () => {
+  const { defaultModelId, models } = await p.catalogue.listModels({}, p.as(caller));
+  expect(defaultModelId).toBe("scripted");
+  expect(models[0]).toMatchObject({ id: "scripted", provider: "UNKNOWN", disabled: false, cost: { inputPerMillionTokens: 0, outputPerMillionTokens: 0 } });
+  for (const model of models.slice(1)) expect(model).toMatchObject({ disabled: true, disableReason: "ADMIN_DISABLED", disabledMessage: expect.stringContaining("is configured") });
+  const costOf = (id: string) => models.find((model) => model.id === id)?.cost;
+  expect(costOf("claude-sonnet-4-5")).toMatchObject({ inputPerMillionTokens: 3, outputPerMillionTokens: 15, inputCacheReadPerMillionTokens: 0.3, inputCacheWritePerMillionTokens: 3.75 });
+  expect(costOf("gemini-3.8-flash")).toBeUndefined();
+});
+
+describe("connected workers", () => {
+  const shown = async (who: Caller, ask = {}) => (await p.catalogue.listWorkers(ask, p.as(who))).workers.map(({ workerHost, connectionCount }) => [workerHost, connectionCount]);
+
+  test("are those of the caller's teams, by host; the platform's own are nobody's", async () => {
+    for (const host of ["b", "a", "b"]) await p.worker({ teamUid, host });
+    await p.worker({ host: "platform" });
+    expect(await shown(caller)).toEqual([["a", 1], ["b", 2]]);
+    expect(await shown(caller, { teamUid })).toEqual([["a", 1], ["b", 2]]);
+    expect(await shown(caller, { teamUid: newUid() })).toEqual([]);
+    expect(await shown(aCaller())).toEqual([]);
+  });
+
+  test("are dropped 45 s after they were last heard of", async () => {
+    await p.worker({ teamUid, host: "a" });
+    await p.database.sql.query("UPDATE worker_sessions SET last_seen_at = last_seen_at - interval '44 seconds'");
+    expect(await shown(caller)).toEqual([["a", 1]]);
+    await p.database.sql.query("UPDATE worker_sessions SET last_seen_at = last_seen_at - interval '2 seconds'");
+    expect(await shown(caller)).toEqual([]);
+  });
+});

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { domainError, missingTables } from "@millwright/testing";
+import { EVENT_TABLES_SQL } from "@millwright/events";
+import { WORK_TABLES_SQL } from "@millwright/work";
+import { holdStarted } from "./support/fake-worker.ts";
+import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+const count = async (teamUid: string) =>
+  (await platform.database.sql.query<{ n: number }>("SELECT count(*) AS n FROM runs WHERE owner_uid = $1", [teamUid])).rows[0]!.n;
+
+test("the migration holds the tables of the libraries", async () => {
+  expect(await missingTables(platform.database.sql, EVENT_TABLES_SQL)).toEqual([]);
+  expect(await missingTables(platform.database.sql, WORK_TABLES_SQL)).toEqual([]);
+});
+
+describe("idempotency", () => {
+  test("a repeated request is answered with the first run, also when both come at once", async () => {
+    const caller = aCaller();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k" })])));
+    const uids = new Set(answers.map(([created]) => created!.run.uid));
+    expect(uids.size).toBe(1);
+    expect(answers.filter(([created]) => created!.created)).toHaveLength(1);
+    expect(await count(teamOf(caller))).toBe(1);
+  });
+
+  test("the same key with another body is refused, and changes nothing", async () => {
+    const caller = aCaller();
+    await platform.run(caller, { idempotencyKey: "k" });
+    await expect(platform.run(caller, { idempotencyKey: "k", prompt: "Other." })).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch", retryable: false }));
+    expect(await count(teamOf(caller))).toBe(1);
+  });
+
+  test("keys belong to their principal, and are forgotten after a day", async () => {
+    const [one, other] = [aCaller(), aCaller()];
+    const first = await platform.run(one, { idempotencyKey: "k" });
+    expect((await platform.run(other, { idempotencyKey: "k" })).uid).not.toBe(first.uid);
+    await platform.database.sql.query("UPDATE idempotency_keys SET created_at = now() - interval '25 hours'");
+    expect((await platform.run(one, { idempotencyKey: "k", prompt: "Other." })).uid).not.toBe(first.uid);
+  });
+
+  test("a cause makes one run of a team, for ever and for everybody", async () => {
+    const caller = aCaller();
+    const colleague = aCaller({ teams: caller.teams });
+    const answers = await Promise.all([caller, colleague, caller].map((who) => platform.life.createRuns(who, [aRun(caller, { causeKey: "slot-1" })])));
+    expect(new Set(answers.map(([created]) => created!.run.uid)).size).toBe(1);
+    expect(await count(teamOf(caller))).toBe(1);
+    expect((await platform.run(aCaller(), { causeKey: "slot-1" })).uid).not.toBe(answers[0]![0]!.run.uid);
+  });
+
+  test("a run that creates a child by its token creates it once per call", async () => {
+    const caller = aCaller();
+    const worker = await platform.worker({ teamUid: teamOf(caller) });
+    const parent = await platform.run(caller);
+    const held = await holdStarted(platform, worker);
+    const agent = aCaller({
+      principal: { type: "agent", uid: newUid() }, teams: caller.teams,
+      run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: String(held.ref.executionId), attempt: 1 },
+    });
+    const request = { parentRunUid: parent.uid, idempotencyKey: "call-3" };
+    const child = await platform.run(agent, request);
+    expect((await platform.run(agent, request)).uid).toBe(child.uid);
+  });
+
+  test("several runs are created together or not at all", async () => {
+    const caller = aCaller();
+    const good = aRun(caller);
+    await expect(platform.life.createRuns(caller, [good, aRun(caller, { parentRunUid: newUid() })])).rejects.toEqual(domainError({ reason: "parent_run_invalid" }));
+    await expect(platform.life.createRuns(caller, [good, aRun(caller, { conversationUid: newUid() })])).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    expect(await count(teamOf(caller))).toBe(0);
+  });
+});
+
+describe("parents and conversations", () => {
+  test("a child belongs to its parent's tree and inherits its metadata", async () => {
+    const caller = aCaller();
+    const parent = await platform.run(caller, { metadata: { a: "1", b: "1" } });
+    const child = await platform.run(caller, { parentRunUid: parent.uid, metadata: { b: "2" } });
+    expect(child).toMatchObject({ rootRunUid: parent.uid, parentRunUid: parent.uid, depth: 1, metadata: { a: "1", b: "2" } });
+  });
+
+  test("a run that has ended gets no children", async () => {
+    const caller = aCaller();
+    const parent = await platform.run(caller);
+    await platform.life.cancelRun(caller, { runUid: parent.uid, tree: false });
+    await expect(platform.run(caller, { parentRunUid: parent.uid })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "parent_run_invalid" }));
+  });
+
+  test("a tree has at most ten levels below its root", async () => {
+    const caller = aCaller();
+    let parent = await platform.run(caller);
+    for (let depth = 1; depth <= 10; depth++) parent = await platform.run(caller, { parentRunUid: parent.uid });
+    expect(parent.depth).toBe(10);
+    await expect(platform.run(caller, { parentRunUid: parent.uid })).rejects.toEqual(domainError({ reason: "depth_exceeded" }));
+  });
+
+  test("a conversation is minted, or continued", async () => {
+    const caller = aCaller();
+    const first = await platform.run(caller);
+    const second = await platform.run(caller, { conversationUid: first.conversationUid });
+    expect(second.conversationUid).toBe(first.conversationUid);
+    expect((await platform.run(caller)).conversationUid).not.toBe(first.conversationUid);
+  });
+});
+
+describe("two teams know nothing of each other", () => {
+  test("what another team owns is answered as what does not exist", async () => {
+    const [ours, theirs] = [aCaller(), aCaller()];
+    const foreign = await platform.run(theirs);
+    const attempts = (uid: string) => [
+      platform.life.getRun(ours, uid),
+      platform.life.cancelRun(ours, { runUid: uid, tree: true }),
+      platform.life.getQueueStatus(ours, uid),
+      platform.life.createFollowup(ours, { target: { runUid: uid }, message: "hi", mode: "normal", attachmentUids: [] }),
+    ];
+    const outcome = async (attempt: Promise<unknown>) => attempt.then(() => "done", ({ kind, reason, message }) => ({ kind, reason, message }));
+    const seen = await Promise.all(attempts(foreign.uid).map(outcome));
+    expect(seen).toEqual(await Promise.all(attempts(newUid()).map(outcome)));
+    expect(seen).toEqual(await Promise.all(attempts("no-uuid").map(outcome)));
+    expect(new Set(seen.map((one) => (one as { reason: string }).reason))).toEqual(new Set(["run_not_found"]));
+    await expect(platform.run(ours, { parentRunUid: foreign.uid })).rejects.toEqual(domainError({ reason: "parent_run_invalid" }));
+    await expect(platform.run(ours, { conversationUid: foreign.conversationUid })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    await expect(platform.run(ours, { owner: { type: "team", uid: teamOf(theirs) } })).rejects.toEqual(domainError({ reason: "team_not_found" }));
+    expect(await platform.getRun(theirs, foreign.uid)).toEqual(foreign);
+    const worker = await platform.worker({ teamUid: teamOf(ours) });
+    expect(await platform.claim(worker, 9)).toEqual([]);
+  });
+
+  test("a personal run is its owner's alone", async () => {
+    const owner = aCaller();
+    const colleague = aCaller({ teams: owner.teams });
+    const run = await platform.run(owner, { owner: { type: "user", uid: owner.principal.uid } });
+    await expect(platform.life.getRun(colleague, run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    expect((await platform.life.getRun(owner, run.uid)).uid).toBe(run.uid);
+    await expect(platform.run(colleague, { owner: { type: "user", uid: owner.principal.uid } })).rejects.toEqual(domainError({ kind: "not_found" }));
+  });
+
+  test("a viewer sees runs of the team, and may neither make nor stop them", async () => {
+    const owner = aCaller();
+    const viewer = aCaller({ teams: [{ teamUid: teamOf(owner), verbs: ["run.view"] }] });
+    const run = await platform.run(owner);
+    expect((await platform.life.getRun(viewer, run.uid)).uid).toBe(run.uid);
+    await expect(platform.run(viewer)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    await expect(platform.life.cancelRun(viewer, { runUid: run.uid, tree: false })).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    await expect(platform.life.createFollowup(viewer, { target: { runUid: run.uid }, message: "x", mode: "normal", attachmentUids: [] })).rejects.toEqual(domainError({ kind: "permission_denied" }));
+  });
+});

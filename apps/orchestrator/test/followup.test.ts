@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { domainError } from "@millwright/testing";
+import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+async function team() {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller, { prompt: "First." });
+  const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const state = async () => (await platform.getRun(caller, run.uid)).state;
+  return { caller, worker, run, follow, state };
+}
+
+const texts = (held: HeldExecution) => held.assignment.inputs.map(({ text }) => text);
+
+/** The worker hands a follow-up it was sent to the agent. */
+const deliver = async (held: HeldExecution, uid: string) => held.append(held.event("message", { role: "user", text: "…", message_uid: uid }));
+
+test("before the start it becomes part of the prompt, also while the run is on offer", async () => {
+  const { caller, worker, run, follow } = await team();
+  expect(await follow("Second.")).toEqual({ outcome: "queued_prompt", runUid: run.uid });
+  const offers = await platform.claim(worker);
+  expect(await follow("Third.")).toMatchObject({ outcome: "queued_prompt" });
+  const { assignments } = await platform.life.worker.accept(worker.session, offers);
+  expect(assignments[0]!.inputs.map(({ text }) => text)).toEqual(["First.", "Second.", "Third."]);
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ submittedPrompt: "First.\n\nSecond.\n\nThird.", prompt: "First." });
+});
+
+test("during setup it is kept for the session, and delivered once", async () => {
+  const { worker, follow } = await team();
+  const held = await hold(platform, worker);
+  const { outcome, followupUid } = await follow("Second.");
+  expect([outcome, typeof followupUid]).toEqual(["queue_pending", "string"]);
+  const { directives } = await held.heartbeat();
+  expect(directives).toMatchObject([{ kind: "followup", payload: { message_uid: followupUid, text: "Second.", mode: "normal" } }]);
+});
+
+test("a live session is told", async () => {
+  const { worker, follow, state } = await team();
+  const held = await holdStarted(platform, worker);
+  const { outcome, followupUid } = await follow("Second.");
+  expect(outcome).toBe("live_session");
+  expect((await held.heartbeat()).directives).toHaveLength(1);
+  await deliver(held, followupUid!);
+  await held.complete("DONE");
+  expect(await state()).toBe("SUCCEEDED");
+});
+
+test("one that arrives while the run ends starts a further execution instead of being lost", async () => {
+  const { worker, run, follow, state } = await team();
+  const held = await holdStarted(platform, worker);
+  await follow("Second.");
+  expect(await held.complete("DONE")).toMatchObject({ error: "" });
+  expect(await state()).toBe("QUEUED");
+  const next = await holdStarted(platform, worker);
+  expect(next.assignment).toMatchObject({ executionSeq: 2, attempt: 1, isRestarted: false });
+  expect(texts(next)).toEqual(["Second."]);
+  await next.complete("DONE");
+  expect(await state()).toBe("SUCCEEDED");
+  expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
+});
+
+test.each(["DONE", "FAILED", "BLOCKED", "ERROR"] as const)("a run that ended with %s goes on in a new execution", async (outcome) => {
+  const { caller, worker, run, follow, state } = await team();
+  const held = await holdStarted(platform, worker);
+  await platform.database.sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [`s-${run.uid}`, run.uid, held.ref.executionId]);
+  await held.complete(outcome, { snapshotKey: `s-${run.uid}`, message: "Why?" });
+  expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
+  expect(await platform.getRun(caller, run.uid)).not.toHaveProperty("finishedAt");
+  expect(await state()).toBe("QUEUED");
+  const next = await holdStarted(platform, worker);
+  expect(texts(next)).toEqual(["Again."]);
+  expect(next.assignment).toMatchObject({ executionSeq: 2, snapshotUrl: `https://blobs.example/s-${run.uid}` });
+  expect(next.assignment.job.run.conversationUid).toBe(run.conversationUid);
+  await next.complete("DONE");
+  expect(await state()).toBe("SUCCEEDED");
+});
+
+test("a workspace is restored for runs of the same owner only", async () => {
+  const { caller, worker, run } = await team();
+  const personal = { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid } as const;
+  const keep = async (held: HeldExecution) => {
+    const { executionId } = held.ref;
+    await platform.database.sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [`s-${executionId}`, run.uid, executionId]);
+    await held.complete("DONE", { snapshotKey: `s-${executionId}` });
+  };
+  const first = await holdStarted(platform, worker);
+  await keep(first);
+  await platform.run(caller, personal);
+  const own = await holdStarted(platform, await platform.worker());
+  expect(own.assignment.snapshotUrl).toBe("");
+  await keep(own);
+  const next = await platform.run(caller, { conversationUid: run.conversationUid });
+  const continued = await holdStarted(platform, worker);
+  expect(continued.assignment).toMatchObject({ job: { run: { runUid: next.uid } }, snapshotUrl: `https://blobs.example/s-${first.ref.executionId}` });
+});
+
+test("a workspace of another attempt cannot be passed off as one's own", async () => {
+  const { worker, run, follow } = await team();
+  const held = await holdStarted(platform, worker);
+  await held.complete("DONE", { snapshotKey: "snapshots/somebody-else" });
+  await follow("Again.");
+  expect((await hold(platform, worker)).assignment.snapshotUrl).toBe("");
+  expect(run.uid).toBeTruthy();
+});
+
+test("a cancelled run goes on too, once its old execution is gone", async () => {
+  const { caller, worker, run, follow, state } = await team();
+  const held = await holdStarted(platform, worker);
+  await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  expect(await follow("Go on.")).toMatchObject({ outcome: "handoff_execution" });
+  expect(await platform.claim(worker)).toEqual([]);
+  await held.append(held.event("sandbox_stopped", { reason: "cancelled" }));
+  expect(await held.complete("CANCELLED")).toMatchObject({ error: "" });
+  expect(await state()).toBe("QUEUED");
+  const next = await holdStarted(platform, worker);
+  expect(texts(next)).toEqual(["Go on."]);
+});
+
+test("what a cancelled run was told and did not see is reported undelivered", async () => {
+  const { caller, worker, run, follow } = await team();
+  await holdStarted(platform, worker);
+  const { followupUid } = await follow("Too late.");
+  await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  const events = await platform.events(run.uid);
+  expect(events.find(({ kind }) => kind === "followup_undelivered")?.payload).toEqual({ followup_uid: followupUid, reason: "run_cancelled" });
+});
+
+test("a lost attempt's messages are told again to the next one, each once", async () => {
+  const { worker, follow } = await team();
+  const lost = await holdStarted(platform, worker);
+  const { followupUid } = await follow("Second.");
+  await deliver(lost, followupUid!);
+  await platform.expire(lost.ref.executionId);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  const held = await holdStarted(platform, worker);
+  expect(texts(held)).toEqual(["First.", "Second."]);
+  expect((await held.heartbeat()).directives).toEqual([]);
+});
+
+test("many at once keep one fate each, whatever the run does meanwhile", async () => {
+  const { caller, worker, run, follow } = await team();
+  const seen: string[] = [];
+  const answers: Promise<{ followupUid?: string }>[] = [];
+  for (let round = 0; round < 4; round++) {
+    const held = await hold(platform, worker);
+    answers.push(follow(`a${round}`));
+    await held.start();
+    seen.push(...texts(held));
+    answers.push(follow(`b${round}`), follow(`c${round}`));
+    await Promise.all([held.complete("DONE"), ...answers]);
+    if ((await platform.getRun(caller, run.uid)).state !== "QUEUED") await follow(`wake${round}`);
+  }
+  const last = await holdStarted(platform, worker);
+  seen.push(...texts(last));
+  await Promise.all(answers);
+  expect(new Set(seen).size).toBe(seen.length);
+  const { rows } = await platform.database.sql.query<{ text: string }>("SELECT text FROM messages WHERE run_uid = $1 AND delivered_at IS NULL", [run.uid]);
+  expect(rows).toEqual([]);
+  const { rows: all } = await platform.database.sql.query<{ text: string }>("SELECT text FROM messages WHERE run_uid = $1 ORDER BY seq", [run.uid]);
+  expect(seen).toEqual(all.map(({ text }) => text));
+});
+
+test("an empty message and an unknown attachment are refused", async () => {
+  const { caller, run, follow } = await team();
+  await expect(follow(" \n")).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "message_empty" }));
+  const withFile = { target: { runUid: run.uid }, message: "See file.", mode: "normal" as const, attachmentUids: ["x"] };
+  await expect(platform.life.createFollowup(caller, withFile)).rejects.toEqual(domainError({ kind: "unsupported", code: "unknown_attachment" }));
+  expect(await platform.kinds(run.uid)).toEqual(["run_created"]);
+});
+
+test("the newest run of a conversation is meant by its conversation; a repeated key is answered once", async () => {
+  const { caller, run } = await team();
+  const newest = await platform.run(caller, { conversationUid: run.conversationUid });
+  const request = { target: { conversationUid: run.conversationUid }, message: "Hello.", mode: "normal" as const, attachmentUids: [], idempotencyKey: "once" };
+  const first = await platform.life.createFollowup(caller, request);
+  expect(first.runUid).toBe(newest.uid);
+  expect(await platform.life.createFollowup(caller, request)).toEqual(first);
+  expect((await platform.kinds(newest.uid)).filter((kind) => kind === "followup_accepted")).toHaveLength(1);
+  await expect(platform.life.createFollowup(caller, { ...request, message: "Other." })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+});

@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+
+const SHA = "a".repeat(40);
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+let held: HeldExecution;
+let branch: string;
+/** What the forge was asked, and the pull requests it has. */
+let asked: { line: string; authorization: string | null }[];
+let pulls: { number: number; head: string; base: string; title: string }[];
+
+const shown = ({ number, head, base, title }: (typeof pulls)[number]) => ({
+  number, title, state: "open", html_url: `https://forge.test/acme/app/pull/${number}`, head: { ref: head, sha: SHA }, base: { ref: base },
+});
+
+/** A forge in GitHub's REST shape with one repository. */
+const forge = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+  const request = new Request(input, init);
+  const { pathname } = new URL(request.url);
+  asked.push({ line: `${request.method} ${pathname}`, authorization: request.headers.get("authorization") });
+  if (pathname === "/api/v3/repos/acme/app") return Response.json({ default_branch: "trunk" });
+  if (pathname.startsWith("/api/v3/repos/acme/app/git/ref/heads/")) return Response.json({ object: { sha: SHA } });
+  if (request.method === "GET") return Response.json(pulls.map(shown));
+  if (pulls.length > 0) return Response.json({ message: "Validation Failed", errors: [{ message: "A pull request already exists" }] }, { status: 422 });
+  const { head, base, title } = (await request.json()) as { head: string; base: string; title: string };
+  pulls.push({ number: 7, head, base, title });
+  return Response.json(shown(pulls[0]!), { status: 201 });
+};
+
+beforeEach(async () => {
+  [asked, pulls] = [[], []];
+  p = await catalogPlatform({ fetch: forge });
+  p.known.secrets.set("FORGE_TOKEN", "t0ken");
+  caller = aCaller();
+  const teamUid = caller.teams[0]!.teamUid;
+  await p.catalogue.createCodeHost({ codeHost: { teamUid, name: "forge", kind: "github", baseUrl: "https://forge.test/api/v3", secretName: "FORGE_TOKEN", owners: ["acme"] } }, p.as(caller));
+  const config = { github_repos: [{ owner: "acme", repo: "app" }, { owner: "elsewhere", repo: "lib" }] };
+  const { environment } = await p.catalogue.createEnvironment({ environment: { ownerType: "team", ownerUid: teamUid, config } }, p.as(caller));
+  const run = await p.run(caller, { config: { environment_id: environment!.uid } });
+  branch = `agent/${run.uid}`;
+  worker = await p.worker();
+  held = await holdStarted(p, worker);
+});
+afterEach(() => p.close());
+
+const open = (over: Record<string, unknown> = {}) => {
+  const lease = { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt };
+  return p.workers.openPullRequest({ ...lease, owner: "acme", repo: "app", headBranch: branch, headSha: SHA, title: "Add", body: "", ...over }, bearer(worker));
+};
+
+test("the platform opens it with the team's token, against the default branch", async () => {
+  expect(await open()).toMatchObject({ number: 7, url: "https://forge.test/acme/app/pull/7", adopted: false });
+  expect(pulls).toEqual([{ number: 7, head: branch, base: "trunk", title: "Add" }]);
+  expect(asked.every(({ authorization }) => authorization?.endsWith("t0ken"))).toBe(true);
+  const [run] = (await p.runs.listRuns({}, p.as(caller))).runs;
+  expect(run?.artifacts).toMatchObject([{ artifactType: "PULL_REQUEST", data: { url: "https://forge.test/acme/app/pull/7", branch, status: "open" } }]);
+});
+
+test("one that the forge has already is adopted; the forge is not asked again for one that we know", async () => {
+  pulls.push({ number: 7, head: branch, base: "trunk", title: "by hand" });
+  expect(await open()).toMatchObject({ number: 7, adopted: true });
+  const before = asked.length;
+  expect(await open()).toMatchObject({ number: 7, adopted: true });
+  expect(asked).toHaveLength(before);
+});
+
+test("where no connection serves the owner, nothing is asked of anybody", async () => {
+  await expect(open({ owner: "elsewhere", repo: "lib" })).rejects.toEqual(domainError({ reason: "code_host_not_connected", code: "integration_not_configured" }));
+  expect(asked).toEqual([]);
+});

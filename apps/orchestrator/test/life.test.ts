@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { DomainError } from "@millwright/errors";
+import { domainError } from "@millwright/testing";
+import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+/** Each test has a team, and a worker that serves only this team. */
+async function team() {
+  const caller = aCaller();
+  return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
+}
+
+test("a run goes from the queue to its end, and every step can be read", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller, { prompt: "# Fix it\nplease", metadata: { ticket_id: "7", ticket_source: "linear" } });
+  expect(run).toMatchObject({ state: "QUEUED", title: "Fix it", depth: 0, rootRunUid: run.uid, submittedPrompt: "# Fix it\nplease" });
+  const offers = await platform.claim(worker);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("PENDING");
+  const { assignments } = await platform.life.worker.accept(worker.session, offers);
+  expect(assignments[0]).toMatchObject({ attempt: 1, executionSeq: 1, isRestarted: false, snapshotUrl: "", details: { secrets: { TOKEN: "s3cret" } } });
+  expect(assignments[0]!.inputs).toMatchObject([{ kind: "prompt", text: "# Fix it\nplease", mode: "normal" }]);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("CLAIMED");
+  const held = new HeldExecution(platform, worker.session, assignments[0]!);
+  await held.start();
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "INPROGRESS", isSandboxRunning: true, sessionUid: "session" });
+  expect(await platform.inUse(teamOf(caller))).toBe(1);
+  expect(await held.complete("DONE")).toMatchObject({ error: "" });
+  const ended = await platform.getRun(caller, run.uid);
+  expect(ended).toMatchObject({ state: "SUCCEEDED", isSandboxRunning: false });
+  expect(ended.finishedAt!.getTime()).toBeGreaterThanOrEqual(ended.startedAt!.getTime());
+  expect(await platform.inUse(teamOf(caller))).toBe(0);
+  expect(await platform.kinds(run.uid)).toEqual(["run_created", "run_claimed", "sandbox_ready", "agent_started", "message", "run_finished"]);
+  const facts = await platform.facts(run.uid);
+  expect(facts.map(({ type, payload }) => [type.slice(15, -3), payload["to"] ?? payload["state"]].filter(Boolean).join(" "))).toEqual([
+    "created", "state_changed PENDING", "state_changed CLAIMED", "state_changed INPROGRESS", "state_changed SUCCEEDED", "finished SUCCEEDED",
+  ]);
+  expect(facts[0]!.payload).toMatchObject({ ticket_id: "7", ticket_source: "linear", conversation_uid: run.conversationUid });
+  expect(facts.map((fact) => fact.entity_version)).toEqual([1, 2, 3, 4, 5, 5]);
+});
+
+test("accepting, appending and completing may be repeated: a lost answer loses nothing and doubles nothing", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const offers = await platform.claim(worker);
+  const first = await platform.life.worker.accept(worker.session, offers);
+  const again = await platform.life.worker.accept(worker.session, offers);
+  expect(again.assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
+  const held = new HeldExecution(platform, worker.session, first.assignments[0]!);
+  const batch = [held.event("agent_started", { session_id: "s" }), held.event("warning", { text: "a" })];
+  expect(await held.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
+  expect(await held.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
+  expect((await platform.life.worker.accept(worker.session, offers)).assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
+  expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
+  expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
+  expect(await held.complete("DONE")).toMatchObject({ error: "ALREADY_TERMINAL" });
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "BLOCKED", status: { message: "Which name?" } });
+  expect(await platform.kinds(run.uid)).toEqual(["run_created", "run_claimed", "agent_started", "warning", "run_finished"]);
+});
+
+test("a gap is refused and tells what is missing; Complete waits for every event", async () => {
+  const { caller, worker } = await team();
+  await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const [lost, next] = [held.event("warning", { text: "1" }), held.event("warning", { text: "2" })];
+  expect(await held.append(next)).toMatchObject({ error: "SEQUENCE_GAP", ackedClientSeq: 3 });
+  expect(await held.complete("DONE")).toMatchObject({ error: "EVENTS_PENDING", ackedClientSeq: 3 });
+  expect(await held.append(lost, next)).toMatchObject({ error: "", ackedClientSeq: 5 });
+  expect(await held.complete("DONE")).toMatchObject({ error: "" });
+});
+
+test("an execution that cannot be set up ends its run with the reason, and no worker is given it", async () => {
+  const failing = await testPlatform({
+    prepareAssignment: async () => {
+      throw new DomainError({ kind: "not_found", reason: "secret_not_found", message: "No such secret." });
+    },
+  });
+  const caller = aCaller();
+  const worker = await failing.worker();
+  const run = await failing.run(caller);
+  const { assignments, lost } = await failing.life.worker.accept(worker.session, await failing.claim(worker));
+  expect([assignments.length, lost.length]).toEqual([0, 1]);
+  expect(await failing.getRun(caller, run.uid)).toMatchObject({ state: "FAILED", status: { message: "No such secret.", errorCode: "environment_setup_failed" } });
+  expect(await failing.inUse(teamOf(caller))).toBe(0);
+  await failing.close();
+});
+
+test("a declined offer is queued again with a higher attempt, and the old one is worth nothing", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const offers = await platform.claim(worker);
+  await platform.life.worker.decline(worker.session, offers);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+  expect(await platform.inUse(teamOf(caller))).toBe(0);
+  expect((await platform.life.worker.accept(worker.session, offers)).lost).toHaveLength(1);
+  const held = await hold(platform, worker);
+  expect(held.assignment.attempt).toBe(2);
+});
+
+test("history leaves out what a lost attempt wrote; the loss stays", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const lost = await holdStarted(platform, worker);
+  await lost.append(lost.event("warning", { text: "from the lost attempt" }));
+  await platform.expire(lost.ref.executionId);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  const held = await holdStarted(platform, worker);
+  expect(held.assignment).toMatchObject({ attempt: 2, isRestarted: true });
+  const { events, hasMore } = await platform.life.worker.readHistory(worker.session, held.ref, 0);
+  expect(hasMore).toBe(false);
+  expect(events.map(({ kind }) => kind)).toEqual(["run_created", "run_claimed", "worker_lost", "run_queued", "run_claimed", "sandbox_ready", "agent_started", "message"]);
+  await expect(platform.life.worker.readHistory(worker.session, lost.ref, 0)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  const seqs = (await platform.events(run.uid)).map(({ seq }) => seq);
+  expect(seqs).toEqual(seqs.map((_, n) => n + 1));
+});
+
+test("a worker that cannot be seen by its key, or is too old, is refused", async () => {
+  const { worker } = await team();
+  const registration = { workerHost: "h", instanceUid: "i", version: "0.0.9", backend: "b", slots: 1, labels: {}, harnesses: [], models: [], sandbox: "none", sandboxFeatures: [] };
+  await expect(platform.life.worker.register("mww_unknown", registration)).rejects.toEqual(domainError({ reason: "key_invalid" }));
+  await expect(platform.life.worker.register(worker.key, registration)).rejects.toEqual(domainError({ reason: "worker_too_old" }));
+  await expect(platform.life.worker.authenticate("nothing")).rejects.toEqual(domainError({ reason: "session_invalid" }));
+});
+
+test("a process that registers again keeps its leases, and its old token is dead", async () => {
+  const { caller, worker } = await team();
+  await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const instance = await platform.database.sql.query<{ instance_uid: string; worker_host: string }>("SELECT instance_uid, worker_host FROM worker_sessions WHERE uid = $1", [worker.session.uid]);
+  const token = await platform.life.worker.register(worker.key, {
+    workerHost: instance.rows[0]!.worker_host, instanceUid: instance.rows[0]!.instance_uid, version: "0.1.0", backend: "test", slots: 1, labels: {},
+    harnesses: [{ type: "oz", version: "1" }], models: [], sandbox: "none", sandboxFeatures: [],
+  });
+  await expect(platform.life.worker.authenticate(worker.token)).rejects.toEqual(domainError({ reason: "session_invalid" }));
+  expect((await platform.life.worker.authenticate(token)).uid).toBe(worker.session.uid);
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+});
+
+test("revoking a worker's key ends its session when the key is checked again", async () => {
+  const { worker } = await team();
+  platform.keys.delete(worker.key);
+  expect((await platform.life.worker.authenticate(worker.token)).uid).toBe(worker.session.uid);
+  await platform.database.sql.query("UPDATE worker_sessions SET key_checked_at = 'epoch' WHERE uid = $1", [worker.session.uid]);
+  await expect(platform.life.worker.authenticate(worker.token)).rejects.toEqual(domainError({ reason: "session_invalid" }));
+});
+
+test("what cannot be stored is cleaned, not refused", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller, { prompt: "a\0b", title: "t\0" });
+  expect(run).toMatchObject({ prompt: "a\uFFFDb", title: "t\uFFFD" });
+  const held = await holdStarted(platform, worker);
+  expect(held.assignment.inputs[0]!.text).toBe("a\uFFFDb");
+});
+
+test("a run waits in the queue for a reason that can be read", async () => {
+  const caller = aCaller();
+  const run = await platform.run(caller);
+  expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ state: "QUEUED", reason: "no_workers", position: 1 });
+  const other = await platform.worker({ teamUid: teamOf(caller), harness: "codex" });
+  expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "no_matching_worker" });
+  expect(await platform.claim(other)).toHaveLength(0);
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "none" });
+  const second = await platform.run(caller);
+  await holdStarted(platform, worker);
+  expect(await platform.life.getQueueStatus(caller, second.uid)).toMatchObject({ reason: "workers_busy", position: 1 });
+  expect(aRun(caller).prompt).toBe("Do it.");
+});

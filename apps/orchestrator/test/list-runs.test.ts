@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { newUid, type TeamUid } from "@millwright/ids";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { aRun } from "./support/platform.ts";
+
+let p: CatalogPlatform;
+let caller: Caller;
+beforeEach(async () => {
+  p = await catalogPlatform();
+  caller = aCaller();
+});
+afterEach(() => p.close());
+
+/** Creates runs and gives them times and titles with many ties: ten share each millisecond. */
+async function createTied(count: number): Promise<string[]> {
+  const created = await p.life.createRuns(caller, Array.from({ length: count }, () => aRun(caller)));
+  const uids = created.map(({ run }) => run.uid);
+  await p.database.sql.query(
+    `UPDATE runs SET updated_at = t.at, created_at = t.at, title = 'Title ' || t.n / 10 || CASE WHEN t.n % 2 = 0 THEN 'A' ELSE 'a' END,
+            skill_spec = CASE WHEN t.n % 3 = 0 THEN NULL ELSE 'o/r:' || t.n / 10 END
+       FROM (SELECT uid::uuid, n, timestamptz '2026-01-01Z' + (n / 10) * interval '1 ms' AS at FROM unnest($1::text[]) WITH ORDINALITY AS g (uid, n)) t
+      WHERE runs.uid = t.uid`,
+    [uids],
+  );
+  return uids;
+}
+
+type Ask = { sortBy?: string; sortOrder?: string; pageSize?: number; states?: string[]; teamUid?: string; ancestorRunUid?: string; factoryUids?: string[] };
+
+/** Every page to the end; `meanwhile` runs between pages. */
+async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}): Promise<string[]> {
+  const uids: string[] = [];
+  for (let pageToken = ""; ; ) {
+    const page = await p.runs.listRuns({ pageSize: 7, ...ask, pageToken }, p.as(caller));
+    if (pageToken !== "" && page.runs.length === 0) throw new Error("a cursor led to an empty page");
+    uids.push(...page.runs.map(({ uid }) => uid));
+    if (page.nextPageToken === "") return uids;
+    pageToken = page.nextPageToken;
+    await meanwhile();
+  }
+}
+
+const SORTS = ["updated_at", "created_at", "title", "agent"].flatMap((sortBy) => ["asc", "desc"].map((sortOrder) => [sortBy, sortOrder] as const));
+
+describe("a walk", () => {
+  test.each(SORTS)("by %s %s shows tied rows exactly once, in one total order", async (sortBy, sortOrder) => {
+    const uids = await createTied(40);
+    const walked = await walk({ sortBy, sortOrder });
+    expect([...walked].sort()).toEqual([...uids].sort());
+    expect(await walk({ sortBy, sortOrder, pageSize: 500 })).toEqual(walked);
+  });
+
+  test.each(SORTS)("by %s %s during writes shows what did not change exactly once, and nothing twice", async (sortBy, sortOrder) => {
+    const uids = await createTied(40);
+    const changed = uids.filter((_, n) => n % 4 === 0);
+    const walked = await walk({ sortBy, sortOrder }, async () => {
+      await p.run(caller);
+      await p.database.sql.query("UPDATE runs SET updated_at = clock_timestamp(), state = 'INPROGRESS' WHERE uid = ANY($1::uuid[])", [changed]);
+    });
+    expect(new Set(walked).size).toBe(walked.length);
+    const unchanged = sortBy === "updated_at" ? uids.filter((uid) => !changed.includes(uid)) : uids;
+    expect(walked).toEqual(expect.arrayContaining(unchanged));
+  });
+
+  test("by agent has runs without a skill last in both directions", async () => {
+    const uids = await createTied(30);
+    const without = (list: string[]) => list.map((uid) => uids.indexOf(uid) + 1).map((n) => n % 3 === 0);
+    for (const sortOrder of ["asc", "desc"]) expect(without(await walk({ sortBy: "agent", sortOrder }))).toEqual([...Array<boolean>(20).fill(false), ...Array<boolean>(10).fill(true)]);
+  });
+
+  test("that fits into one page has no cursor; so has one that ends with it", async () => {
+    await createTied(7);
+    expect((await p.runs.listRuns({ pageSize: 7 }, p.as(caller))).nextPageToken).toBe("");
+    expect((await p.runs.listRuns({ pageSize: 6 }, p.as(caller))).nextPageToken).not.toBe("");
+  });
+});
+
+describe("a cursor", () => {
+  test("goes on with an explicit default sort and another page size, not with another sort or filter", async () => {
+    await createTied(10);
+    const { nextPageToken: pageToken } = await p.runs.listRuns({ pageSize: 3 }, p.as(caller));
+    const next = (ask: Ask) => p.runs.listRuns({ ...ask, pageToken }, p.as(caller));
+    expect((await next({ sortBy: "updated_at", sortOrder: "desc", pageSize: 4 })).runs).toHaveLength(4);
+    for (const ask of [{ sortBy: "title" }, { sortOrder: "asc" }, { states: ["QUEUED"] }, { factoryUids: [newUid()] }, { teamUid: newUid() }]) {
+      await expect(next(ask)).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
+    }
+  });
+
+  test.each(["x", "AAAA", "A".repeat(60)])("that is none (%s) is refused", async (pageToken) => {
+    await expect(p.runs.listRuns({ pageToken }, p.as(caller))).rejects.toEqual(domainError({ reason: "invalid_cursor", kind: "invalid_argument" }));
+  });
+});
+
+describe("filters", () => {
+  test("bound times exclusively", async () => {
+    await createTied(40);
+    const at = (n: number) => timestampFromDate(new Date(Date.parse("2026-01-01Z") + n));
+    const between = await p.runs.listRuns({ createdAfter: at(0), createdBefore: at(3), pageSize: 500 }, p.as(caller));
+    expect(between.runs).toHaveLength(20);
+    expect((await p.runs.listRuns({ updatedAfter: at(2), pageSize: 500 }, p.as(caller))).runs).toHaveLength(11);
+  });
+
+  test("take any of several states, and refuse unknown ones", async () => {
+    const [one] = await createTied(3);
+    await p.life.cancelRun(caller, { runUid: one!, tree: false });
+    expect(await walk({ states: ["CANCELLED", "FAILED"] })).toEqual([one]);
+    await expect(walk({ states: ["DONE"] })).rejects.toEqual(domainError({ reason: "invalid_state" }));
+    await expect(walk({ sortBy: "uid" })).rejects.toEqual(domainError({ reason: "invalid_sort" }));
+  });
+
+  test("an ancestor's strict descendants, at any depth", async () => {
+    const root = await p.run(caller);
+    const child = await p.run(caller, { parentRunUid: root.uid });
+    const grandchild = await p.run(caller, { parentRunUid: child.uid });
+    await p.run(caller);
+    expect((await walk({ ancestorRunUid: root.uid })).sort()).toEqual([child.uid, grandchild.uid].sort());
+    expect(await walk({ ancestorRunUid: child.uid })).toEqual([grandchild.uid]);
+    for (const uid of [newUid(), "nonsense"]) await expect(walk({ ancestorRunUid: uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+
+  test("a factory nobody knows matches nothing", async () => {
+    await p.run(caller);
+    for (const uid of [newUid(), "nonsense"]) expect(await walk({ factoryUids: [uid] })).toEqual([]);
+  });
+});
+
+describe("who sees what", () => {
+  test("a team its own, a user its personal runs too, and with a team named only that team's", async () => {
+    const other = aCaller();
+    const mine = await p.run(caller);
+    const personal = await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } });
+    const theirs = await p.run(other);
+    expect((await walk({})).sort()).toEqual([mine.uid, personal.uid].sort());
+    expect(await walk({ teamUid: caller.teams[0]!.teamUid })).toEqual([mine.uid]);
+    expect(await walk({ teamUid: other.teams[0]!.teamUid })).toEqual([]);
+    expect(await walk({ teamUid: newUid<TeamUid>() })).toEqual([]);
+    await expect(walk({ ancestorRunUid: theirs.uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+});

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { domainError } from "@millwright/testing";
+import { hold, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+async function team() {
+  const caller = aCaller();
+  return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
+}
+
+/** Lets the lease run out, and the reaper see it. */
+async function lose({ ref }: { ref: { executionId: number } }): Promise<void> {
+  await platform.expire(ref.executionId);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+}
+
+test("a lost attempt is fenced off everywhere, and the next one goes on without a gap", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const old = await holdStarted(platform, worker);
+  await lose(old);
+  expect(await old.append(old.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+  expect(await old.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
+  expect((await old.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  await expect(platform.life.checkLease(old.ref)).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "lease_lost" }));
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "QUEUED", isSandboxRunning: false });
+  expect(await platform.inUse(teamOf(caller))).toBe(0);
+
+  const other = await platform.worker({ teamUid: teamOf(caller) });
+  const next = await holdStarted(platform, other);
+  expect(next.assignment).toMatchObject({ attempt: 2, executionSeq: 1, isRestarted: true });
+  expect(next.assignment.inputs).toEqual(old.assignment.inputs);
+  expect(await old.append(old.event("warning", { text: "later still" }))).toMatchObject({ error: "LEASE_LOST" });
+  expect(await old.complete("FAILED")).toMatchObject({ error: "LEASE_LOST" });
+  expect(await platform.life.checkLease(next.ref)).toMatchObject({ runUid: run.uid, owner: { uid: teamOf(caller) } });
+  expect(await next.complete("DONE")).toMatchObject({ error: "" });
+  const events = await platform.events(run.uid);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, n) => n + 1));
+  expect(events.filter(({ isSuperseded }) => isSuperseded).map(({ kind }) => kind)).toEqual(["sandbox_ready", "agent_started", "message"]);
+});
+
+test("a worker lost in setup three times is replaced, a fourth time ends the run", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  for (let n = 1; n <= 4; n++) {
+    expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+    await lose(await hold(platform, worker));
+  }
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable", retryable: true } });
+  expect((await platform.kinds(run.uid)).filter((kind) => kind === "worker_lost")).toHaveLength(4);
+  expect(await platform.inUse(teamOf(caller))).toBe(0);
+});
+
+test("a worker lost while running twice is replaced, a third time ends the run", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  for (let n = 1; n <= 3; n++) await lose(await holdStarted(platform, worker));
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable" } });
+});
+
+test("an expired offer is no loss: the run is queued again, as often as it takes", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  for (let n = 1; n <= 6; n++) {
+    const [offer] = await platform.claim(worker);
+    expect(offer!.attempt).toBe(n);
+    await lose({ ref: offer! });
+    expect((await platform.life.worker.accept(worker.session, [offer!])).lost).toHaveLength(1);
+  }
+  expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+});
+
+test("after an outage nobody is reaped: the first look extends every lease", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  await platform.expire(held.ref.executionId);
+  await platform.database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp() - $1 * interval '1 ms'", [platform.timings.reaperPauseMs + 1]);
+  await platform.life.reapOnce();
+  expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  await lose(held);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+});
+
+test("a renewed lease is not reaped, and its run token lives no longer than it", async () => {
+  const { caller, worker } = await team();
+  await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const { leases } = await held.heartbeat();
+  expect(leases).toMatchObject([{ status: "OK", runToken: `mwr_${held.ref.executionId}.1` }]);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+});
+
+test("two replicas that reap at once lose an attempt once", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  await platform.expire(held.ref.executionId);
+  await platform.reaperIsAwake();
+  await Promise.all([platform.life.reapOnce(), platform.life.reapOnce(), platform.life.reapOnce()]);
+  expect((await platform.kinds(run.uid)).filter((kind) => kind === "worker_lost")).toHaveLength(1);
+});
+
+test("another session cannot use a lease", async () => {
+  const { caller, worker } = await team();
+  await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const other = await platform.worker({ teamUid: teamOf(caller) });
+  const { life } = platform;
+  expect(await life.worker.append(other.session, [{ ...held.ref, events: [held.event("warning")] }])).toMatchObject([{ error: "LEASE_LOST" }]);
+  expect(await life.worker.complete(other.session, [{ ...held.ref, outcome: "DONE", lastClientSeq: 0 }])).toMatchObject([{ error: "LEASE_LOST" }]);
+  const beat = { state: "READY" as const, freeSlots: 0, leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }] };
+  expect((await life.worker.heartbeat(other.session, beat)).leases).toMatchObject([{ status: "LOST" }]);
+});
+
+test("an agent that writes nothing is warned about once, then stopped", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const silentFor = (ms: number) =>
+    platform.database.sql.query(
+      `WITH s AS (UPDATE run_streams SET last_worker_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1)
+       UPDATE executions SET started_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1`,
+      [run.uid, ms],
+    );
+  await silentFor(platform.timings.stallWarningMs + 1000);
+  await platform.life.reapOnce();
+  await platform.life.reapOnce();
+  expect((await platform.kinds(run.uid)).filter((kind) => kind === "stalled")).toHaveLength(1);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
+  await silentFor(platform.timings.stallTimeoutMs + 1000);
+  await platform.life.reapOnce();
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "infrastructure_timeout" } });
+  const { leases, directives } = await held.heartbeat();
+  expect(leases).toMatchObject([{ status: "STOP" }]);
+  expect(directives).toMatchObject([{ kind: "cancel", seq: 1 }]);
+});
+
+test("a setup that takes too long fails the run", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  await hold(platform, worker);
+  await platform.database.sql.query("UPDATE executions SET claimed_at = 'epoch' WHERE run_uid = $1", [run.uid]);
+  await platform.life.reapOnce();
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "FAILED", status: { errorCode: "environment_setup_failed" } });
+});
+
+test("a lease that cannot be judged keeps no other one", async () => {
+  const { caller, worker } = await team();
+  const { sql } = platform.database;
+  await platform.run(caller);
+  const broken = await holdStarted(platform, worker);
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  await sql.query("UPDATE executions SET state = 'ENDED', outcome = 'DONE' WHERE id = $1", [broken.ref.executionId]); // which cannot be
+  for (const { ref } of [broken, held]) await platform.expire(ref.executionId);
+  await platform.reaperIsAwake();
+  await expect(platform.life.reapOnce()).rejects.toThrow("does not fit");
+  expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+  await sql.query("DELETE FROM leases WHERE execution_id = $1", [broken.ref.executionId]);
+});

@@ -1,0 +1,116 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+
+let root: string;
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+let held: HeldExecution;
+let branch: string;
+
+const git = (cwd: string, ...args: string[]): string =>
+  execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+
+/** Commits a file on a branch of the bare repository, as a worker's push would. */
+function push(file: string, content: string): string {
+  const clone = mkdtempSync(join(tmpdir(), "millwright-clone-"));
+  try {
+    git(clone, "clone", "-q", join(root, "acme/app.git"), ".");
+    const known = git(clone, "branch", "-r");
+    if (known.includes(`origin/${branch}`)) git(clone, "checkout", "-q", "-B", branch, `origin/${branch}`);
+    else if (known !== "") git(clone, "checkout", "-q", "-b", branch);
+    writeFileSync(join(clone, file), content);
+    git(clone, "add", "-A");
+    git(clone, "commit", "-q", "-m", `Change ${file}`);
+    git(clone, "push", "-q", "origin", branch);
+    return git(clone, "rev-parse", "HEAD");
+  } finally {
+    rmSync(clone, { recursive: true });
+  }
+}
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), "millwright-git-"));
+  execFileSync("git", ["init", "-q", "--bare", "-b", "main", join(root, "acme/app.git")]);
+  p = await catalogPlatform({ localRepositoryRoots: [root] });
+  caller = aCaller();
+  const teamUid = caller.teams[0]!.teamUid;
+  await p.catalogue.createCodeHost({ codeHost: { teamUid, name: "local", kind: "local", root } }, p.as(caller));
+  const created = await p.catalogue.createEnvironment({ environment: { ownerType: "team", ownerUid: teamUid, config: { github_repos: [{ owner: "acme", repo: "app" }] } } }, p.as(caller));
+  branch = "main";
+  push("README.md", "# App\n");
+  const run = await p.run(caller, { config: { environment_id: created.environment!.uid } });
+  branch = `agent/${run.uid}`;
+  worker = await p.worker();
+  held = await holdStarted(p, worker);
+});
+afterEach(async () => {
+  await p.close();
+  rmSync(root, { recursive: true });
+});
+
+const open = (headSha: string, over: Record<string, unknown> = {}) => {
+  const lease = { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt };
+  return p.workers.openPullRequest({ ...lease, owner: "acme", repo: "app", headBranch: branch, headSha, title: "Add hello", body: "Because.", ...over }, bearer(worker));
+};
+const pageOf = (url: string, who = caller) => p.artifacts.getPullRequest({ pullRequestUid: url.split("/").at(-1)! }, p.as(who));
+
+test("an assignment says where the repository is and which branch is the run's", async () => {
+  expect(held.assignment.details.repositories).toEqual([
+    { owner: "acme", name: "app", cloneUrl: join(root, "acme/app.git"), baseBranch: "", workBranch: branch, authorizationHeader: "", codeHost: "local" },
+  ]);
+});
+
+test("what was pushed becomes one pull request, with a page, an artifact and an event", async () => {
+  const sha = push("hello.txt", "hi\n");
+  const opened = await open(sha);
+  expect(opened).toMatchObject({ number: 1, adopted: false, url: expect.stringMatching(new RegExp(`^http://public.test/runs/${held.assignment.job.run.runUid}/pull-requests/`)) });
+  const [shown] = (await p.runs.listRuns({}, p.as(caller))).runs;
+  expect(shown?.artifacts).toMatchObject([{ uid: opened.artifactUid, artifactType: "PULL_REQUEST", data: { url: opened.url, branch, status: "open" } }]);
+  expect((await p.events(shown!.uid)).at(-1)).toMatchObject({ kind: "artifact_created", payload: { artifact_type: "PULL_REQUEST", title: "Add hello", url: opened.url } });
+  expect(await pageOf(opened.url)).toMatchObject({
+    ...{ title: "Add hello", body: "Because.", headBranch: branch, baseBranch: "main", headSha: sha, status: "open", owner: "acme", repo: "app", number: 1 },
+    ...{ files: [{ path: "hello.txt", additions: 1, deletions: 0 }], diff: expect.stringContaining("+hi") },
+  });
+});
+
+test("asked again, even at once, the same one is adopted; it follows the branch", async () => {
+  const sha = push("hello.txt", "hi\n");
+  const answers = await Promise.all([open(sha), open(sha), open(sha)]);
+  expect(new Set(answers.map(({ url }) => url)).size).toBe(1);
+  expect(answers.filter(({ adopted }) => !adopted)).toHaveLength(1);
+  const next = push("more.txt", "more\n");
+  expect(await open(next)).toMatchObject({ adopted: true, url: answers[0]?.url });
+  expect((await pageOf(answers[0]?.url ?? "")).files.map(({ path }) => path)).toEqual(["hello.txt", "more.txt"]);
+  const { rows } = await p.database.sql.query("SELECT last_number FROM local_pull_request_counters");
+  expect(rows).toEqual([{ last_number: 1 }]);
+});
+
+test("the diff stays when the base has taken the branch in", async () => {
+  const { url } = await open(push("hello.txt", "hi\n"));
+  execFileSync("git", ["--git-dir", join(root, "acme/app.git"), "update-ref", "refs/heads/main", `refs/heads/${branch}`]);
+  expect((await pageOf(url)).files).toMatchObject([{ path: "hello.txt", additions: 1 }]);
+});
+
+test("what is not there, or not the run's, is refused", async () => {
+  const sha = push("hello.txt", "hi\n");
+  await expect(open("0".repeat(40))).rejects.toEqual(domainError({ reason: "head_moved" }));
+  await expect(open(sha, { repo: "other" })).rejects.toEqual(domainError({ reason: "repository_not_of_run" }));
+  await expect(open(sha, { headBranch: "main" })).rejects.toEqual(domainError({ reason: "branch_not_of_run" }));
+  await expect(open(sha, { title: " " })).rejects.toEqual(domainError({ reason: "pull_request_invalid" }));
+  await expect(open(sha, { baseBranch: branch })).rejects.toEqual(domainError({ reason: "pull_request_refused" }));
+  expect((await p.runs.listRuns({}, p.as(caller))).runs[0]?.artifacts).toEqual([]);
+});
+
+test("another team sees of the page what a random uid shows", async () => {
+  const { url } = await open(push("hello.txt", "hi\n"));
+  await expect(pageOf(url, aCaller())).rejects.toEqual(domainError({ reason: "pull_request_not_found" }));
+  await expect(pageOf("x/0199c2f0-1111-7abc-8def-0123456789ab")).rejects.toEqual(domainError({ reason: "pull_request_not_found" }));
+});

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { Sql } from "@millwright/database";
+import { newUid } from "@millwright/ids";
+import { unreportedChildren } from "../src/store/children-store.ts";
+import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
+import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
+import { listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
+import { findNewestOfConversation, findRun } from "../src/store/run-store.ts";
+import { environmentUse } from "../src/store/run-view-store.ts";
+import type { RunSort } from "../src/domain/run-list.ts";
+import type { Run } from "../src/domain/run.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+// Enough rows that reading all of them is never the cheapest way to a few.
+const RUNS = 20_000;
+const caller = aCaller();
+let platform: TestPlatform;
+let run: Run;
+
+beforeAll(async () => {
+  platform = await testPlatform();
+  run = await platform.run(caller);
+  const { sql } = platform.database;
+  await sql.query(
+    `INSERT INTO runs (uid, root_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, title, state, prompt, mode, interactive,
+                       source, conversation_uid, agent_config, frozen, created_at, updated_at, environment_uid)
+     SELECT u, u, 0, 'team', CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, 'user', 'u', 'u', 'Run ' || n, 'SUCCEEDED', 'p', 'normal', false,
+            'API', gen_random_uuid(), '{}', '{}', now() - n * interval '1 minute', now() - n * interval '1 minute', 'environment' || n % 4
+       FROM (SELECT n, gen_random_uuid() AS u FROM generate_series(1, ${RUNS}) n) g`,
+    [teamOf(caller), newUid()],
+  );
+  await sql.query("UPDATE runs SET parent_run_uid = $1 WHERE uid IN (SELECT uid FROM runs WHERE uid <> $1 LIMIT 50)", [run.uid]);
+  await sql.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth, outcome) SELECT r.uid, 1, 'ENDED', l.id, 0, 'DONE' FROM runs r, lanes l WHERE r.uid <> $1", [run.uid]);
+  await sql.query(
+    `INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid, execution_id, taken_as)
+     SELECT gen_random_uuid(), x.run_uid, 1, 'prompt', 't', 'normal', 'user', 'u', x.id, 'input' FROM executions x WHERE x.run_uid <> $1`,
+    [run.uid],
+  );
+  await sql.query("ANALYZE runs, executions, messages");
+}, 60_000);
+
+afterAll(() => platform.close());
+
+/** The large tables that the statements of `f` read from end to end. */
+async function scanned(f: (sql: Sql) => Promise<unknown>): Promise<string[]> {
+  const found: string[] = [];
+  const { sql } = platform.database;
+  const explaining: Sql = {
+    async query(text, params) {
+      const { rows } = await sql.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, params);
+      found.push(...rows.flatMap((row) => /Seq Scan on (runs|executions|messages)\b/.exec(row["QUERY PLAN"])?.[1] ?? []));
+      return sql.query(text, params);
+    },
+  };
+  await f(explaining);
+  return found;
+}
+
+const listed = (sql: Sql, sortBy: RunSort, after?: ListedRun) => listRuns(sql, caller, { states: [], sortBy, isDescending: true }, after?.position, 20);
+
+test.each<RunSort>(["updated_at", "created_at"])("a page of runs by %s is read from an index, as is the next", async (sortBy) => {
+  expect(await scanned(async (sql) => listed(sql, sortBy, (await listed(sql, sortBy)).at(-1)))).toEqual([]);
+});
+
+test.each<[string, (sql: Sql) => Promise<unknown>]>([
+  ["a run", (sql) => findRun(sql, run.uid)],
+  ["the tree below a run", (sql) => listTreeUids(sql, caller, [run.uid])],
+  ["the live tree below a run", (sql) => liveDescendants(sql, run.uid)],
+  ["children", (sql) => listChildren(sql, caller, [run.uid], 100)],
+  ["children to report", (sql) => unreportedChildren(sql, run.uid)],
+  ["a conversation", (sql) => listOfConversation(sql, caller, run.conversationUid)],
+  ["its newest run", (sql) => findNewestOfConversation(sql, caller, run.conversationUid)],
+  ["the use of environments", (sql) => environmentUse(sql, ["environment1", "environment2"])],
+  ["a run to be locked", (sql) => lockRuns(sql, [run.uid])],
+  ["what an execution was given", (sql) => inputsOf(sql, run.uid, 7)],
+  ["what a lost attempt was given", (sql) => untakeMessages(sql, run.uid, 7)],
+])("%s is found by an index", async (_, find) => {
+  expect(await scanned(find)).toEqual([]);
+});

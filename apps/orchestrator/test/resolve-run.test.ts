@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
+import type { ResolveRunRequest } from "../src/domain/resolved-run.ts";
+import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { hold } from "./support/fake-worker.ts";
+
+let p: CatalogPlatform;
+let caller: Caller;
+let teamUid: TeamUid;
+const factoryUid = newUid<FactoryUid>();
+const AGENT = newUid();
+
+beforeEach(async () => {
+  p = await catalogPlatform();
+  caller = aCaller();
+  teamUid = caller.teams[0]!.teamUid;
+  const service = p.as(serviceCaller("factories", newUid()));
+  const definition = {
+    factory: { name: "f", repositories: [{ owner: "acme", repo: "app" }], agent_defaults: {} },
+    agents: [],
+    runners: [{ name: "small", setup_commands: ["npm ci"], docker_image: "node:24" }, { name: "mac", os: "macos", arch: "aarch64" }],
+    skills: [
+      { name: "review", path: "skills/review/SKILL.md", description: "Reviews.", body: "Look closely." },
+      { name: "broken", path: "skills/broken/SKILL.md", error: "no description" },
+    ],
+  };
+  await p.definitions.stageDefinition({ factoryUid, teamUid, version: 4n, definition: definition as never }, service);
+  await p.definitions.activateDefinition({ factoryUid, version: 4n }, service);
+  p.known.agents.set(AGENT, {
+    ...{ agentUid: AGENT, agentName: "implementer", factoryUid, definitionVersion: 4n, siblingAgents: ["foreman"], agentConcurrencyLimit: 2 },
+    layers: [
+      { source: "agent", uid: AGENT, version: 1n, config: { name: "implementer", prompt: "You implement.", runner: "small", skills: ["review", "broken"], secrets: [{ name: "AGENT_KEY" }] } },
+      { source: "factory", uid: factoryUid, version: 1n, config: { factory_secrets: ["SHARED"], credential_strategy: "CREATOR" } },
+    ],
+  });
+  p.known.teamLayer.config = { base_prompt: "Be kind." };
+});
+afterEach(() => p.close());
+
+const resolve = (over: Partial<ResolveRunRequest> = {}) => p.catalog.resolveRun(caller, { owner: { type: "team", uid: teamUid }, config: {}, ...over });
+
+test("a run of a factory's agent is frozen with everything it needs", async () => {
+  const resolved = await resolve({ agentUid: AGENT });
+  expect(resolved.frozen).toEqual({
+    ...{ agent_prompt: "You implement.", base_prompt: "Be kind.", model_id: "scripted", provider: "scripted", harness: "oz" },
+    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: "skills/review/SKILL.md" }],
+    repositories: [{ owner: "acme", repo: "app" }],
+    ...{ setup_commands: ["npm ci"], docker_image: "node:24", env: {}, secret_names: ["AGENT_KEY", "SHARED"] },
+    requirements: { harness: "oz", image: "node:24" },
+    ...{ idle_timeout_minutes: 10, factory_uid: factoryUid, agent_uid: AGENT, agent_name: "implementer", definition_version: 4 },
+    spawnable_agents: ["foreman"],
+    provenance: expect.objectContaining({ prompt: "agent", runner: "agent", secrets: "agent+factory", basePrompt: "team", credentialStrategy: "factory", modelId: "default" }),
+  });
+  expect(resolved).toMatchObject({ executorUid: AGENT, limits: { team: 0, agent: 2, factory: 0 }, skill: { name: "review", full_path: "skills/review/SKILL.md" } });
+  expect(resolved.agentConfig).toMatchObject({
+    ...{ model_id: "scripted", harness: { type: "oz" }, skill_spec: "skills/review/SKILL.md", secrets: [{ name: "AGENT_KEY" }, { name: "SHARED" }] },
+    ...{ credential_strategy: "CREATOR", computer_use_enabled: true, runner_id: expect.any(String), base_prompt: "Be kind." },
+  });
+});
+
+test("a run is labelled by what the request says, else by the skill it names, else by its agent", async () => {
+  const label = async (over: Partial<ResolveRunRequest>) => (await resolve({ agentUid: AGENT, ...over })).agentConfig["name"];
+  expect(await label({})).toBe("implementer");
+  expect(await label({ skill: "review" })).toBe("review");
+  expect(await label({ skill: "review", config: { name: "mine" } })).toBe("mine");
+});
+
+test("a run of no agent has the team's configuration and acts as its creator", async () => {
+  const resolved = await resolve({ config: { model_id: "auto", idle_timeout_minutes: 0, worker_host: "mine", name: "n" } });
+  expect(resolved.frozen).toMatchObject({ model_id: "scripted", base_prompt: "Be kind.", agent_prompt: "", repositories: [], worker_host: "mine", idle_timeout_minutes: 0 });
+  expect(resolved).toMatchObject({ executorUid: caller.principal.uid, agentConfig: { name: "n", worker_host: "mine" } });
+});
+
+test("a request names a runner by uid and a skill by name; both are answered resolved", async () => {
+  const { agentConfig } = await resolve({ agentUid: AGENT });
+  const named = await resolve({ config: { runner_id: agentConfig["runner_id"]! }, agentUid: AGENT, skill: "review" });
+  expect(named.frozen.setup_commands).toEqual(["npm ci"]);
+  expect(named.agentConfig).toMatchObject({ name: "review", skills: ["skills/review/SKILL.md"], runner_id: agentConfig["runner_id"] });
+});
+
+test("an environment brings repositories, commands and secrets of its own, before the factory's", async () => {
+  const config = { name: "E", github_repos: [{ owner: "other", repo: "lib" }], setup_commands: ["make"], secrets: [{ name: "ENV_KEY" }], docker_image: "debian" };
+  const { environment } = await p.catalogue.createEnvironment({ environment: { ownerType: "team", ownerUid: teamUid, config } }, p.as(caller));
+  const { frozen } = await resolve({ agentUid: AGENT, config: { environment_id: environment!.uid } });
+  expect(frozen).toMatchObject({
+    ...{ repositories: [{ owner: "other", repo: "lib" }], setup_commands: ["npm ci", "make"], secret_names: ["AGENT_KEY", "SHARED", "ENV_KEY"] },
+    ...{ docker_image: "node:24", environment_uid: environment!.uid },
+  });
+});
+
+describe("refused", () => {
+  test.each<[string, Partial<ResolveRunRequest>, string, string]>([
+    ["an unknown agent", { agentUid: newUid() }, "agent_not_found", "not_found"],
+    ["an unknown model", { config: { model_id: "nope" } }, "model_unknown", "invalid_argument"],
+    ["a disabled model", { config: { model_id: "gpt-5.1" } }, "model_disabled", "invalid_argument"],
+    ["an unknown environment", { config: { environment_id: "x".repeat(22) } }, "environment_not_found", "not_found"],
+    ["an unknown runner", { config: { runner_id: newUid() } }, "runner_not_found", "not_found"],
+    ["a runner that is no uid", { config: { runner_id: "nonsense" } }, "runner_not_found", "not_found"],
+    ["a runner of an unsupported system", { agentUid: AGENT, config: { runner: "mac" } }, "runner_unsupported", "invalid_argument"],
+    ["an unknown skill", { agentUid: AGENT, skill: "nope" }, "skill_not_found", "invalid_argument"],
+    ["a broken skill", { agentUid: AGENT, skill: "broken" }, "skill_malformed", "invalid_argument"],
+    ["two ways of naming skills", { config: { skill_spec: "a", skills: ["b"] } }, "config_conflict", "invalid_argument"],
+    ["a wrong type", { config: { idle_timeout_minutes: "10" } }, "config_invalid", "invalid_argument"],
+  ])("%s: %s %s", async (_, request, reason, kind) => {
+    await expect(resolve(request)).rejects.toEqual(domainError({ reason, kind }));
+  });
+
+  test("a personal run with an agent, or with secrets", async () => {
+    const owner = { type: "user", uid: caller.principal.uid } as const;
+    await expect(resolve({ owner, agentUid: AGENT })).rejects.toEqual(domainError({ reason: "agent_needs_team" }));
+    await expect(resolve({ owner, config: { secrets: [{ name: "A" }] } })).rejects.toEqual(domainError({ reason: "secrets_need_team" }));
+    expect((await resolve({ owner })).executorUid).toBe(caller.principal.uid);
+  });
+
+  test("a personal environment in a team's run; another team's environment is as unknown as a random one", async () => {
+    const create = async (who: Caller, ownerType: string, ownerUid: string) =>
+      (await p.catalogue.createEnvironment({ environment: { ownerType, ownerUid, config: {} } }, p.as(who))).environment!.uid;
+    const personal = await create(caller, "user", caller.principal.uid);
+    await expect(resolve({ config: { environment_id: personal } })).rejects.toEqual(domainError({ reason: "environment_personal" }));
+    const stranger = aCaller();
+    const theirs = await create(stranger, "team", stranger.teams[0]!.teamUid);
+    await expect(resolve({ config: { environment_id: theirs } })).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+  });
+});
+
+test("what only agents and factories may say is not heard from a request", async () => {
+  const { frozen } = await resolve({ config: { prompt: "Obey me.", factory_secrets: ["STOLEN"], repositories: [{ owner: "x", repo: "y" }] } });
+  expect(frozen).toMatchObject({ agent_prompt: "", secret_names: [], repositories: [] });
+});
+
+describe("an accepted execution is handed", () => {
+  test("the values of its secrets, and git credentials apart from them; nothing of it is stored", async () => {
+    for (const [name, value] of [["AGENT_KEY", "a-value"], ["SHARED", "s-value"], ["HOST_TOKEN", "t-value"]] as const) p.known.secrets.set(name, value);
+    await p.catalogue.createCodeHost({ codeHost: { teamUid, name: "forge", kind: "github", baseUrl: "https://forge.test/api/v3", secretName: "HOST_TOKEN" } }, p.as(caller));
+    const run = await p.run(caller, { agentUid: AGENT });
+    const { assignment } = await hold(p, await p.worker());
+    expect(assignment.details).toEqual({
+      repositories: [
+        {
+          ...{ owner: "acme", name: "app", cloneUrl: "https://forge.test/acme/app.git", baseBranch: "", workBranch: `agent/${run.uid}`, codeHost: "github" },
+          authorizationHeader: `Authorization: Basic ${Buffer.from("x-access-token:t-value").toString("base64")}`,
+        },
+      ],
+      secrets: { AGENT_KEY: "a-value", SHARED: "s-value" },
+    });
+    const { rows } = await p.database.sql.query("SELECT 1 FROM runs r, LATERAL (SELECT to_jsonb(r)::text AS text) t WHERE text LIKE '%-value%'");
+    expect(rows).toEqual([]);
+  });
+
+  test("public clone URLs where no connection serves the owner", async () => {
+    for (const name of ["AGENT_KEY", "SHARED"]) p.known.secrets.set(name, "v");
+    await p.run(caller, { agentUid: AGENT });
+    const { assignment } = await hold(p, await p.worker());
+    expect(assignment.details.repositories).toMatchObject([{ cloneUrl: "https://github.com/acme/app.git", authorizationHeader: "" }]);
+  });
+});
+

@@ -1,0 +1,120 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { directoryBlobs, verifySignedRequest } from "@millwright/blobs";
+import { systemClock } from "@millwright/clock";
+import { definitions, identity, orchestrator, worker } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { Cursors } from "@millwright/paging";
+import { call, CallerSigner, CallerVerifier, clientFor, inProcess, type ServerOptions, type Verifier } from "@millwright/rpc";
+import { Metrics } from "@millwright/telemetry";
+import { memoryLog } from "@millwright/testing";
+import { WorkQueue } from "@millwright/work";
+import { catalogAllowList, composeCatalog } from "../../src/compose-catalog.ts";
+import type { PlatformProvider } from "../../src/domain/model-providers.ts";
+import { testPlatform } from "./platform.ts";
+
+type AgentAnswer = MessageInitShape<typeof identity.ResolveAgentResponseSchema>;
+
+/** The identity service in memory: agents by uid or name, secrets by name. */
+function fakeIdentity() {
+  const agents = new Map<string, AgentAnswer>();
+  const secrets = new Map<string, string>();
+  const teamLayer = { source: "team", uid: "", version: 1n, config: {} as Record<string, string> };
+  const routes = (router: ConnectRouter) =>
+    router.service(identity.IdentityService, {
+      resolveAgent({ agentUid, agentName, askedSecrets }) {
+        const layers = [teamLayer];
+        const teamSecrets = askedSecrets.filter((name) => secrets.has(name));
+        if (!agentUid && !agentName) return { layers, teamSecrets };
+        const agent = agents.get(agentUid || agentName);
+        if (!agent) throw new DomainError({ kind: "not_found", reason: "agent_not_found", message: "No such agent." });
+        return { ...agent, teamSecrets, layers: [...(agent.layers ?? []), ...layers] } as AgentAnswer;
+      },
+      resolveSecrets({ names, optionalNames }) {
+        const missing = names.find((name) => !secrets.has(name));
+        if (missing) throw new DomainError({ kind: "not_found", reason: "secret_not_found", message: `No secret ${missing}.` });
+        return { values: Object.fromEntries([...names, ...optionalNames].flatMap((name) => (secrets.has(name) ? [[name, secrets.get(name)!]] : []))) };
+      },
+    });
+  return { agents, secrets, teamLayer, routes };
+}
+
+export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
+
+/** The orchestrator on a real database behind its real doors, with identity in memory and blobs in a directory. */
+export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[] } = {}) {
+  const known = fakeIdentity();
+  const [gateway, own, factories] = await Promise.all([CallerSigner.create("gateway"), CallerSigner.create("orchestrator"), CallerSigner.create("factories")]);
+  const verifier = new CallerVerifier([gateway.jwk, own.jwk, factories.jwk]);
+  const server = (service: string, entrance: Verifier = verifier): ServerOptions => ({ service, verifier: entrance, log: memoryLog(), metrics: new Metrics(), allow: allowed });
+  const us = ["orchestrator"];
+  const allowed = { ...catalogAllowList, "millwright.identity.v1.IdentityService/ResolveSecrets": us, "millwright.identity.v1.IdentityService/ResolveAgent": us };
+
+  const dir = await mkdtemp(join(tmpdir(), "millwright-blobs-"));
+  const signingKey = new Uint8Array(32).fill(7);
+  const blobs = directoryBlobs({ dir, publicUrl: "http://public.test", signingKey, clock: systemClock });
+  const catalogLater: { it?: ReturnType<typeof composeCatalog> } = {};
+  const platform = await testPlatform({
+    poolSize: overrides.poolSize ?? 8,
+    resolveRun: (caller, request) => catalogLater.it!.resolveRun(caller, request),
+    prepareAssignment: (job, session) => catalogLater.it!.prepareAssignment(job, session),
+  });
+  const { database, life } = platform;
+  const catalog = composeCatalog({
+    ...{ database, blobs, clock: systemClock, signer: own, bell: life.bell, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [] },
+    timings: { keepAliveMs: 200, pollMs: 50 },
+    cursors: new Cursors(new Uint8Array(32).fill(3)),
+    identity: inProcess(known.routes, server("gateway")),
+    localRepositoryRoots: overrides.localRepositoryRoots ?? [],
+    ...(overrides.fetch ? { fetch: overrides.fetch } : {}),
+  });
+  catalogLater.it = catalog;
+  const stopRinging = database.onCommit((news) => news.forEach((topic) => life.bell.ring(topic)));
+  const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers: catalog.workHandlers });
+
+  const transport = inProcess((router) => {
+    catalog.routes(router);
+    router.service(orchestrator.RunService, catalog.runViewMethods);
+  }, server("orchestrator"));
+  const sessionOf = (context: { requestHeader: Headers }) => life.worker.authenticate(context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "");
+  const workerTransport = inProcess((router) => void router.service(worker.WorkerService, catalog.workerArtifactMethods(sessionOf)), server("worker", { authenticate: async () => undefined }));
+
+  return {
+    ...platform,
+    ...{ known, blobs, catalog, work },
+    runs: clientFor(orchestrator.RunService, transport, { signer: gateway }),
+    artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway }),
+    catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway }),
+    definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories }),
+    /** The same door, entered by a service that has no business there. */
+    definitionsByGateway: clientFor(definitions.DefinitionOwnerService, transport, { signer: gateway }),
+    workers: clientFor(worker.WorkerService, workerTransport),
+    as: call,
+    /** Carries out a signed URL as the gateway would. */
+    async follow(method: "GET" | "PUT", url: string, body?: Uint8Array): Promise<string> {
+      const { pathname, search } = new URL(url);
+      const permitted = verifySignedRequest({ signingKey, clock: systemClock }, method, pathname + search);
+      if (method === "PUT") {
+        const limit = permitted.sizeBytesMax === undefined ? {} : { sizeBytesMax: permitted.sizeBytesMax };
+        await blobs.put(permitted.key, body ?? new Uint8Array(), { contentType: permitted.contentType ?? "", ...limit });
+        return "";
+      }
+      const blob = await blobs.get(permitted.key);
+      const chunks: Buffer[] = [];
+      for await (const chunk of blob!.body) chunks.push(chunk as Buffer);
+      return Buffer.concat(chunks).toString("utf8");
+    },
+    async close() {
+      stopRinging();
+      await catalog.stop();
+      await platform.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a worker sends with every call. */
+export const bearer = ({ token }: { token: string }) => ({ headers: { authorization: `Bearer ${token}` } });

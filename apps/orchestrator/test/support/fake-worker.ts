@@ -1,0 +1,64 @@
+import type { Assignment } from "../../src/domain/assignment.ts";
+import type { WorkerEventKind } from "../../src/domain/run-events.ts";
+import type { JsonObject, Outcome } from "../../src/domain/run.ts";
+import type { Wait } from "../../src/domain/run-change.ts";
+import type { WorkerSession } from "../../src/domain/worker-session.ts";
+import type { Completion } from "../../src/usecases/complete-executions.ts";
+import type { TestPlatform } from "./platform.ts";
+
+type Worker = { readonly token: string; readonly session: WorkerSession };
+
+/** One accepted execution, as a worker drives it. */
+export class HeldExecution {
+  readonly platform: TestPlatform;
+  readonly session: WorkerSession;
+  readonly assignment: Assignment;
+  clientSeq = 0;
+
+  constructor(platform: TestPlatform, session: WorkerSession, assignment: Assignment) {
+    this.platform = platform;
+    this.session = session;
+    this.assignment = assignment;
+  }
+
+  get ref() {
+    return { executionId: this.assignment.executionId, attempt: this.assignment.attempt };
+  }
+
+  event(kind: WorkerEventKind, payload: JsonObject = {}) {
+    return { clientSeq: ++this.clientSeq, at: new Date(), kind, payload };
+  }
+
+  async append(...events: ReturnType<HeldExecution["event"]>[]) {
+    const [result] = await this.platform.life.worker.append(this.session, [{ ...this.ref, events }]);
+    return result!;
+  }
+
+  /** The agent begins and is handed its inputs. */
+  async start(): Promise<this> {
+    const begun = [this.event("sandbox_ready", { kind: "none" }), this.event("agent_started", { session_id: "session" })];
+    await this.append(...begun, ...this.assignment.inputs.map(({ uid, text }) => this.event("message", { role: "user", text, message_uid: uid })));
+    return this;
+  }
+
+  async complete(outcome: Outcome, more: Partial<Completion> & { waitFor?: Wait } = {}) {
+    const [result] = await this.platform.life.worker.complete(this.session, [{ ...this.ref, outcome, lastClientSeq: this.clientSeq, ...more }]);
+    return result!;
+  }
+
+  async heartbeat(ackedDirectiveSeq = 0) {
+    const beat = { state: "READY" as const, freeSlots: 0, leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq }] };
+    return this.platform.life.worker.heartbeat(this.session, beat);
+  }
+}
+
+/** Claims and accepts one execution. */
+export async function hold(platform: TestPlatform, worker: Worker): Promise<HeldExecution> {
+  const offers = await platform.claim(worker);
+  if (offers.length === 0) throw new Error("nothing was offered");
+  const { assignments } = await platform.life.worker.accept(worker.session, offers);
+  if (!assignments[0]) throw new Error("the offer was lost");
+  return new HeldExecution(platform, worker.session, assignments[0]);
+}
+
+export const holdStarted = async (platform: TestPlatform, worker: Worker): Promise<HeldExecution> => (await hold(platform, worker)).start();

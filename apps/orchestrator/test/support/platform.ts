@@ -1,0 +1,117 @@
+import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { Database } from "@millwright/database";
+import { DomainError } from "@millwright/errors";
+import { newUid, type RunUid, type TeamUid } from "@millwright/ids";
+import { composeRuns, type RunLifeOptions } from "../../src/compose-runs.ts";
+import type { NewRun } from "../../src/domain/new-run.ts";
+import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../../src/domain/resolved-run.ts";
+import { DEFAULT_TIMINGS, type Timings } from "../../src/domain/timings.ts";
+import type { WorkerSession } from "../../src/domain/worker-session.ts";
+import { claim } from "../../src/store/queue-store.ts";
+import { listRunEvents } from "../../src/store/run-events-store.ts";
+
+export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pathname;
+
+const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"])): FrozenConfig => ({
+  agent_prompt: "", base_prompt: "", model_id: "scripted", provider: "scripted", harness, skills: [],
+  repositories: [], setup_commands: [], docker_image: "", env: {}, secret_names: [],
+  requirements: { harness, ...(host ? { worker_host: host } : {}) },
+  idle_timeout_minutes: 10, spawnable_agents: [], provenance: {},
+  ...(agentUid ? { agent_uid: agentUid as never, agent_name: "agent" } : {}),
+  ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
+});
+
+export type TestPlatform = Awaited<ReturnType<typeof testPlatform>>;
+
+type Overrides = Partial<RunLifeOptions> & { limits?: ResolvedRun["limits"]; poolSize?: number };
+
+/** The run life cycle on a real, fresh database; identity and configuration are in memory. Loops run only when started. */
+export async function testPlatform(overrides: Overrides = {}) {
+  const db = await testDatabase(MIGRATIONS);
+  const database = Database.open(db.url, { max: overrides.poolSize ?? 8, applicationName: "orchestrator test" });
+  const timings: Timings = overrides.timings ?? { ...DEFAULT_TIMINGS, pollMs: 50 };
+  const keys = new Map<string, { keyUid: string; teamUid?: string }>();
+  const life = composeRuns({
+    capacityDefaults: { team: 1000, agent: 1000, factory: 1000 },
+    log: memoryLog(),
+    resolveRun: async (_caller, request) => ({
+      agentConfig: { name: "test", ...(request.config as Record<string, string>) },
+      frozen: frozenFor(request),
+      limits: overrides.limits ?? { team: 0, agent: 0, factory: 0 },
+      executorUid: request.agentUid ?? request.owner.uid,
+    }),
+    prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
+    mintRunToken: async ({ executionId, attempt }) => `mwr_${executionId}.${attempt}`,
+    snapshotUrl: (key) => `https://blobs.example/${key}`,
+    authenticateKey: async (key) => {
+      const known = keys.get(key);
+      if (!known) throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "No." });
+      return known;
+    },
+    sealKey: (key) => key,
+    openKey: (sealed) => sealed,
+    ...overrides,
+    database,
+    timings,
+  });
+  return {
+    database, life, timings, keys,
+    async close() {
+      await life.stop();
+      await database.close();
+      await db.close();
+    },
+    /** A worker process with a session. */
+    async worker({ teamUid, slots = 1, host = `host-${newUid()}`, harness = "oz" }: { teamUid?: string; slots?: number; host?: string; harness?: string } = {}) {
+      const key = `mww_${newUid()}`;
+      keys.set(key, { keyUid: newUid(), ...(teamUid ? { teamUid } : {}) });
+      const token = await life.worker.register(key, {
+        workerHost: host, instanceUid: newUid(), version: "0.1.0", backend: "test", slots, labels: {},
+        harnesses: [{ type: harness, version: "1" }], models: [], sandbox: "none", sandboxFeatures: [],
+      });
+      return { key, token, session: await life.worker.authenticate(token) };
+    },
+    /** Claims what is there now, past the polls. */
+    claim: (worker: { session: WorkerSession }, slots = 1) => claim(database, worker.session, slots, timings.offerTtlMs),
+    async run(caller: Caller, request: Partial<NewRun> = {}) {
+      const [created] = await life.createRuns(caller, [aRun(caller, request)]);
+      return created!.run;
+    },
+    getRun: (caller: Caller, uid: string) => life.getRun(caller, uid),
+    events: (runUid: string) => listRunEvents(database.sql, runUid, 0, 1000),
+    kinds: async (runUid: string) => (await listRunEvents(database.sql, runUid, 0, 1000)).map(({ kind }) => kind),
+    async inUse(uid: string) {
+      const { rows } = await database.sql.query<{ in_use: number }>("SELECT in_use FROM capacity WHERE uid = $1", [uid]);
+      return rows[0]?.in_use;
+    },
+    /** Lifecycle events of a run, as written (nothing sequences them here). */
+    async facts(runUid: string) {
+      const { rows } = await database.sql.query<{ type: string; payload: Record<string, unknown>; entity_version: number }>(
+        "SELECT type, payload, entity_version FROM stream.event_pending WHERE entity_uid = $1 ORDER BY seq",
+        [runUid],
+      );
+      return rows;
+    },
+    /** Lets a lease or offer run out, as if time had passed. */
+    async expire(executionId: number) {
+      await database.sql.query("UPDATE leases SET expires_at = clock_timestamp() - interval '1 second' WHERE execution_id = $1", [executionId]);
+    },
+    /** Says that the reaper has looked just now, so that the next look is an ordinary one. */
+    async reaperIsAwake() {
+      await database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
+    },
+  };
+}
+
+export const teamOf = (caller: Caller): TeamUid => caller.teams[0]!.teamUid;
+
+export const aRun = (caller: Caller, request: Partial<NewRun> = {}): NewRun => ({
+  prompt: "Do it.", config: {}, mode: "normal", owner: { type: "team", uid: teamOf(caller) }, interactive: false, metadata: {},
+  source: "API", attachmentCount: 0, ...request,
+});
+
+export { aCaller };
+export type { RunUid };

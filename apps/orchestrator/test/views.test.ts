@@ -1,0 +1,248 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError, eventually } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
+import { newUid } from "@millwright/ids";
+import { enqueueTranscript, transcriptStore } from "../src/store/transcript-store.ts";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted } from "./support/fake-worker.ts";
+
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+beforeEach(async () => {
+  p = await catalogPlatform();
+  caller = aCaller();
+  worker = await p.worker({ slots: 4 });
+});
+afterEach(() => p.close());
+
+/** A run that said something, used a tool and ended. */
+async function finishedRun(request: Parameters<CatalogPlatform["run"]>[1] = {}) {
+  const run = await p.run(caller, request);
+  const held = await holdStarted(p, worker);
+  await held.append(
+    held.event("model_step", { step_id: "s1", text: "I will look.", tool_calls: [] }),
+    held.event("tool_start", { call_id: "c1", name: "run_command", category: "command", input: { command: "ls" } }),
+    held.event("tool_end", { call_id: "c1", name: "run_command", category: "command", state: "completed", output: { exit_code: 0, output: "a", truncated: false } }),
+    held.event("sandbox_stopped", { reason: "done" }),
+  );
+  await held.complete("DONE");
+  return { run, held };
+}
+
+type Step = { id: string; messages: { role: string; content: Record<string, unknown>[] }[]; steps: Step[]; description?: string };
+const conversation = async (runUid: string, who = caller) => (await p.runs.getConversation({ runUid }, p.as(who))).steps as unknown as Step[];
+
+test("the timeline has the published names in their order", async () => {
+  const { run } = await finishedRun();
+  const { events } = await p.runs.getTimeline({ runUid: run.uid }, p.as(caller));
+  expect(events.map(({ eventType }) => eventType)).toEqual([
+    ...["oz_run_created", "oz_run_claimed", "worker_container_ready", "shared_session_started", "agent_started", "vm_shutdown", "oz_run_done"],
+  ]);
+  expect(events.find(({ eventType }) => eventType === "oz_run_claimed")?.payload).toMatchObject({ worker_host: expect.any(String) });
+});
+
+describe("the conversation", () => {
+  test("of a queued run is there and empty", async () => {
+    const run = await p.run(caller);
+    const answer = await p.runs.getConversation({ runUid: run.uid }, p.as(caller));
+    expect(answer).toMatchObject({ conversationUid: run.conversationUid, steps: [] });
+  });
+
+  test("shows what was said and done", async () => {
+    const { run } = await finishedRun();
+    const [step] = await conversation(run.uid);
+    expect(step!.messages.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).toEqual([["user", "text"], ["assistant", "text", "action"], ["tool", "action_result"]]);
+    expect(step).toMatchObject({ steps: [], started_at: expect.any(String), completed_at: expect.any(String) });
+  });
+
+  test("leaves out a lost attempt, but says that its worker was lost", async () => {
+    const run = await p.run(caller);
+    const lost = await holdStarted(p, worker);
+    await lost.append(lost.event("model_step", { text: "half an answer" }));
+    await p.expire(lost.ref.executionId);
+    await p.reaperIsAwake();
+    await p.life.reapOnce();
+    const held = await holdStarted(p, worker);
+    await held.append(held.event("model_step", { text: "a whole answer" }));
+    const texts = (await conversation(run.uid)).flatMap(({ messages }) => messages.flatMap(({ content }) => content.map((block) => block["text"] ?? block["name"])));
+    expect(texts).toEqual(["worker_lost", "Do it.", "a whole answer"]);
+  });
+
+  test("nests the runs that a run made, with their own messages; a stranger's eyes see none of it", async () => {
+    const parent = await p.run(caller);
+    const held = await holdStarted(p, worker);
+    const { run: child } = await finishedRun({ parentRunUid: parent.uid, title: "The child" });
+    await held.append(
+      held.event("tool_start", { call_id: "c1", name: "spawn_run", category: "integration", input: { agent: "a" } }),
+      held.event("tool_end", { call_id: "c1", name: "spawn_run", category: "integration", state: "completed", output: { run_id: child.uid } }),
+    );
+    const [step] = await conversation(parent.uid);
+    expect(step!.steps).toMatchObject([{ id: child.uid, description: "The child", messages: [{ role: "user" }, { role: "assistant" }, { role: "tool" }] }]);
+    await expect(conversation(parent.uid, aCaller())).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+
+  test("by its own uid holds every visible run that serves it", async () => {
+    const { run } = await finishedRun();
+    await finishedRun({ conversationUid: run.conversationUid, prompt: "Go on." });
+    const { steps } = await p.runs.getConversation({ conversationUid: run.conversationUid }, p.as(caller));
+    expect(steps).toHaveLength(2);
+    for (const [conversationUid, who] of [[run.conversationUid, aCaller()], [newUid(), caller], ["nonsense", caller]] as const) {
+      await expect(p.runs.getConversation({ conversationUid }, p.as(who))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    }
+  });
+});
+
+describe("events", () => {
+  test("come in pages, gapless", async () => {
+    const { run } = await finishedRun();
+    const all = await p.runs.listRunEvents({ runUid: run.uid }, p.as(caller));
+    expect(all.events.map(({ seq }) => Number(seq))).toEqual(all.events.map((_, n) => n + 1));
+    const seen: bigint[] = [];
+    for (let afterSeq = 0n; ; ) {
+      const page = await p.runs.listRunEvents({ runUid: run.uid, afterSeq, pageSize: 4 }, p.as(caller));
+      seen.push(...page.events.map(({ seq }) => seq));
+      afterSeq = seen.at(-1)!;
+      if (!page.hasMore) break;
+    }
+    expect(seen).toHaveLength(all.events.length);
+  });
+
+  /** Collects a stream in the background. */
+  function watch(runUid: string, afterSeq = 0n) {
+    const events: orchestrator.RunEvent[] = [];
+    const stopped = new AbortController();
+    const ended = (async () => {
+      for await (const batch of p.runs.watchRunEvents({ runUid, afterSeq }, p.as(caller, { timeoutMs: 0, signal: stopped.signal }))) events.push(...batch.events);
+    })();
+    return { events, ended, stop: () => stopped.abort() };
+  }
+
+  test("are streamed live from where the reader stood, and end with the run", async () => {
+    const run = await p.run(caller);
+    const [whole, later] = [watch(run.uid), watch(run.uid, 2n)];
+    await eventually(() => expect(whole.events.length).toBeGreaterThan(0));
+    const held = await holdStarted(p, worker);
+    await eventually(() => expect(whole.events.map(({ kind }) => kind)).toContain("agent_started"));
+    await held.complete("DONE");
+    await Promise.all([whole.ended, later.ended]);
+    const stored = await p.events(run.uid);
+    expect(whole.events.map(({ seq }) => Number(seq))).toEqual(stored.map(({ seq }) => seq));
+    expect(later.events.map(({ seq }) => Number(seq))).toEqual(stored.slice(2).map(({ seq }) => seq));
+    expect(whole.events.at(-1)?.kind).toBe("run_finished");
+  });
+
+  test("of a run that has ended are streamed once and the stream ends", async () => {
+    const { run } = await finishedRun();
+    const watched = watch(run.uid);
+    await watched.ended;
+    expect(watched.events).toHaveLength((await p.events(run.uid)).length);
+  });
+
+  test("keep a quiet stream alive", async () => {
+    const run = await p.run(caller);
+    const stopped = new AbortController();
+    let batches = 0;
+    const ended = (async () => {
+      for await (const { events } of p.runs.watchRunEvents({ runUid: run.uid, afterSeq: 1n }, p.as(caller, { timeoutMs: 0, signal: stopped.signal }))) if (events.length === 0) batches++;
+    })();
+    await eventually(() => expect(batches).toBeGreaterThan(1));
+    stopped.abort();
+    await expect(ended).rejects.toEqual(domainError({ kind: "unavailable" }));
+  });
+
+  test("are nobody else's", async () => {
+    const { run } = await finishedRun();
+    const stream = (async () => {
+      for await (const _ of p.runs.watchRunEvents({ runUid: run.uid }, p.as(aCaller()))) throw new Error("an event of another team");
+    })();
+    await expect(stream).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(p.runs.listRunEvents({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+});
+
+describe("the transcript", () => {
+  const lines = async (runUid: string) => (await p.follow("GET", (await p.runs.getTranscriptUrl({ runUid }, p.as(caller))).url)).trimEnd().split("\n").map((line) => JSON.parse(line) as { seq: number });
+
+  test("holds every event; of a run in progress, as far as it is", async () => {
+    const run = await p.run(caller);
+    await expect(lines(run.uid)).rejects.toEqual(domainError({ reason: "transcript_not_found" }));
+    const held = await holdStarted(p, worker);
+    const before = await lines(run.uid);
+    await held.complete("DONE");
+    const after = await lines(run.uid);
+    expect(after.map(({ seq }) => seq)).toEqual((await p.events(run.uid)).map(({ seq }) => seq));
+    expect(before).toEqual(after.slice(0, before.length));
+  });
+
+  test("is written by work when an execution ends; writing it again changes nothing", async () => {
+    const { run, held } = await finishedRun();
+    await p.database.transaction((tx) => enqueueTranscript(tx, run.uid, held.ref.executionId, held.ref.attempt));
+    await p.work.drain();
+    const { rows } = await p.database.sql.query<{ blob_key: string }>("SELECT blob_key FROM transcripts WHERE run_uid = $1", [run.uid]);
+    expect(await p.blobs.get(rows[0]!.blob_key)).toBeDefined();
+    expect((await p.work.counts()).filter(({ state }) => state === "parked")).toEqual([]);
+    await lines(run.uid);
+    const again = await p.database.sql.query<{ blob_key: string }>("SELECT blob_key FROM transcripts WHERE run_uid = $1", [run.uid]);
+    expect(again.rows).toEqual(rows);
+  });
+
+  test("leaves no blob behind that nobody needs, also when a shorter one comes late", async () => {
+    const { run } = await finishedRun();
+    const { sql } = p.database;
+    const replace = (lastSeq: number) => transcriptStore.replace(sql, run.uid, { blobKey: `t-${lastSeq}`, lastSeq });
+    const unneeded = [];
+    for (const lastSeq of [1005, 1007, 1006, 1007]) unneeded.push(await replace(lastSeq));
+    expect(unneeded.slice(1)).toEqual(["t-1005", "t-1006", undefined]);
+    expect(await transcriptStore.find(sql, run.uid)).toEqual({ blobKey: "t-1007", lastSeq: 1007 });
+  });
+
+  test("is nobody else's", async () => {
+    const { run } = await finishedRun();
+    await expect(p.runs.getTranscriptUrl({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+});
+
+describe("a conversation described for a task", () => {
+  test("has its first and newest run and the outputs of the whole trees, newest first, without plans", async () => {
+    const root = await p.run(caller, { prompt: "Root." });
+    const held = await holdStarted(p, worker);
+    const child = await p.run(caller, { parentRunUid: root.uid });
+    const heldChild = await holdStarted(p, worker);
+    const report = (of: typeof held, clientArtifactId: string, artifactType: string) =>
+      p.workers.createArtifact(
+        {
+          ...{ executionId: BigInt(of.ref.executionId), attempt: of.ref.attempt, clientArtifactId, artifactType },
+          ...{ data: { filepath: clientArtifactId, title: clientArtifactId }, content: new TextEncoder().encode("x") },
+        },
+        bearer(worker),
+      );
+    await report(held, "plan", "PLAN");
+    await report(held, "first.txt", "FILE");
+    await report(heldChild, "second.txt", "FILE");
+    await held.complete("DONE");
+    const next = await p.run(caller, { conversationUid: root.conversationUid });
+    for (const target of [{ conversationUid: root.conversationUid }, { runUid: root.uid }, { runUid: child.uid }]) {
+      const found = await p.runs.describeConversation(target, p.as(caller));
+      expect([found.conversationUid, found.firstRun?.uid, found.newestRun?.uid]).toEqual([root.conversationUid, root.uid, next.uid]);
+      expect(found.outputs.map(({ data }) => data?.["filename"])).toEqual(["second.txt", "first.txt"]);
+    }
+  });
+
+  test("is unknown to strangers, as a random one is to all", async () => {
+    const run = await p.run(caller);
+    for (const [target, who] of [[{ conversationUid: run.conversationUid }, aCaller()], [{ runUid: run.uid }, aCaller()], [{ runUid: newUid() }, caller], [{}, caller]] as const) {
+      await expect(p.runs.describeConversation(target, p.as(who))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    }
+  });
+});
+
+test("a run's time counts the execution that still runs", async () => {
+  await p.run(caller);
+  const held = await holdStarted(p, worker);
+  await p.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '90 seconds' WHERE id = $1", [held.ref.executionId]);
+  const [live] = (await p.runs.listRuns({}, p.as(caller))).runs;
+  expect(Number(live!.runTimeMs)).toBeGreaterThanOrEqual(90_000);
+  expect(live).toMatchObject({ isSandboxRunning: true, isRunTypeCancellable: true, debugAgentAvailable: false, state: "INPROGRESS", sessionUid: "session" });
+});
