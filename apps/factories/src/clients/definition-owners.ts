@@ -1,0 +1,61 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Transport } from "@connectrpc/connect";
+import { serviceCaller, type Caller, type PrincipalType } from "@millwright/caller";
+import { definitions } from "@millwright/contracts";
+import type { Definition } from "@millwright/definition";
+import { DomainError } from "@millwright/errors";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { Activation } from "../domain/apply.ts";
+import type { Factory } from "../domain/factory.ts";
+import type { OwnedDiagnostic, PlanItem } from "../domain/source.ts";
+
+const STAGE_TIMEOUT_MS = 30_000;
+const ACTIVATE_TIMEOUT_MS = 30_000;
+
+/** This service's own caller, carrying out what a principal was allowed to ask for. */
+export const callerFor = (service: string, { factory, actor, requestId }: Activation): Caller =>
+  serviceCaller(service, requestId, { type: actor.type as PrincipalType, uid: actor.uid }, [{ teamUid: factory.teamUid, verbs: ["factory.view", "source.apply"] }]);
+
+/** The owners of parts of a definition, each behind its transport (architecture §6). */
+export function definitionOwners(transports: readonly Transport[], signer: CallerSigner) {
+  const owners = transports.map((transport) => clientFor(definitions.DefinitionOwnerService, transport, { signer }));
+  return {
+    async stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[] }> {
+      const self = serviceCaller(signer.service, caller.requestId, caller.principal, caller.teams);
+      const request = {
+        factoryUid: stage.factory.uid, teamUid: stage.factory.teamUid, version: BigInt(stage.version), dryRun: stage.isDryRun,
+        definition: stage.definition as unknown as JsonObject,
+      };
+      const answers = await all(owners.map((owner) => owner.stageDefinition(request, call(self, { timeoutMs: STAGE_TIMEOUT_MS }))));
+      return {
+        diagnostics: answers.flatMap((answer) => answer.diagnostics.map(toDiagnostic)),
+        plan: answers.flatMap((answer) => answer.plan.map(({ kind, name, action, changedFields }) => ({ kind, name, action, changedFields }))),
+      };
+    },
+
+    async activate(activation: Activation): Promise<void> {
+      const { factory, version } = activation;
+      const self = callerFor(signer.service, activation);
+      const request = { factoryUid: factory.uid, version: BigInt(version) };
+      const answers = await all(owners.map((owner) => owner.activateDefinition(request, call(self, { timeoutMs: ACTIVATE_TIMEOUT_MS }))));
+      if (answers.some(({ activeVersion }) => activeVersion < request.version)) {
+        throw new DomainError({ kind: "unavailable", reason: "definition_not_active", message: "An owner does not serve the version yet." });
+      }
+    },
+
+    async drop(activation: Activation): Promise<void> {
+      const request = { factoryUid: activation.factory.uid, version: BigInt(activation.version) };
+      await all(owners.map((owner) => owner.dropDefinition(request, call(callerFor(signer.service, activation)))));
+    },
+  };
+}
+
+/** Waits for every answer, also when one is a failure: nothing may still be under way afterwards. */
+async function all<T>(answers: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(answers);
+  return Promise.all(answers);
+}
+
+const toDiagnostic = ({ path, line, column, code, message, severity }: definitions.Diagnostic): OwnedDiagnostic => ({
+  path, code, message, line: Math.max(line, 1), column: Math.max(column, 1), severity: severity === "warning" ? "warning" : "error",
+});

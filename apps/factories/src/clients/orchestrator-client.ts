@@ -1,0 +1,46 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { DomainError, isDomainError } from "@millwright/errors";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { Factory } from "../domain/factory.ts";
+import type { NewRun } from "../domain/dispatch.ts";
+
+/** Runs, as factories and tasks need them. */
+export function orchestratorClient(transport: Transport, signer: CallerSigner) {
+  const runs = clientFor(orchestrator.RunService, transport, { signer });
+  return {
+    async factoryOfRun(caller: Caller): Promise<string | undefined> {
+      if (!caller.run) return undefined;
+      const found = await orAbsent(runs.getRun({ runUid: caller.run.runUid }, call(caller)));
+      return found?.run?.factoryUid || undefined;
+    },
+
+    async conversationOf(caller: Caller, runUid: string): Promise<string | undefined> {
+      return (await orAbsent(runs.describeConversation({ runUid }, call(caller))))?.conversationUid;
+    },
+
+    async countLive(caller: Caller, factory: Factory): Promise<number> {
+      return (await runs.countLiveRuns({ factoryUid: factory.uid }, call(caller))).live;
+    },
+
+    async dispatch(caller: Caller, { factory, agentUid, prompt, title, metadata, idempotencyKey }: NewRun): Promise<{ runUid: string }> {
+      const request = {
+        prompt, agentUid, metadata,
+        ownerType: "team", ownerUid: factory.teamUid, factoryUid: factory.uid, origin: "dispatch",
+        ...(title !== undefined && { title }),
+        ...(idempotencyKey !== undefined && { idempotencyKey }),
+      };
+      const { runs: [created] } = await runs.createRuns({ runs: [request] }, call(caller));
+      if (!created?.run) throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
+      return { runUid: created.run.uid };
+    },
+  };
+}
+
+/** What is not there, or not for the caller to see, is undefined. */
+const orAbsent = <T>(answer: Promise<T>): Promise<T | undefined> =>
+  answer.catch((error: unknown) => {
+    if (isDomainError(error) && error.kind === "not_found") return undefined;
+    throw error;
+  });

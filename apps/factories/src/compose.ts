@@ -1,0 +1,140 @@
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { events } from "@millwright/contracts";
+import { Database } from "@millwright/database";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { Cursors } from "@millwright/paging";
+import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
+import type { Logger, Metrics } from "@millwright/telemetry";
+import { deriveKey } from "@millwright/vault";
+import { WorkQueue } from "@millwright/work";
+import { definitionOwners } from "./clients/definition-owners.ts";
+import { definitionTrees } from "./clients/definition-trees.ts";
+import { identityClient } from "./clients/identity-client.ts";
+import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { onRunEvents } from "./events/on-run-events.ts";
+import { taskCreated, taskUpdated } from "./events/task-events.ts";
+import { factoryRoutes, type RoutesDeps } from "./rpc/routes.ts";
+import { applyStore } from "./store/apply-store.ts";
+import { factoryStore } from "./store/factory-store.ts";
+import { rememberAnswer } from "./store/idempotency-store.ts";
+import { changesOf, openPrisma } from "./store/prisma-client.ts";
+import { sourceStore } from "./store/source-store.ts";
+import { tasksIn, taskStore } from "./store/task-store.ts";
+import { definitionWork } from "./usecases/activate-definition.ts";
+
+/** Applied by whoever starts the service, before it is composed. */
+export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+/** Which services may call in their own name. */
+export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "orchestrator"] });
+
+export type FactoriesOptions = {
+  databaseUrl: string;
+  /** 32 bytes; the key of page tokens is derived from it. */
+  masterKey: Uint8Array;
+  publicUrl: string;
+  signer: CallerSigner;
+  verifier: CallerVerifier;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  neighbours: { identity: Transport; orchestrator: Transport };
+  poolSize?: number;
+  /** Rung by this service's log, and heard by its consumer of the orchestrator's. */
+  doorbell?: Doorbell;
+  /** Where the events of this service are published; absent: nowhere. */
+  nats?: NatsLink;
+  /** Directories below which definition repositories may lie on disk; none by default. */
+  localRepositoryRoots?: readonly string[];
+  gitTimeoutMs?: number;
+  /** How long an apply waits for the owners; 10 s by default. */
+  activationWaitMs?: number;
+};
+
+export type Factories = {
+  routes(router: ConnectRouter): void;
+  start(): Promise<void>;
+  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  /** Whether the database answers. */
+  ready(): Promise<boolean>;
+  /** The loops that `start` starts, for tests that drive them step by step. */
+  readonly tasks: Consumer;
+  readonly work: WorkQueue;
+};
+
+/** The object graph of this service. */
+export async function composeFactories(o: FactoriesOptions): Promise<Factories> {
+  const { clock, log, signer } = o;
+  const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "factories" });
+  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
+  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const prisma = openPrisma(database);
+  const changes = changesOf(prisma, () => {
+    eventLog.ring();
+    work.ring();
+  });
+  const agents = identityClient(o.neighbours.identity, signer);
+  const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator], signer);
+  const deps: RoutesDeps = {
+    factories: factoryStore(prisma, changes, database.sql),
+    sources: sourceStore(prisma, changes),
+    applies: applyStore(prisma, changes),
+    tasks: taskStore(database),
+    requests: { remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())) },
+    runs: orchestratorClient(o.neighbours.orchestrator, signer),
+    agents,
+    owners,
+    activation: { ...owners, ...agents },
+    trees: definitionTrees({ localRepositoryRoots: o.localRepositoryRoots ?? [], timeoutMs: o.gitTimeoutMs ?? 30_000 }),
+    cursors: new Cursors(deriveKey(o.masterKey, "factories page tokens")),
+    activationWaitMs: o.activationWaitMs ?? 10_000,
+    clock,
+    log,
+  };
+  const work = new WorkQueue({ database, clock, log, handlers: definitionWork(deps) });
+  const self = serviceCaller(signer.service, newUid());
+  const tasks = new Consumer({
+    name: "tasks",
+    source: "orchestrator",
+    read: feedReader(clientFor(events.EventFeedService, o.neighbours.orchestrator, { signer }), () => call(self)),
+    database,
+    clock,
+    log,
+    handlers: onRunEvents({
+      clock,
+      tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), cancelled: (task) => taskUpdated(task, origin, ["stage"]) }),
+    }),
+    ...bell,
+  });
+  const pause = async (): Promise<void> => void (await Promise.all([tasks.stop(), work.stop()]));
+  const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
+  return {
+    tasks,
+    work,
+    routes(router) {
+      factoryRoutes(router, deps);
+      router.service(events.EventFeedService, serveEventFeed(eventLog));
+    },
+    async start() {
+      eventLog.start();
+      relay?.start();
+      work.start();
+      tasks.start();
+    },
+    pause,
+    async stop() {
+      await pause();
+      await relay?.stop();
+      await eventLog.stop();
+      await prisma.$disconnect();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+  };
+}

@@ -1,0 +1,37 @@
+import type { Definition } from "@millwright/definition";
+import { DomainError } from "@millwright/errors";
+import type { FactoryUid, TeamUid } from "@millwright/ids";
+import type { Factory } from "./factory.ts";
+import type { OwnedDiagnostic, PlanItem, Tree } from "./source.ts";
+
+/** A version of a factory's definition, and for whom it is brought about. */
+export type Activation = {
+  factory: { uid: FactoryUid; teamUid: TeamUid };
+  version: number;
+  actor: { type: string; uid: string };
+  requestId: string;
+};
+
+/** What a version consists of before anybody has staged it. */
+export type NewVersion = { fingerprint: string; tree: Tree; definition: Definition; activation: Omit<Activation, "version"> };
+
+/** What the commit point writes. */
+export type Commit<Event> = {
+  activation: Activation;
+  diagnostics: OwnedDiagnostic[];
+  plan: PlanItem[];
+  now: Date;
+  /** The record as the definition has it. */
+  define: (factory: Factory) => Factory;
+  facts: (factory: Factory) => Event[];
+};
+
+/** Kinds of durable work that applies leave; its payload is an Activation. */
+export const ACTIVATE = "definition.activate";
+export const DROP = "definition.drop";
+
+/** One item of work per factory and version. */
+export const workKey = ({ factory, version }: Activation): string => `${factory.uid}/${version}`;
+
+export const applyInProgress = (): DomainError =>
+  new DomainError({ kind: "conflict", reason: "apply_in_progress", message: "Another apply of this factory is under way; retry in a moment.", retryable: true });

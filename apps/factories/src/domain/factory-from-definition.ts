@@ -1,0 +1,65 @@
+import type { Definition, ExecutionBlock, FactoryPart } from "@millwright/definition";
+import { newSettings, type Factory, type FactorySettings, type Management } from "./factory.ts";
+import { canonicalJson } from "@millwright/json";
+import type { JsonObject } from "./json.ts";
+
+/** What a definition says about the factory record itself. Source: factory-files §3, fields-factory §1.2. */
+export function settingsFrom({ factory }: Definition): FactorySettings {
+  const defaults = factory.agent_defaults;
+  return newSettings({
+    name: factory.name,
+    alias: factory.alias ?? null,
+    description: factory.description ?? null,
+    repositories: factory.repositories,
+    credentialStrategy: factory.credential_strategy,
+    defaultEnvironment: defaults.environment_id ?? null,
+    defaultModel: defaults.model ?? (defaults.harness?.type === "oz" ? (defaults.harness.model ?? null) : null),
+    agentDefaults: agentDefaults(factory, defaults),
+    scorerDefaults: scorerDefaults(factory),
+    scoringDefaultModel: factory.scoring?.default_model ?? null,
+    integrations: factory.integrations?.map((integration) => ({ ...integration })) ?? null,
+  });
+}
+
+/** The record after a definition version was committed. */
+export const defineBy = (factory: Factory, definition: Definition, version: number, management: Management, now: Date): Factory => ({
+  ...factory, ...settingsFrom(definition), management, currentVersion: version, version: factory.version + 1, updatedAt: now,
+});
+
+/** Names of the record's settings that a definition would change; all of them when the factory is new to files. */
+export function changedSettings(factory: Factory, definition: Definition): string[] {
+  const next = settingsFrom(definition);
+  const keys = Object.keys(next) as (keyof FactorySettings)[];
+  return keys.filter((key) => canonicalJson(next[key]) !== canonicalJson(factory[key])).map(snakeCase).sort();
+}
+
+/** As agents inherit them: what the factory grants to everyone is always added. */
+function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObject {
+  const { harness } = defaults;
+  const secretKey = harness && { claude: "claude_auth_secret_name", codex: "codex_auth_secret_name", oz: "", gemini: "", opencode: "" }[harness.type];
+  const secret = harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : undefined;
+  return {
+    default_runner_uid: defaults.runner ?? "",
+    mcp_servers: { ...defaults.mcp_servers, ...factory.mcp_servers },
+    secrets: [...new Set([...(defaults.secrets ?? []), ...factory.secrets])].map((name) => ({ name })),
+    worker_host: defaults.worker_host ?? "",
+    ...(harness && {
+      harness: {
+        type: harness.type,
+        ...(harness.model !== undefined && { model_id: harness.model }),
+        ...(harness.reasoning_level !== undefined && { reasoning_level: harness.reasoning_level }),
+      },
+    }),
+    ...(secret !== undefined && secretKey ? { harness_auth_secrets: { [secretKey]: secret } } : {}),
+  };
+}
+
+function scorerDefaults({ scorer_defaults: given }: FactoryPart): JsonObject {
+  return {
+    ...(given?.runner !== undefined && { default_runner_uid: given.runner }),
+    ...(given?.secrets && { secrets: given.secrets.map((name) => ({ name })) }),
+    ...(given?.mcp_servers && { mcp_servers: given.mcp_servers }),
+  };
+}
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -1,0 +1,101 @@
+import { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "@millwright/definition";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
+import type { JsonObject } from "./json.ts";
+
+export type Repository = { owner: string; repo: string; code_forge?: string };
+
+/** Where a factory is edited: through the API, or in files that an apply brings in (factory-files §1). */
+export type Management = "live" | "service_files" | "external_files";
+
+/** What a team may set itself on a live factory; null is "none". Source: fields-factory §1.2. */
+export type FactorySettings = {
+  name: string;
+  alias: string | null;
+  description: string | null;
+  /** The primary forge; NONE without repositories. */
+  codeForge: string;
+  codeForges: string[];
+  repositories: Repository[];
+  credentialStrategy: string;
+  defaultEnvironment: string | null;
+  defaultModel: string | null;
+  /** Public AgentDefaults. */
+  agentDefaults: JsonObject;
+  /** Public ScorerDefaults, sparse. */
+  scorerDefaults: JsonObject;
+  scoringDefaultModel: string | null;
+  /** Public Integration records; null: nothing declared yet. */
+  integrations: JsonObject[] | null;
+};
+
+/** A team's container of agents, runs and tasks. Source: API spec §2 "Factory". */
+export type Factory = FactorySettings & {
+  uid: FactoryUid;
+  teamUid: TeamUid;
+  creatorUid: string;
+  management: Management;
+  /** The definition version that serves; 0 = none. */
+  currentVersion: number;
+  foremanAgentUid: AgentUid | null;
+  version: number;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export const NO_AGENT_DEFAULTS: JsonObject = Object.freeze({ default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" });
+
+/** The settings of a factory of which only these are given. Errors: as `checkSettings`. */
+export function newSettings(given: Partial<FactorySettings>): FactorySettings {
+  return checkSettings(withForges({
+    name: "", alias: null, description: null, codeForge: "", codeForges: [], repositories: [], credentialStrategy: "EXECUTOR",
+    defaultEnvironment: null, defaultModel: null, agentDefaults: {}, scorerDefaults: {}, scoringDefaultModel: null, integrations: null,
+    ...given,
+  }));
+}
+
+/**
+ * A live factory with exactly the given settings replaced.
+ *
+ * Errors: as `checkSettings`, and managed_by_files (invalid_argument): where files define the factory, only they change it.
+ */
+export function changeSettings(factory: Factory, given: Partial<FactorySettings>, now: Date): Factory {
+  if (Object.keys(given).length === 0) return factory;
+  if (factory.management !== "live") {
+    throw invalidArgument("managed_by_files", "This factory is defined by files: change them and apply.", { management: factory.management });
+  }
+  const forges = given.repositories && !given.codeForge && !given.codeForges ? { codeForge: "", codeForges: [] } : {};
+  const settings = checkSettings(withForges({ ...factory, ...forges, ...given }));
+  return { ...factory, ...settings, version: factory.version + 1, updatedAt: now };
+}
+
+/** Fills what follows from other settings: forges from repositories, the fixed members of agent defaults. */
+const withForges = (settings: FactorySettings): FactorySettings => {
+  const named = settings.codeForges.length > 0 ? settings.codeForges : settings.repositories.map(({ code_forge }) => code_forge ?? (settings.codeForge || "GITHUB"));
+  const primary = settings.codeForge || (named[0] ?? "NONE");
+  return {
+    ...settings,
+    codeForge: primary,
+    codeForges: [...new Set(named.length > 0 ? named : [primary])],
+    agentDefaults: { ...NO_AGENT_DEFAULTS, ...settings.agentDefaults },
+  };
+};
+
+const FORGES: readonly string[] = [...CODE_FORGES, "NONE"];
+
+/** Errors: invalid_factory naming the field. */
+function checkSettings<T extends FactorySettings>(settings: T): T {
+  const wrong = (field: string, what: string) => invalidArgument("invalid_factory", `${field} ${what}.`, { field });
+  if (!isFactoryName(settings.name)) throw wrong("name", "must have 1 to 100 characters");
+  if (settings.alias !== null && !isAlias(settings.alias)) throw wrong("alias", "has at most 60 letters, digits, spaces and . _ -");
+  if (!CREDENTIAL_STRATEGIES.some((known) => known === settings.credentialStrategy)) throw wrong("credential_strategy", "is EXECUTOR or CREATOR");
+  if (![settings.codeForge, ...settings.codeForges].every((forge) => FORGES.includes(forge))) throw wrong("code_forge", `is one of ${FORGES.join(", ")}`);
+  const pairs = settings.repositories.map(({ owner, repo }) => `${owner}/${repo}`.toLowerCase());
+  const isNamed = settings.repositories.every(({ owner, repo, code_forge: forge }) =>
+    REPOSITORY_OWNER.test(owner) && REPOSITORY_NAME.test(repo) && (forge === undefined || CODE_FORGES.some((known) => known === forge)));
+  if (!isNamed || new Set(pairs).size < pairs.length) throw wrong("repositories", "are distinct pairs of owner and repo, with a known code_forge");
+  return settings;
+}
+
+export const aliasTaken = (cause?: unknown): DomainError =>
+  new DomainError({ kind: "conflict", reason: "alias_taken", message: "Another factory of the team has this alias.", cause });

@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import { isPlainPath, TREE_LIMITS, type Definition, type Diagnostic, type TreeFile } from "@millwright/definition";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { canonicalJson } from "@millwright/json";
+
+export type DefinitionFile = { path: string; content: string };
+
+/** Where a factory's definition comes from. */
+export type SourceSettings =
+  | { kind: "files"; files: DefinitionFile[] }
+  /** `url`: https, or the path of a repository below an allowed root. `directory`: of the tree inside it; "" = its root. */
+  | { kind: "git"; url: string; branch: string; directory: string };
+
+/** How the registered source stands to what serves. */
+export type SourceStatus = {
+  state: "NONE" | "APPLYING" | "APPLIED" | "FAILED";
+  appliedFingerprint: string | null;
+  /** Of the version that serves. git: commit; files: hash of the tree. */
+  appliedRevision: string | null;
+  appliedAt: Date | null;
+  /** Of the last apply. */
+  diagnostics: OwnedDiagnostic[];
+};
+
+export type Source = { settings: SourceSettings; status: SourceStatus };
+
+/** A diagnostic of ours or of an owner, whose codes we do not know. */
+export type OwnedDiagnostic = Omit<Diagnostic, "code"> & { code: string };
+
+/** One resource that an apply creates, changes or deletes. */
+export type PlanItem = { kind: string; name: string; action: string; changedFields: string[] };
+
+/** A definition tree as it was taken from its source. */
+export type Tree = { revision: string; files: readonly TreeFile[] };
+
+/** Raised when the same files would be projected differently, so that the next apply does it. */
+const PROJECTION = 1;
+
+/** What was applied: equal fingerprints are the same application. */
+export const fingerprintOf = (settings: SourceSettings, revision: string): string => {
+  const place = settings.kind === "git" ? [settings.url, settings.branch, settings.directory] : [];
+  return hash([PROJECTION, settings.kind, ...place, revision]);
+};
+
+/** The revision of files that the service keeps: a hash of paths and contents, whatever their order. */
+export const revisionOf = (files: readonly DefinitionFile[]): string => hash(Object.fromEntries(files.map(({ path, content }) => [path, content])));
+
+const hash = (value: unknown): string => createHash("sha256").update(canonicalJson(value)).digest("hex");
+
+/**
+ * Checks a source before it is registered; whether it holds a valid definition is for check and apply.
+ *
+ * Errors: invalid_source, source_too_large (too_large).
+ */
+export function checkSourceSettings(settings: SourceSettings): SourceSettings {
+  if (settings.kind === "files") return { kind: "files", files: checkFiles(settings.files) };
+  const { branch } = settings;
+  const directory = settings.directory.replace(/^\.?\/+|\/+$/g, "").replace(/^\.$/, "");
+  if (directory !== "" && !isPlainPath(directory)) throw invalidArgument("invalid_source", "directory is a relative path inside the repository.");
+  if (!isBranchName(branch)) throw invalidArgument("invalid_source", "branch is not the name of a branch.");
+  return { ...settings, directory, url: checkUrl(settings.url) };
+}
+
+function checkUrl(url: string): string {
+  if (url.startsWith("/") && !url.includes("\0")) return url;
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed?.protocol !== "https:") throw invalidArgument("invalid_source", "repository_url is an https URL, or the path of a repository on this server.");
+  if (parsed.username !== "" || parsed.password !== "") throw invalidArgument("invalid_source", "repository_url must not contain credentials.");
+  return parsed.href;
+}
+
+/** The rules of `git check-ref-format --branch`, a little stricter. */
+const isBranchName = (name: string): boolean =>
+  /^[A-Za-z0-9_][A-Za-z0-9._/+@#-]*$/.test(name) && name.length <= 255 && !/\.\.|\/\/|@\{|\/\.|\.lock(\/|$)|[./]$/.test(name) && name !== "HEAD";
+
+function checkFiles(files: readonly DefinitionFile[]): DefinitionFile[] {
+  const sizes = files.map(({ content }) => Buffer.byteLength(content));
+  const { filesMax, fileBytesMax, treeBytesMax } = TREE_LIMITS;
+  if (files.length > filesMax || sizes.some((size) => size > fileBytesMax) || sizes.reduce((a, b) => a + b, 0) > treeBytesMax) {
+    const message = "A definition has at most 2,000 files, of at most 2 MiB each and 20 MiB together.";
+    throw new DomainError({ kind: "too_large", reason: "source_too_large", message });
+  }
+  const paths = new Set(files.map(({ path }) => path));
+  if (paths.size < files.length || ![...paths].every(isPlainPath)) {
+    throw invalidArgument("invalid_source", "files have distinct relative paths without empty, . or .. segments.");
+  }
+  if (files.some(({ path, content }) => `${path}${content}`.includes("\0"))) throw invalidArgument("invalid_source", "files are texts; one contains a NUL.");
+  return files.map(({ path, content }) => ({ path, content }));
+}
+
+export const sourceMissing = (): DomainError =>
+  new DomainError({ kind: "conflict", reason: "source_missing", message: "The factory has no definition source yet: put files or name a repository first." });
+
+/** A definition that cannot serve; the details are all its diagnostics. */
+export const definitionInvalid = (diagnostics: readonly OwnedDiagnostic[]): DomainError => {
+  const count = diagnostics.filter(({ severity }) => severity === "error").length;
+  const message = `The definition has ${count === 1 ? "one error" : `${count} errors`}; what served before serves on.`;
+  return new DomainError({ kind: "invalid_argument", reason: "definition_invalid", message, details: diagnostics });
+};
+
+export const hasErrors = (diagnostics: readonly OwnedDiagnostic[]): boolean => diagnostics.some(({ severity }) => severity === "error");
+
+/**
+ * The whole plan: what the owners said, and the deletions that follow from the version that serves where no owner said so
+ * itself. Items of one resource are one item; by kind, then name.
+ */
+export function completePlan(plan: readonly PlanItem[], before: Definition | undefined, after: Definition): PlanItem[] {
+  const gone = (kind: string, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
+    old.filter((name) => !fresh.includes(name)).map((name) => ({ kind, name, action: "delete", changedFields: [] }));
+  const names = (items: readonly { name: string }[] | undefined) => (items ?? []).map(({ name }) => name);
+  const paths = (items: readonly { path: string }[] | undefined) => (items ?? []).map(({ path }) => path);
+  const merged = new Map<string, PlanItem>();
+  for (const item of [
+    ...plan,
+    ...gone("agent", names(before?.agents), names(after.agents)),
+    ...gone("runner", names(before?.runners), names(after.runners)),
+    ...gone("skill", paths(before?.skills), paths(after.skills)),
+  ]) {
+    const key = `${item.kind} ${item.name}`;
+    const known = merged.get(key);
+    merged.set(key, known ? merge(known, item) : item);
+  }
+  return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item);
+}
+
+const merge = (first: PlanItem, second: PlanItem): PlanItem => ({
+  ...first,
+  action: first.action === "unchanged" ? second.action : first.action,
+  changedFields: [...new Set([...first.changedFields, ...second.changedFields])].sort(),
+});
+
+/** What applying a plan needs the right to do, besides applying: to change every resource it touches (spec/decisions). */
+export const verbsFor = (plan: readonly PlanItem[]): ("agent.manage" | "factory.manage")[] => {
+  const touched = plan.filter(({ action }) => action !== "unchanged");
+  return [...new Set(touched.map(({ kind }) => (kind === "agent" ? "agent.manage" as const : "factory.manage" as const)))];
+};

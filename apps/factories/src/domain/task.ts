@@ -1,0 +1,78 @@
+import { invalidArgument } from "@millwright/errors";
+import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@millwright/ids";
+
+export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
+/** Where a task is; any stage may follow any other (API spec §3). */
+export type TaskStage = (typeof TASK_STAGES)[number];
+
+/** A tracked piece of work of a factory, bound to one conversation. Source: API spec §2 "Factory task". */
+export type Task = {
+  uid: TaskUid;
+  factoryUid: FactoryUid;
+  teamUid: TeamUid;
+  conversationUid: ConversationUid;
+  /** Snapshot: the conversation's newest run at creation. Never changed. */
+  runUid: RunUid;
+  /** The newest top-level run of the conversation. */
+  currentRunUid: RunUid;
+  title: string;
+  description: string | null;
+  stage: TaskStage;
+  ticketSource: string | null;
+  ticketId: string | null;
+  version: number;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** What a client may change; an absent member stays. */
+export type TaskChange = { title?: string; description?: string | null; stage?: string };
+
+/** Errors: invalid_stage. */
+export function readStage(text: string): TaskStage {
+  const stage = TASK_STAGES.find((known) => known === text);
+  if (stage) return stage;
+  throw invalidArgument("invalid_stage", `stage is one of ${TASK_STAGES.join(", ")}.`);
+}
+
+/**
+ * The task with exactly the given members replaced; without any, the same task, unmoved in time.
+ * An empty description clears it.
+ *
+ * Errors: title_required, invalid_stage.
+ */
+export function changeTask(task: Task, change: TaskChange, now: Date): Task {
+  if (Object.values(change).every((value) => value === undefined)) return task;
+  if (change.title !== undefined && change.title.trim() === "") throw invalidArgument("title_required", "title must not be empty.");
+  return {
+    ...task,
+    ...(change.title !== undefined && { title: change.title }),
+    ...(change.description !== undefined && { description: change.description || null }),
+    ...(change.stage !== undefined && { stage: readStage(change.stage) }),
+    version: task.version + 1,
+    updatedAt: now,
+  };
+}
+
+/** Which tasks of a factory a list shows. */
+export type TaskFilter = {
+  /** Any of these; empty: all. */
+  stages: TaskStage[];
+  /** A literal part of the title, whatever the case; "": all. */
+  q: string;
+  /** Bounds are strict. */
+  createdAfter?: Date;
+  createdBefore?: Date;
+  updatedAfter?: Date;
+};
+
+/** One page of such a list. */
+export type TaskQuery = TaskFilter & {
+  factoryUid: FactoryUid;
+  sortBy: "created_at" | "updated_at";
+  sortOrder: "asc" | "desc";
+  /** Rows that moved since the first page of a walk are left out: they would be seen twice. */
+  notAfter?: Date;
+  after?: { at: Date; uid: string };
+  limit: number;
+};

@@ -1,0 +1,30 @@
+import type { NewEvent } from "@millwright/events";
+import type { Factory } from "../domain/factory.ts";
+import type { Origin } from "./origin.ts";
+
+/** Facts about factories. Payload: `{factory_uid, team_uid}`, and for updates the record's changed members. */
+export const factoryCreated = (factory: Factory, origin: Origin): NewEvent => fact("created", factory, origin);
+export const factoryUpdated = (factory: Factory, origin: Origin, changed: readonly string[]): NewEvent =>
+  fact("updated", factory, origin, { changed: [...changed] });
+export const factoryDeleted = (factory: Factory, origin: Origin): NewEvent => fact("deleted", factory, origin);
+
+/** A version of the factory's definition became the one that serves: its owners roll forward. Payload: `{factory_uid, version}`. */
+export const definitionActivated = (factory: Factory, origin: Origin): NewEvent => ({
+  type: "millwright.definition.activated.v1",
+  entity: "definition",
+  entityUid: factory.uid,
+  entityVersion: factory.currentVersion,
+  teamUid: factory.teamUid,
+  ...origin,
+  payload: { factory_uid: factory.uid, version: factory.currentVersion },
+});
+
+const fact = (past: string, factory: Factory, origin: Origin, more: { changed?: string[] } = {}): NewEvent => ({
+  type: `millwright.factory.${past}.v1`,
+  entity: "factory",
+  entityUid: factory.uid,
+  entityVersion: factory.version,
+  teamUid: factory.teamUid,
+  ...origin,
+  payload: { factory_uid: factory.uid, team_uid: factory.teamUid, ...more },
+});

@@ -1,0 +1,37 @@
+import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
+import type { EventHandler, StoredEvent } from "@millwright/events";
+import { followRunEnd, followRunStart, type TaskTransaction } from "../usecases/keep-task.ts";
+import { causedBy, type Origin } from "./origin.ts";
+import { present } from "@millwright/json";
+
+export type OnRunEventsDeps = { tasksIn: (tx: Sql, origin: Origin) => TaskTransaction; clock: Clock };
+
+/** Reactions to the orchestrator's facts: tasks begin with a dispatched run and follow its cancellation. */
+export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string, EventHandler> => ({
+  "millwright.run.created.v1": (tx, event) => {
+    const text = textsOf(event);
+    const run = {
+      runUid: required(text("run_uid")),
+      conversationUid: required(text("conversation_uid")),
+      title: text("title") ?? "",
+      ...present({ parentRunUid: text("parent_run_uid"), origin: text("origin"), factoryUid: text("factory_uid"), teamUid: event.teamUid }),
+      ...present({ ticketSource: text("ticket_source"), ticketId: text("ticket_id") }),
+    };
+    return followRunStart(tasksIn(tx, causedBy(event)), clock, run);
+  },
+  "millwright.run.finished.v1": (tx, event) => {
+    const text = textsOf(event);
+    return followRunEnd(tasksIn(tx, causedBy(event)), clock, { runUid: required(text("run_uid")), state: text("state") ?? "" });
+  },
+});
+
+const textsOf = ({ payload }: StoredEvent) => (name: string): string | undefined => {
+  const value = payload[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+};
+
+function required(text: string | undefined): string {
+  if (text === undefined) throw new Error("the event lacks a uid that its type promises");
+  return text;
+}

@@ -1,0 +1,18 @@
+import { runService } from "@millwright/service";
+import { allowedServices, composeFactories, migrationsDir } from "./compose.ts";
+import { loadConfig } from "./config.ts";
+
+await runService({
+  name: "factories",
+  env: process.env,
+  loadConfig,
+  neighbours: (config) => ({
+    gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
+    orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
+  }),
+  migrationsDir,
+  compose: async (config, base, { gateway, orchestrator }) => {
+    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator }, localRepositoryRoots: config.localRepositoryRoots });
+    return { ...factories, allow: allowedServices };
+  },
+});

@@ -1,0 +1,60 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { factories } from "@millwright/contracts";
+import type { Factory, FactorySettings } from "../domain/factory.ts";
+import { checkMask } from "./door.ts";
+
+export function toFactoryMessage(factory: Factory): MessageInitShape<typeof factories.FactorySchema> {
+  return {
+    uid: factory.uid,
+    name: factory.name,
+    teamUid: factory.teamUid,
+    codeForge: factory.codeForge,
+    codeForges: factory.codeForges,
+    repositories: factory.repositories.map(({ owner, repo, code_forge: codeForge = "" }) => ({ owner, repo, codeForge })),
+    credentialStrategy: factory.credentialStrategy,
+    agentDefaults: factory.agentDefaults,
+    scorerDefaults: factory.scorerDefaults,
+    creatorUid: factory.creatorUid,
+    createdAt: timestampFromDate(factory.createdAt),
+    updatedAt: timestampFromDate(factory.updatedAt),
+    management: factory.management,
+    definitionVersion: BigInt(factory.currentVersion),
+    ...(factory.alias !== null && { alias: factory.alias }),
+    ...(factory.description !== null && { description: factory.description }),
+    ...(factory.defaultEnvironment !== null && { defaultEnvironment: factory.defaultEnvironment }),
+    ...(factory.defaultModel !== null && { defaultModel: factory.defaultModel }),
+    ...(factory.scoringDefaultModel !== null && { scoringDefaultModel: factory.scoringDefaultModel }),
+    ...(factory.integrations && { integrations: { items: factory.integrations } }),
+    ...(factory.foremanAgentUid !== null && { foremanAgentUid: factory.foremanAgentUid }),
+  };
+}
+
+/** The public field names, each with how a message says it. Clearing is an absent value or an empty text. */
+const READERS = {
+  name: ({ name }) => ({ name }),
+  alias: ({ alias }) => ({ alias: alias || null }),
+  description: ({ description }) => ({ description: description || null }),
+  code_forge: ({ codeForge }) => ({ codeForge }),
+  code_forges: ({ codeForges }) => ({ codeForges }),
+  repositories: ({ repositories }) => ({
+    repositories: repositories.map(({ owner, repo, codeForge }) => ({ owner, repo, ...(codeForge && { code_forge: codeForge }) })),
+  }),
+  credential_strategy: ({ credentialStrategy }) => ({ credentialStrategy: credentialStrategy || "EXECUTOR" }),
+  default_environment: ({ defaultEnvironment }) => ({ defaultEnvironment: defaultEnvironment || null }),
+  default_model: ({ defaultModel }) => ({ defaultModel: defaultModel || null }),
+  agent_defaults: ({ agentDefaults }) => ({ agentDefaults: agentDefaults ?? {} }),
+  scorer_defaults: ({ scorerDefaults }) => ({ scorerDefaults: scorerDefaults ?? {} }),
+  scoring_default_model: ({ scoringDefaultModel }) => ({ scoringDefaultModel: scoringDefaultModel || null }),
+  integrations: ({ integrations }) => ({ integrations: integrations ? integrations.items : null }),
+} as const satisfies Record<string, (message: factories.Factory) => Partial<FactorySettings>>;
+
+type Field = keyof typeof READERS;
+const FIELDS = Object.keys(READERS) as Field[];
+
+/** What a new factory is given; everything unset has its default. */
+export const readNewSettings = (message: factories.Factory): Partial<FactorySettings> => Object.assign({}, ...FIELDS.map((field) => READERS[field](message)));
+
+/** Exactly the masked settings. Errors: unknown_field. */
+export const readMaskedSettings = (message: factories.Factory, paths: readonly string[]): Partial<FactorySettings> =>
+  Object.assign({}, ...[...checkMask(paths, FIELDS)].map((field) => READERS[field](message)));

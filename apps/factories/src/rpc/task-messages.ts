@@ -1,0 +1,49 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { factories } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import type { Task, TaskChange } from "../domain/task.ts";
+import type { ListTasksInput } from "../usecases/list-tasks.ts";
+import { checkMask } from "./door.ts";
+
+export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.TaskSchema> => ({
+  uid: task.uid,
+  factoryUid: task.factoryUid,
+  teamUid: task.teamUid,
+  conversationUid: task.conversationUid,
+  runUid: task.runUid,
+  title: task.title,
+  stage: task.stage,
+  createdAt: timestampFromDate(task.createdAt),
+  updatedAt: timestampFromDate(task.updatedAt),
+  ...(task.description !== null && { description: task.description }),
+  ...(task.ticketSource !== null && { ticketSource: task.ticketSource }),
+  ...(task.ticketId !== null && { ticketId: task.ticketId }),
+});
+
+/** Exactly the masked members; a masked description that is unset is cleared. Errors: unknown_field. */
+export function readTaskChange(task: factories.Task | undefined, paths: readonly string[]): TaskChange {
+  const mask = checkMask(paths, ["title", "description", "stage"]);
+  return {
+    ...(mask.has("title") && { title: task?.title ?? "" }),
+    ...(mask.has("description") && { description: task?.description ?? null }),
+    ...(mask.has("stage") && { stage: task?.stage ?? "" }),
+  };
+}
+
+export function readListTasks(request: factories.ListTasksRequest): ListTasksInput {
+  const { factoryUid, stages, q, sortBy, sortOrder, pageSize, pageToken } = request;
+  return {
+    factoryUid, stages, q, sortBy, sortOrder, pageSize, pageToken,
+    ...(request.createdAfter && { createdAfter: readTime(request.createdAfter) }),
+    ...(request.createdBefore && { createdBefore: readTime(request.createdBefore) }),
+    ...(request.updatedAfter && { updatedAfter: readTime(request.updatedAfter) }),
+  };
+}
+
+/** Errors: invalid_time, for a time that no calendar we use has. */
+function readTime(timestamp: Timestamp): Date {
+  const date = timestampDate(timestamp);
+  if (date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999) return date;
+  throw invalidArgument("invalid_time", "A time lies in the years 1 to 9999.");
+}

@@ -1,0 +1,114 @@
+import type { Definition } from "@millwright/definition";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import type { AgentUid, FactoryUid } from "@millwright/ids";
+import { enqueueWork } from "@millwright/work";
+import type { Sql } from "@millwright/database";
+import { ACTIVATE, applyInProgress, DROP, workKey, type Activation, type Commit, type NewVersion } from "../domain/apply.ts";
+import type { OwnedDiagnostic, PlanItem } from "../domain/source.ts";
+import type { PrismaClient } from "../gen/prisma/client.ts";
+import { toChangeData } from "./factory-rows.ts";
+import { lockFactory, orAliasTaken } from "./factory-store.ts";
+import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
+
+/** The course of applies: who may apply, which versions there are, which one serves. */
+export function applyStore(prisma: PrismaClient, changes: Changes) {
+  return {
+    /** The database's clock decides, so that replicas agree. */
+    async begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean> {
+      const taken = await prisma.$executeRaw`
+        UPDATE definition_sources SET apply_token = ${token}::uuid, apply_until = now() + make_interval(secs => ${seconds}::double precision)
+         WHERE factory_uid = ${uid}::uuid AND (apply_token IS NULL OR apply_until < now())`;
+      return taken === 1;
+    },
+
+    async end(uid: FactoryUid, token: string): Promise<void> {
+      await prisma.definitionSource.updateMany({ where: { factoryUid: uid, applyToken: token }, data: { applyToken: null, applyUntil: null } });
+    },
+
+    open: (uid: FactoryUid, token: string, { fingerprint, tree, definition, activation }: NewVersion): Promise<number> =>
+      changes.change(async (tx, sql) => {
+        await holdLease(tx, uid, token);
+        await lockFactory(tx, uid);
+        const left = await tx.definitionVersion.findMany({ where: { factoryUid: uid, state: "STAGING" }, select: { version: true } });
+        for (const { version } of left) await dropVersion(tx, sql, { ...activation, version });
+        const { lastVersion } = await tx.factory.update({ where: { uid }, data: { lastVersion: { increment: 1 } }, select: { lastVersion: true } });
+        const files = tree.files.map(({ path, content }) => ({ path, content: storable(content) }));
+        await tx.definitionVersion.create({
+          data: {
+            factoryUid: uid, version: lastVersion, fingerprint, revision: tree.revision, files: json(files), definition: json(definition),
+            requestId: activation.requestId, createdBy: activation.actor.uid,
+          },
+        });
+        return lastVersion;
+      }),
+
+    commit: (uid: FactoryUid, token: string, { activation, diagnostics, plan, now, define, facts }: Commit<NewEvent>): Promise<void> =>
+      orAliasTaken(changes.change(async (tx, sql) => {
+        await holdLease(tx, uid, token);
+        const next = define(await lockFactory(tx, uid));
+        await tx.definitionVersion.updateMany({ where: { factoryUid: uid, state: "CURRENT" }, data: { state: "SUPERSEDED" } });
+        const { fingerprint, revision } = await tx.definitionVersion.update({
+          where: { factoryUid_version: { factoryUid: uid, version: activation.version } },
+          data: { state: "CURRENT", diagnostics: json(diagnostics), plan: json(plan), committedAt: now },
+          select: { fingerprint: true, revision: true },
+        });
+        await tx.factory.update({ where: { uid }, data: toChangeData(next) });
+        await tx.definitionSource.update({
+          where: { factoryUid: uid },
+          data: { state: "APPLYING", appliedFingerprint: fingerprint, appliedRevision: revision, appliedAt: now, diagnostics: json(diagnostics) },
+        });
+        await appendEvents(sql, facts(next));
+        await enqueueWork(sql, { kind: ACTIVATE, key: workKey(activation), payload: activation, teamUid: next.teamUid });
+      })),
+
+    fail: (uid: FactoryUid, token: string, diagnostics: OwnedDiagnostic[], dropped: Activation | undefined): Promise<void> =>
+      changes.change(async (tx, sql) => {
+        await holdLease(tx, uid, token);
+        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state: "FAILED", diagnostics: json(diagnostics) } });
+        if (dropped) await dropVersion(tx, sql, dropped);
+      }),
+
+    settle: (uid: FactoryUid, token: string): Promise<void> =>
+      changes.change(async (tx) => {
+        await holdLease(tx, uid, token);
+        const { confirmedVersion } = await tx.definitionSource.findUniqueOrThrow({ where: { factoryUid: uid }, select: { confirmedVersion: true } });
+        const current = await tx.definitionVersion.findFirstOrThrow({ where: { factoryUid: uid, state: "CURRENT" }, select: { version: true, diagnostics: true } });
+        const state = confirmedVersion === current.version ? "APPLIED" : "APPLYING";
+        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state, diagnostics: json(current.diagnostics) } });
+      }),
+
+    confirm: (uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void> =>
+      changes.change(async (tx) => {
+        const { count } = await tx.factory.updateMany({ where: { uid, currentVersion: version }, data: { foremanAgentUid: foreman } });
+        if (count === 0) return;
+        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { confirmedVersion: version } });
+        await tx.definitionSource.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "APPLIED" } });
+      }),
+
+    async currentDefinition(uid: FactoryUid): Promise<Definition | undefined> {
+      const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { definition: true } });
+      return row ? (row.definition as unknown as Definition) : undefined;
+    },
+
+    async currentPlan(uid: FactoryUid): Promise<PlanItem[]> {
+      const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { plan: true } });
+      return row ? (row.plan as PlanItem[]) : [];
+    },
+  };
+}
+
+/** Locks the source and checks whose turn it is: who lost the lease writes nothing more. */
+async function holdLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {
+  const rows = await tx.$queryRaw<unknown[]>`SELECT 1 FROM definition_sources WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid FOR UPDATE`;
+  if (rows.length === 0) throw applyInProgress();
+}
+
+async function dropVersion(tx: PrismaTx, sql: Sql, activation: Activation): Promise<void> {
+  const { factory, version } = activation;
+  await tx.definitionVersion.update({ where: { factoryUid_version: { factoryUid: factory.uid, version } }, data: { state: "DROPPED" } });
+  await enqueueWork(sql, { kind: DROP, key: workKey(activation), payload: activation, teamUid: factory.teamUid });
+}
+
+/** A broken skill may hold bytes that no text column can. */
+const storable = (content: string | Uint8Array): string =>
+  (typeof content === "string" ? content : Buffer.from(content).toString("utf8")).replaceAll("\0", "\uFFFD");

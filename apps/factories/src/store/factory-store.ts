@@ -1,0 +1,95 @@
+import { isUniqueViolation, type Sql } from "@millwright/database";
+import { notFound } from "@millwright/errors";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
+import { aliasTaken, type Factory } from "../domain/factory.ts";
+import type { IdempotentRequest } from "../domain/idempotency.ts";
+import type { PrismaClient } from "../gen/prisma/client.ts";
+import { toChangeData, toFactory, toSettingsData } from "./factory-rows.ts";
+import { rememberAnswer } from "./idempotency-store.ts";
+import type { Changes, PrismaTx } from "./prisma-client.ts";
+
+export type ListQuery = { teams: readonly TeamUid[]; only?: string; search: string; after?: { nameKey: string; uid: string }; limit: number };
+
+/** Factories; deleted ones are hidden from every method. */
+export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
+  return {
+    async find(uid: FactoryUid): Promise<Factory | undefined> {
+      const row = await prisma.factory.findFirst({ where: { uid, deletedAt: null } });
+      return row ? toFactory(row) : undefined;
+    },
+
+    async findByAlias(teamUid: string, alias: string): Promise<FactoryUid | undefined> {
+      const query = "SELECT uid FROM factories WHERE team_uid = $1 AND lower(alias) = lower($2) AND deleted_at IS NULL";
+      const { rows } = await sql.query<{ uid: string }>(query, [teamUid, alias]);
+      return rows[0] && as<FactoryUid>(rows[0].uid);
+    },
+
+    /** SQL: the order is by an expression, and the position is what the database makes of it. */
+    async list({ teams, only, search, after, limit }: ListQuery): Promise<{ factory: Factory; at: { nameKey: string; uid: string } }[]> {
+      const { rows } = await sql.query<{ uid: string; name_key: string }>(
+        `SELECT uid, lower(name) AS name_key FROM factories
+          WHERE team_uid = ANY ($1::uuid[]) AND deleted_at IS NULL
+            AND ($2::uuid IS NULL OR uid = $2)
+            AND (strpos(lower(name), lower($3)) > 0 OR strpos(lower(alias), lower($3)) > 0)
+            AND ($4::text IS NULL OR (lower(name) COLLATE "C", uid) > ($4 COLLATE "C", $5::uuid))
+          ORDER BY lower(name) COLLATE "C", uid LIMIT $6`,
+        [teams, only ?? null, search, after?.nameKey ?? null, after?.uid ?? null, limit],
+      );
+      const found = await prisma.factory.findMany({ where: { uid: { in: rows.map(({ uid }) => uid) }, deletedAt: null } });
+      const byUid = new Map(found.map((row) => [row.uid, toFactory(row)]));
+      return rows.flatMap(({ uid, name_key: nameKey }) => {
+        const factory = byUid.get(uid);
+        return factory ? [{ factory, at: { nameKey, uid } }] : [];
+      });
+    },
+
+    create: (factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory> =>
+      orAliasTaken(changes.change(async (tx, inTx) => {
+        const known = request && (await rememberAnswer(inTx, request, JSON.parse(JSON.stringify(factory)), factory.createdAt));
+        if (known && known["uid"] !== factory.uid) return revive(known);
+        const { uid, teamUid, creatorUid, createdAt } = factory;
+        await tx.factory.create({ data: { ...toChangeData(factory), ...toSettingsData(factory), uid, teamUid, creatorUid, createdAt } });
+        await appendEvents(inTx, [event]);
+        return factory;
+      })),
+
+    update: (uid: FactoryUid, change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined): Promise<Factory> =>
+      orAliasTaken(changes.change(async (tx, inTx) => {
+        const factory = await lockFactory(tx, uid);
+        const changed = change(factory);
+        if (!changed) return factory;
+        await tx.factory.update({ where: { uid }, data: toChangeData(changed.next) });
+        await appendEvents(inTx, [changed.event]);
+        return changed.next;
+      })),
+
+    delete: (factory: Factory, event: NewEvent, now: Date): Promise<void> =>
+      changes.change(async (tx, inTx) => {
+        const { uid, version } = await lockFactory(tx, factory.uid);
+        await tx.factory.update({ where: { uid }, data: { deletedAt: now, updatedAt: now, version: version + 1 } });
+        await tx.task.updateMany({ where: { factoryUid: uid, deletedAt: null }, data: { deletedAt: now, updatedAt: now } });
+        await appendEvents(inTx, [{ ...event, entityVersion: version + 1 }]);
+      }),
+  };
+}
+
+/** The factory, locked until the transaction ends. Errors: factory_not_found. */
+export async function lockFactory(tx: PrismaTx, uid: FactoryUid): Promise<Factory> {
+  await tx.$queryRaw`SELECT 1 FROM factories WHERE uid = ${uid}::uuid FOR UPDATE`;
+  const row = await tx.factory.findFirst({ where: { uid, deletedAt: null } });
+  if (!row) throw notFound("factory");
+  return toFactory(row);
+}
+
+/** The only unique index that a factory can violate, its own uid apart, is that of aliases. */
+export const orAliasTaken = <T>(change: Promise<T>): Promise<T> =>
+  change.catch((error: unknown) => {
+    throw isUniqueViolation(error) ? aliasTaken(error) : error;
+  });
+
+const revive = (answer: Record<string, unknown>): Factory => ({
+  ...(answer as unknown as Factory),
+  createdAt: new Date(String(answer["createdAt"])),
+  updatedAt: new Date(String(answer["updatedAt"])),
+});

@@ -1,0 +1,31 @@
+import { PrismaPg } from "@prisma/adapter-pg";
+import { prismaSql, type Database, type Sql } from "@millwright/database";
+import { PrismaClient, type Prisma } from "../gen/prisma/client.ts";
+
+/** Room for the largest definition (20 MiB) to be written. */
+const TRANSACTION = { timeout: 30_000, maxWait: 10_000 };
+
+/** The generated client on the service's own pool: Prisma opens no connections beside it. */
+export const openPrisma = (database: Database): PrismaClient =>
+  new PrismaClient({ adapter: new PrismaPg(database.pool), transactionOptions: TRANSACTION });
+
+export type PrismaTx = Prisma.TransactionClient;
+
+/** Transactions that change an aggregate and tell of it. */
+export type Changes = {
+  /** Runs `f` with the client, and the same transaction as `Sql` for events and work; rings their loops after the commit. */
+  change<T>(f: (tx: PrismaTx, sql: Sql) => Promise<T>): Promise<T>;
+};
+
+/** `ring` says that events or work were committed, which Prisma cannot. */
+export const changesOf = (prisma: PrismaClient, ring: () => void): Changes => ({
+  async change(f) {
+    const result = await prisma.$transaction((tx) => f(tx, prismaSql(tx)));
+    ring();
+    return result;
+  },
+});
+
+
+/** Domain values are plain JSON already; Prisma's own type for that asks for index signatures. */
+export const json = (value: unknown): Prisma.InputJsonValue => value as Prisma.InputJsonValue;

@@ -1,0 +1,47 @@
+import { appendEvents, type NewEvent } from "@millwright/events";
+import type { FactoryUid } from "@millwright/ids";
+import type { Factory } from "../domain/factory.ts";
+import type { DefinitionFile, OwnedDiagnostic, Source, SourceSettings, SourceStatus } from "../domain/source.ts";
+import type { DefinitionSource, PrismaClient } from "../gen/prisma/client.ts";
+import { lockFactory } from "./factory-store.ts";
+import { json, type Changes } from "./prisma-client.ts";
+
+/** Where definitions come from. */
+export function sourceStore(prisma: PrismaClient, changes: Changes) {
+  return {
+    async find(uid: FactoryUid): Promise<Source | undefined> {
+      const row = await prisma.definitionSource.findUnique({ where: { factoryUid: uid } });
+      return row ? toSource(row) : undefined;
+    },
+
+    put: (uid: FactoryUid, settings: SourceSettings, now: Date, fact: (factory: Factory) => NewEvent): Promise<Source> =>
+      changes.change(async (tx, sql) => {
+        const factory = await lockFactory(tx, uid);
+        const data = { ...toData(settings), updatedAt: now };
+        const row = await tx.definitionSource.upsert({ where: { factoryUid: uid }, create: { factoryUid: uid, ...data }, update: data });
+        const version = factory.version + 1;
+        await tx.factory.update({ where: { uid }, data: { version, updatedAt: now } });
+        await appendEvents(sql, [fact({ ...factory, version, updatedAt: now })]);
+        return toSource(row);
+      }),
+  };
+}
+
+const toData = (settings: SourceSettings) =>
+  settings.kind === "files"
+    ? { kind: "files", files: json(settings.files), repositoryUrl: null, branch: null, directory: "" }
+    : { kind: "git", files: json([]), repositoryUrl: settings.url, branch: settings.branch, directory: settings.directory };
+
+const toSource = (row: DefinitionSource): Source => ({
+  settings:
+    row.kind === "git"
+      ? { kind: "git", url: row.repositoryUrl ?? "", branch: row.branch ?? "", directory: row.directory }
+      : { kind: "files", files: row.files as DefinitionFile[] },
+  status: {
+    state: row.state as SourceStatus["state"],
+    appliedFingerprint: row.appliedFingerprint,
+    appliedRevision: row.appliedRevision,
+    appliedAt: row.appliedAt,
+    diagnostics: row.diagnostics as unknown as OwnedDiagnostic[],
+  },
+});

@@ -1,0 +1,94 @@
+import type { Database, Sql } from "@millwright/database";
+import { notFound } from "@millwright/errors";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import type { ConversationUid, FactoryUid, RunUid, TaskUid } from "@millwright/ids";
+import type { Task, TaskQuery } from "../domain/task.ts";
+
+const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
+  current_run_uid AS "currentRunUid", title, description, stage, ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
+  created_at AS "createdAt", updated_at AS "updatedAt"`;
+
+/** Live tasks; soft-deleted ones are hidden from every method. */
+export function taskStore(database: Database) {
+  const { sql } = database;
+  const one = async (where: string, params: unknown[]): Promise<Task | undefined> =>
+    (await sql.query<Task>(`SELECT ${COLUMNS} FROM tasks WHERE ${where} AND deleted_at IS NULL`, params)).rows[0];
+  return {
+    find: (factoryUid: FactoryUid, uid: TaskUid) => one("factory_uid = $1 AND uid = $2", [factoryUid, uid]),
+
+    findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
+      one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
+
+    async list(query: TaskQuery): Promise<Task[]> {
+      const { sortBy, sortOrder } = query; // of closed sets: safe in the text
+      const beyond = sortOrder === "asc" ? ">" : "<";
+      const { rows } = await sql.query<Task>(
+        `SELECT ${COLUMNS} FROM tasks
+          WHERE factory_uid = $1 AND deleted_at IS NULL
+            AND (cardinality($2::text[]) = 0 OR stage = ANY ($2))
+            AND strpos(lower(title), lower($3)) > 0
+            AND ($4::timestamptz IS NULL OR created_at > $4)
+            AND ($5::timestamptz IS NULL OR created_at < $5)
+            AND ($6::timestamptz IS NULL OR updated_at > $6)
+            AND ($7::timestamptz IS NULL OR ${sortBy} <= $7)
+            AND ($8::timestamptz IS NULL OR (${sortBy}, uid) ${beyond} ($8, $9::uuid))
+          ORDER BY ${sortBy} ${sortOrder}, uid ${sortOrder} LIMIT $10`,
+        [
+          ...[query.factoryUid, query.stages, query.q, query.createdAfter ?? null, query.createdBefore ?? null, query.updatedAfter ?? null],
+          ...[query.notAfter ?? null, query.after?.at ?? null, query.after?.uid ?? null, query.limit],
+        ],
+      );
+      return rows;
+    },
+
+    update: (factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task) => NewEvent): Promise<Task> =>
+      database.transaction(async (tx) => {
+        const locked = `SELECT ${COLUMNS} FROM tasks WHERE factory_uid = $1 AND uid = $2 AND deleted_at IS NULL FOR UPDATE`;
+        const [task] = (await tx.query<Task>(locked, [factoryUid, uid])).rows;
+        if (!task) throw notFound("task");
+        return save(tx, task, change(task), fact);
+      }),
+  };
+}
+
+export type TaskFacts = { created: (task: Task) => NewEvent; cancelled: (task: Task) => NewEvent };
+
+/** Tasks inside the transaction that applies an event; `facts` name that event as their cause. */
+export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
+  async hasFactory(uid: FactoryUid): Promise<boolean> {
+    return (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL", [uid])).rowCount > 0;
+  },
+
+  async insert(task: Task): Promise<void> {
+    const { rowCount } = await tx.query(
+      `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, title, description, stage, ticket_source,
+                          ticket_id, version, created_at, updated_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+       ON CONFLICT (conversation_uid) WHERE deleted_at IS NULL DO NOTHING`,
+      [
+        ...[task.uid, task.factoryUid, task.teamUid, task.conversationUid, task.runUid, task.currentRunUid, task.title, task.description],
+        ...[task.stage, task.ticketSource, task.ticketId, task.version, task.createdAt, task.updatedAt],
+      ],
+    );
+    if (rowCount > 0) await appendEvents(tx, [facts.created(task)]);
+  },
+
+  async noteCurrentRun(conversationUid: ConversationUid, runUid: RunUid): Promise<void> {
+    await tx.query("UPDATE tasks SET current_run_uid = $2 WHERE conversation_uid = $1 AND deleted_at IS NULL", [conversationUid, runUid]);
+  },
+
+  async updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void> {
+    const locked = `SELECT ${COLUMNS} FROM tasks WHERE current_run_uid = $1 AND deleted_at IS NULL FOR UPDATE`;
+    for (const task of (await tx.query<Task>(locked, [runUid])).rows) await save(tx, task, change(task), facts.cancelled);
+  },
+});
+
+/** Saves a locked task with its fact, unless the change gave the same task back. */
+async function save(tx: Sql, before: Task, next: Task, fact: (task: Task) => NewEvent): Promise<Task> {
+  if (next === before) return before;
+  await tx.query("UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6 WHERE uid = $1", [
+    ...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt],
+  ]);
+  await appendEvents(tx, [fact(next)]);
+  return next;
+}

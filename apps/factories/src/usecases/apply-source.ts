@@ -1,0 +1,102 @@
+import { requireVerb, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { Definition } from "@millwright/definition";
+import { isDomainError } from "@millwright/errors";
+import type { NewEvent } from "@millwright/events";
+import type { FactoryUid } from "@millwright/ids";
+import type { Activation, Commit, NewVersion } from "../domain/apply.ts";
+import { defineBy } from "../domain/factory-from-definition.ts";
+import type { Factory } from "../domain/factory.ts";
+import { definitionInvalid, fingerprintOf, sourceMissing, verbsFor, type OwnedDiagnostic, type PlanItem, type Source, type Tree } from "../domain/source.ts";
+import { definitionActivated, factoryUpdated } from "../events/factory-events.ts";
+import { originOf } from "../events/origin.ts";
+import { activateWithin, type ActivateDeps } from "./activate-definition.ts";
+import { underLease, type LeaseDeps } from "./apply-lease.ts";
+import { aliasTakenAt, inOrder, stageAt, validate, type ValidateDeps } from "./check-source.ts";
+import { findFactory } from "./scope.ts";
+import type { SourceDeps } from "./source-deps.ts";
+
+export type ApplySourceDeps = SourceDeps & ValidateDeps & ActivateDeps & {
+  factories: SourceDeps["factories"] & ValidateDeps["factories"];
+  applies: ValidateDeps["applies"] & LeaseDeps["applies"] & ActivateDeps["applies"] & {
+    /** Hands out the next version number and keeps what it consists of; drops what an apply that died had staged. */
+    open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
+    /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken. */
+    commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
+    /** What serves, serves on; the version, if there is one, is dropped everywhere. */
+    fail(uid: FactoryUid, token: string, diagnostics: OwnedDiagnostic[], dropped: Activation | undefined): Promise<void>;
+    /** The registered source is what serves already. */
+    settle(uid: FactoryUid, token: string): Promise<void>;
+    currentPlan(uid: FactoryUid): Promise<PlanItem[]>;
+  };
+  clock: Clock;
+};
+
+export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
+
+/**
+ * Brings the registered source into force: takes its tree, validates it, has every owner stage its part, commits the version
+ * and waits up to 10 s for the owners to switch (state APPLYING when one is late; it follows by itself). Any failure leaves
+ * the version that served. One apply at a time per factory; applying what serves already answers the same again.
+ *
+ * Errors: factory_not_found · not_authorized (also when the plan touches what the caller may not change) · source_missing (conflict) · source_unreachable · repository_not_allowed
+ *   · definition_invalid (all diagnostics as details) · apply_in_progress (conflict, retryable). Source: architecture §6, factory-files §13.3.
+ */
+export async function applySource(deps: ApplySourceDeps, caller: Caller, factoryUid: string): Promise<Applied> {
+  const found = await findFactory(deps, caller, factoryUid, "source.apply");
+  if (!(await deps.sources.find(found.uid))) throw sourceMissing();
+  const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token));
+  await activateWithin(deps, { ...activationFor(caller, found), version });
+  const [factory, source] = [await deps.factories.find(found.uid), await deps.sources.find(found.uid)];
+  if (!factory || !source) throw sourceMissing(); // deleted meanwhile
+  return { factory, source, plan: await deps.applies.currentPlan(found.uid) };
+}
+
+/** Gives the version that serves afterwards. */
+async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid, token: string): Promise<number> {
+  const [factory, source] = [await deps.factories.find(uid), await deps.sources.find(uid)];
+  if (!factory || !source) throw sourceMissing();
+  const failing = <T>(step: Promise<T>, dropped?: Activation): Promise<T> => step.catch(async (error: unknown) => {
+    const diagnostics = isDomainError(error) && error.reason === "definition_invalid" ? (error.details as OwnedDiagnostic[]) : [];
+    await deps.applies.fail(uid, token, diagnostics, dropped);
+    throw error;
+  });
+  const tree = await failing(deps.trees.take(source.settings));
+  const fingerprint = fingerprintOf(source.settings, tree.revision);
+  if (factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprint) {
+    await deps.applies.settle(uid, token);
+    return factory.currentVersion;
+  }
+  const { definition, diagnostics } = await validate(deps, factory, tree);
+  if (!definition) return failing(Promise.reject(definitionInvalid(diagnostics)));
+  const activation = activationFor(caller, factory);
+  const version = await deps.applies.open(uid, token, { fingerprint, tree, definition, activation });
+  const opened = { ...activation, version };
+  await failing(stageAndCommit(deps, caller, { factory, source, tree, definition, diagnostics, activation: opened, token }), opened);
+  return version;
+}
+
+const activationFor = (caller: Caller, { uid, teamUid }: Factory): Omit<Activation, "version"> => ({
+  factory: { uid, teamUid }, actor: originOf(caller).actor, requestId: caller.requestId,
+});
+
+type Staging = { factory: Factory; source: Source; tree: Tree; definition: Definition; diagnostics: OwnedDiagnostic[]; activation: Activation; token: string };
+
+async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: Staging): Promise<void> {
+  const { factory, source, tree, definition, activation, token } = staging;
+  const { version } = activation;
+  const staged = await stageAt(deps, caller, factory, definition, { version, isDryRun: false });
+  const diagnostics = [...staging.diagnostics, ...staged.diagnostics].sort(inOrder);
+  if (!staged.isValid) throw definitionInvalid(diagnostics);
+  for (const verb of verbsFor(staged.plan)) requireVerb(caller, factory.teamUid, verb, "factory");
+  const management = source.settings.kind === "git" ? "external_files" : "service_files";
+  const now = deps.clock.now();
+  const commit: Commit<NewEvent> = {
+    activation, diagnostics, plan: staged.plan, now,
+    define: (current) => defineBy(current, definition, version, management, now),
+    facts: (next) => [factoryUpdated(next, originOf(caller), ["definition"]), definitionActivated(next, originOf(caller))],
+  };
+  await deps.applies.commit(factory.uid, token, commit).catch((error: unknown) => {
+    throw isDomainError(error) && error.reason === "alias_taken" ? definitionInvalid([...diagnostics, aliasTakenAt(tree)].sort(inOrder)) : error;
+  });
+}

@@ -1,0 +1,82 @@
+import type { Caller } from "@millwright/caller";
+import { byPlace, locateKey, parseDefinitionAside, type Definition } from "@millwright/definition";
+import type { FactoryUid } from "@millwright/ids";
+import { changedSettings } from "../domain/factory-from-definition.ts";
+import type { Factory } from "../domain/factory.ts";
+import {
+  checkSourceSettings, hasErrors, revisionOf, sourceMissing, completePlan, type DefinitionFile, type OwnedDiagnostic, type PlanItem, type Tree,
+} from "../domain/source.ts";
+import { findFactory } from "./scope.ts";
+import type { Owners, SourceDeps } from "./source-deps.ts";
+
+export type ValidateDeps = {
+  factories: { findByAlias(teamUid: string, alias: string): Promise<FactoryUid | undefined> };
+  applies: { currentDefinition(uid: FactoryUid): Promise<Definition | undefined> };
+  owners: Owners;
+};
+
+export type CheckSourceDeps = SourceDeps & ValidateDeps & { factories: SourceDeps["factories"] & ValidateDeps["factories"] };
+
+export type Checked = { revision: string; diagnostics: OwnedDiagnostic[]; plan: PlanItem[] };
+
+/**
+ * Parses and validates the given files, or the registered source; with `plan`, also asks every owner what an apply would do.
+ * Changes nothing.
+ *
+ * Errors: factory_not_found · not_authorized · source_missing (conflict) · source_unreachable · source_too_large · invalid_source.
+ */
+export async function checkSource(
+  deps: CheckSourceDeps,
+  caller: Caller,
+  input: { factoryUid: string; files: DefinitionFile[]; plan: boolean },
+): Promise<Checked> {
+  const factory = await findFactory(deps, caller, input.factoryUid, "factory.view");
+  const tree = await takeTree(deps, factory, input.files);
+  const { definition, diagnostics } = await validate(deps, factory, tree);
+  if (!definition || !input.plan) return { revision: tree.revision, diagnostics, plan: [] };
+  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true });
+  return { revision: tree.revision, diagnostics: [...diagnostics, ...staged.diagnostics].sort(inOrder), plan: staged.plan };
+}
+
+async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFile[]): Promise<Tree> {
+  if (files.length > 0) {
+    const settings = checkSourceSettings({ kind: "files", files });
+    return settings.kind === "files" ? { revision: revisionOf(settings.files), files: settings.files } : deps.trees.take(settings);
+  }
+  const source = await deps.sources.find(factory.uid);
+  if (!source) throw sourceMissing();
+  return deps.trees.take(source.settings);
+}
+
+/** Everything that can be said without asking the owners; a definition only when nothing is wrong. */
+export async function validate(deps: Pick<ValidateDeps, "factories">, factory: Factory, tree: Tree): Promise<{ definition?: Definition; diagnostics: OwnedDiagnostic[] }> {
+  const { definition, diagnostics } = await parseDefinitionAside(tree.files);
+  const alias = definition?.factory.alias;
+  if (!definition || alias === undefined) return { ...(definition && { definition }), diagnostics };
+  const holder = await deps.factories.findByAlias(factory.teamUid, alias);
+  return holder === undefined || holder === factory.uid ? { definition, diagnostics } : { diagnostics: [...diagnostics, aliasTakenAt(tree)].sort(inOrder) };
+}
+
+/** The diagnostic for an alias that another factory of the team has. */
+export function aliasTakenAt(tree: Tree): OwnedDiagnostic {
+  const content = tree.files.find(({ path }) => path === "factory.yaml")?.content ?? "";
+  const place = locateKey(typeof content === "string" ? content : Buffer.from(content).toString("utf8"), "alias");
+  return { path: "factory.yaml", ...place, code: "FF_DUPLICATE_NAME", message: "Another factory of the team has this alias.", severity: "error" };
+}
+
+/** Asks every owner to stage a definition (or only to check it), and completes their plans. */
+export async function stageAt(
+  deps: Pick<ValidateDeps, "owners" | "applies">,
+  caller: Caller,
+  factory: Factory,
+  definition: Definition,
+  stage: { version: number; isDryRun: boolean },
+): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[]; isValid: boolean }> {
+  const { diagnostics, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
+  const changedFields = changedSettings(factory, definition);
+  const own: PlanItem = { kind: "factory", name: "factory.yaml", action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
+  const before = await deps.applies.currentDefinition(factory.uid);
+  return { diagnostics, plan: completePlan([own, ...plan], before, definition), isValid: !hasErrors(diagnostics) };
+}
+
+export const inOrder = (a: OwnedDiagnostic, b: OwnedDiagnostic): number => byPlace(a as Parameters<typeof byPlace>[0], b as Parameters<typeof byPlace>[1]);

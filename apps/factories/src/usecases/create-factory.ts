@@ -1,0 +1,44 @@
+import { requireVerb, type Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import type { Clock } from "@millwright/clock";
+import type { NewEvent } from "@millwright/events";
+import { as, isUuid, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
+import { newSettings, type Factory, type FactorySettings } from "../domain/factory.ts";
+import { idempotentRequest, type IdempotentRequest } from "../domain/idempotency.ts";
+import { factoryCreated } from "../events/factory-events.ts";
+import { originOf } from "../events/origin.ts";
+
+export type CreateFactoryDeps = {
+  factories: {
+    /** Saves factory and event together. With a request key that is known, answers the factory it made then. Errors: alias_taken, idempotency_mismatch. */
+    create(factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory>;
+  };
+  clock: Clock;
+};
+
+export type CreateFactoryInput = { teamUid: string; settings: Partial<FactorySettings>; idempotencyKey: string };
+
+/**
+ * Makes a live factory without agents.
+ *
+ * Errors: team_not_found · not_authorized · invalid_factory · alias_taken (conflict) · idempotency_mismatch (conflict).
+ */
+export async function createFactory(deps: CreateFactoryDeps, caller: Caller, input: CreateFactoryInput): Promise<Factory> {
+  if (!isUuid(input.teamUid)) throw notFound("team");
+  requireVerb(caller, input.teamUid, "factory.manage", "team");
+  const now = deps.clock.now();
+  const factory: Factory = {
+    ...newSettings(input.settings),
+    uid: newUid<FactoryUid>(),
+    teamUid: as<TeamUid>(input.teamUid),
+    creatorUid: originOf(caller).actor.uid,
+    management: "live",
+    currentVersion: 0,
+    foremanAgentUid: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  };
+  const request = idempotentRequest(caller.principal.uid, "create-factory", input.idempotencyKey, { teamUid: input.teamUid, settings: input.settings });
+  return deps.factories.create(factory, factoryCreated(factory, originOf(caller)), request);
+}

@@ -1,0 +1,38 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { DomainError } from "@millwright/errors";
+import type { NewEvent } from "@millwright/events";
+import type { Factory } from "../domain/factory.ts";
+import { factoryDeleted } from "../events/factory-events.ts";
+import { originOf } from "../events/origin.ts";
+import { findFactory, type ScopeDeps } from "./scope.ts";
+
+export type DeleteFactoryDeps = ScopeDeps & {
+  factories: ScopeDeps["factories"] & {
+    /** Hides the factory and its tasks, which frees their conversations. Errors: factory_not_found. */
+    delete(factory: Factory, event: NewEvent, now: Date): Promise<void>;
+  };
+  runs: ScopeDeps["runs"] & { countLive(caller: Caller, factory: Factory): Promise<number> };
+  clock: Clock;
+};
+
+/**
+ * Deletes a factory that has no run under way; its agents and definition follow when their owners hear of it.
+ *
+ * Errors: factory_not_found · not_authorized · factory_has_live_runs (conflict).
+ */
+export async function deleteFactory(deps: DeleteFactoryDeps, caller: Caller, uid: string): Promise<void> {
+  const factory = await findFactory(deps, caller, uid, "factory.manage");
+  const live = await deps.runs.countLive(caller, factory);
+  if (live > 0) {
+    throw new DomainError({
+      kind: "conflict",
+      reason: "factory_has_live_runs",
+      message: "The factory has runs that are not finished: cancel them or wait for them first.",
+      metadata: { live_runs: String(live) },
+    });
+  }
+  const now = deps.clock.now();
+  const gone = { ...factory, version: factory.version + 1, updatedAt: now };
+  await deps.factories.delete(factory, factoryDeleted(gone, originOf(caller)), now);
+}

@@ -1,0 +1,45 @@
+import type { Caller } from "@millwright/caller";
+import { invalidArgument, notFound } from "@millwright/errors";
+import { as, isUuid, type ConversationUid, type FactoryUid, type TaskUid } from "@millwright/ids";
+import type { Task } from "../domain/task.ts";
+import { findFactory, type ScopeDeps } from "./scope.ts";
+
+export type FindTaskDeps = ScopeDeps & {
+  tasks: {
+    find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
+    findByConversation(factoryUid: FactoryUid, conversationUid: ConversationUid): Promise<Task | undefined>;
+  };
+  runs: ScopeDeps["runs"] & {
+    /** The conversation of the run's root ancestor; undefined when the caller sees no such run. */
+    conversationOf(caller: Caller, runUid: string): Promise<string | undefined>;
+  };
+};
+
+/** A live task of a factory. Errors: factory_not_found · not_authorized · task_not_found (absent, malformed, of another factory). */
+export async function getTask(deps: FindTaskDeps, caller: Caller, factoryUid: string, taskUid: string): Promise<Task> {
+  const factory = await findFactory(deps, caller, factoryUid, "factory.view");
+  return found(isUuid(taskUid) ? await deps.tasks.find(factory.uid, as<TaskUid>(taskUid)) : undefined);
+}
+
+/** The live task of this factory that is bound to a conversation. Errors: conversation_id_required, and as getTask. */
+export async function getTaskByConversation(deps: FindTaskDeps, caller: Caller, factoryUid: string, conversationUid: string): Promise<Task> {
+  if (conversationUid === "") throw invalidArgument("conversation_id_required", "conversation_id is required.");
+  const factory = await findFactory(deps, caller, factoryUid, "factory.view");
+  return found(await byConversation(deps, factory.uid, conversationUid));
+}
+
+/** The live task of this factory to whose run tree a run belongs. Errors: run_id_required, and as getTask. */
+export async function getTaskByRun(deps: FindTaskDeps, caller: Caller, factoryUid: string, runUid: string): Promise<Task> {
+  if (runUid === "") throw invalidArgument("run_id_required", "run_id is required.");
+  const factory = await findFactory(deps, caller, factoryUid, "factory.view");
+  const conversationUid = isUuid(runUid) ? await deps.runs.conversationOf(caller, runUid) : undefined;
+  return found(await byConversation(deps, factory.uid, conversationUid ?? ""));
+}
+
+const byConversation = async (deps: FindTaskDeps, factoryUid: FactoryUid, uid: string): Promise<Task | undefined> =>
+  isUuid(uid) ? deps.tasks.findByConversation(factoryUid, as<ConversationUid>(uid)) : undefined;
+
+function found(task: Task | undefined): Task {
+  if (task) return task;
+  throw notFound("task");
+}

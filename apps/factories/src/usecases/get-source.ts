@@ -1,0 +1,11 @@
+import type { Caller } from "@millwright/caller";
+import type { Factory } from "../domain/factory.ts";
+import type { Source } from "../domain/source.ts";
+import { findFactory } from "./scope.ts";
+import type { SourceDeps } from "./source-deps.ts";
+
+/** Where a factory's definition comes from and which version serves. Errors: factory_not_found · not_authorized. */
+export async function getSource(deps: Pick<SourceDeps, "factories" | "runs" | "sources">, caller: Caller, factoryUid: string): Promise<{ factory: Factory; source: Source | undefined }> {
+  const factory = await findFactory(deps, caller, factoryUid, "factory.view");
+  return { factory, source: await deps.sources.find(factory.uid) };
+}

@@ -1,0 +1,52 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { invalidArgument } from "@millwright/errors";
+import { clampPageSize, type Cursors } from "@millwright/paging";
+import { readStage, type Task, type TaskFilter, type TaskQuery } from "../domain/task.ts";
+import { findFactory, type ScopeDeps } from "./scope.ts";
+
+export type ListTasksDeps = ScopeDeps & { tasks: { list(query: TaskQuery): Promise<Task[]> }; cursors: Cursors; clock: Clock };
+
+export type ListTasksInput = Omit<TaskFilter, "stages"> & {
+  factoryUid: string;
+  stages: readonly string[];
+  sortBy: string;
+  sortOrder: string;
+  pageSize: number;
+  pageToken: string;
+};
+
+/**
+ * A factory's live tasks, newest first unless sorted otherwise, ties by uid. Over the pages of one walk, a task whose sort key
+ * does not change appears exactly once, any other at most once.
+ *
+ * Errors: factory_not_found · not_authorized · invalid_stage · invalid_sort · invalid_cursor. Source: fields-factory §2.5.
+ */
+export async function listTasks(deps: ListTasksDeps, caller: Caller, input: ListTasksInput): Promise<{ tasks: Task[]; nextPageToken: string }> {
+  const factory = await findFactory(deps, caller, input.factoryUid, "factory.view");
+  const sortBy = oneOf(input.sortBy || "created_at", ["created_at", "updated_at"]);
+  const sortOrder = oneOf(input.sortOrder || "desc", ["asc", "desc"]);
+  const { q, createdAfter, createdBefore, updatedAfter } = input;
+  const stages = [...new Set(input.stages.map(readStage))].sort();
+  const filter: TaskFilter = { stages, q, ...(createdAfter && { createdAfter }), ...(createdBefore && { createdBefore }), ...(updatedAfter && { updatedAfter }) };
+  const bind = { factory: factory.uid, sortBy, sortOrder, ...filter };
+  const place = input.pageToken === "" ? undefined : readPlace(deps.cursors.open("tasks", bind, input.pageToken));
+  const startedAt = place?.startedAt ?? deps.clock.now();
+  const limit = clampPageSize(input.pageSize, { default: 50, max: 100 });
+  const rows = await deps.tasks.list({
+    ...filter, factoryUid: factory.uid, sortBy, sortOrder, limit: limit + 1, ...(place && { after: place.after, notAfter: startedAt }),
+  });
+  const tasks = rows.slice(0, limit);
+  const last = tasks.at(-1);
+  if (rows.length <= limit || !last) return { tasks, nextPageToken: "" };
+  const at = sortBy === "created_at" ? last.createdAt : last.updatedAt;
+  return { tasks, nextPageToken: deps.cursors.seal("tasks", bind, [startedAt.getTime(), at.getTime(), last.uid]) };
+}
+
+const readPlace = ([startedMs, atMs, uid]: unknown[]) => ({ startedAt: new Date(Number(startedMs)), after: { at: new Date(Number(atMs)), uid: String(uid) } });
+
+function oneOf<const T extends string>(text: string, values: readonly T[]): T {
+  const value = values.find((known) => known === text);
+  if (value) return value;
+  throw invalidArgument("invalid_sort", `Sorting takes one of ${values.join(", ")}.`);
+}

@@ -1,0 +1,30 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { NewEvent } from "@millwright/events";
+import type { FactoryUid } from "@millwright/ids";
+import { changeSettings, type Factory, type FactorySettings } from "../domain/factory.ts";
+import { factoryUpdated } from "../events/factory-events.ts";
+import { originOf } from "../events/origin.ts";
+import { findFactory, type ScopeDeps } from "./scope.ts";
+
+export type UpdateFactoryDeps = ScopeDeps & {
+  factories: ScopeDeps["factories"] & {
+    /** Loads the factory locked, applies the change, saves it with its event unless nothing changed. Errors: factory_not_found, alias_taken. */
+    update(uid: FactoryUid, change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined): Promise<Factory>;
+  };
+  clock: Clock;
+};
+
+/**
+ * Replaces exactly the given settings of a live factory; nothing given changes nothing, not even `updatedAt`.
+ *
+ * Errors: factory_not_found · not_authorized · invalid_factory · managed_by_files (invalid_argument) · alias_taken (conflict).
+ */
+export async function updateFactory(deps: UpdateFactoryDeps, caller: Caller, uid: string, given: Partial<FactorySettings>): Promise<Factory> {
+  const found = await findFactory(deps, caller, uid, "factory.manage");
+  if (Object.keys(given).length === 0) return found;
+  return deps.factories.update(found.uid, (factory) => {
+    const next = changeSettings(factory, given, deps.clock.now());
+    return { next, event: factoryUpdated(next, originOf(caller), Object.keys(given).sort()) };
+  });
+}

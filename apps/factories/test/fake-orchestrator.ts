@@ -1,0 +1,98 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { definitions, events, orchestrator } from "@millwright/contracts";
+import { DomainError, notFound } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { allowServices, callerOf } from "@millwright/rpc";
+import { FakeOwner } from "./fake-owner.ts";
+
+export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest };
+
+/** Runs in memory, with the orchestrator's idempotency, and its feed. */
+export class FakeOrchestrator {
+  static readonly allow = {
+    ...allowServices(events.EventFeedService, { read: ["factories"] }),
+    ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
+  };
+  readonly owner = new FakeOwner("runner");
+  readonly runs: FakeRun[] = [];
+  readonly feed: { type: string; entityUid: string; teamUid: string; payload: JsonObject }[] = [];
+  readonly #keys = new Map<string, { body: string; run: FakeRun }>();
+  live = 0;
+  /** Most events in one answer of the feed. */
+  pageSize = 200;
+  /** Runs after a run was created, before the answer leaves. */
+  beforeAnswer: () => void = () => {};
+
+  routes(router: ConnectRouter): void {
+    router.service(definitions.DefinitionOwnerService, this.owner.service());
+    router.service(orchestrator.RunService, {
+      createRuns: async ({ runs: [request] }, context) => {
+        if (!request) throw new Error("one run is asked for");
+        const caller = callerOf(context);
+        const body = JSON.stringify(request, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+        const key = request.idempotencyKey && `${caller.principal.uid} ${request.idempotencyKey}`;
+        const known = key ? this.#keys.get(key) : undefined;
+        if (known && known.body !== body) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
+        const run = known?.run ?? this.created({ teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", request, origin: request.origin ?? "" });
+        if (key) this.#keys.set(key, { body, run });
+        this.beforeAnswer();
+        return { runs: [{ run: { uid: run.uid, conversationUid: run.conversationUid }, created: !known }] };
+      },
+      getRun: async ({ runUid }) => {
+        const run = this.#find(runUid);
+        return { run: { uid: run.uid, factoryUid: run.factoryUid } };
+      },
+      describeConversation: async ({ runUid }, context) => {
+        const run = this.#find(runUid);
+        if (!callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid)) throw notFound("run");
+        return { conversationUid: this.#find(run.rootRunUid).conversationUid };
+      },
+      countLiveRuns: async () => ({ live: this.live }),
+    });
+    router.service(events.EventFeedService, {
+      read: async ({ after, limit }) => ({
+        logUid: "0199a000-0000-7000-8000-000000000000",
+        head: BigInt(this.feed.length),
+        events: this.feed.slice(Number(after), Number(after) + Math.min(limit, this.pageSize)).map((event, index) => ({
+          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "run", entityVersion: 1n, actorType: "user", actorUid: "u-1",
+          requestId: "r-1", occurredAt: timestampFromDate(new Date()),
+        })),
+      }),
+    });
+  }
+
+  /** A run that exists, and the event that says so. */
+  created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; title?: string }): FakeRun {
+    const uid = given.uid ?? newUid();
+    const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, title } = given;
+    const rootRunUid = given.rootRunUid ?? uid;
+    const run: FakeRun = { uid, conversationUid, rootRunUid, teamUid, factoryUid, ...(request && { request }) };
+    this.runs.push(run);
+    const metadata = request?.metadata ?? {};
+    this.#tell("created", run, {
+      run_uid: uid, conversation_uid: conversationUid, root_run_uid: rootRunUid, source: "API",
+      title: title ?? (request?.title || request?.prompt || "A run"),
+      ...(factoryUid && { factory_uid: factoryUid }),
+      ...(origin && { origin }),
+      ...(parentRunUid && { parent_run_uid: parentRunUid }),
+      ...(metadata["ticket_source"] && { ticket_source: metadata["ticket_source"], ticket_id: metadata["ticket_id"] ?? "" }),
+    });
+    return run;
+  }
+
+  finished(run: FakeRun, state: string): void {
+    this.#tell("finished", run, { run_uid: run.uid, root_run_uid: run.rootRunUid, conversation_uid: run.conversationUid, state });
+  }
+
+  #tell(past: string, run: FakeRun, payload: JsonObject): void {
+    this.feed.push({ type: `millwright.run.${past}.v1`, entityUid: run.uid, teamUid: run.teamUid, payload });
+  }
+
+  #find(uid: string): FakeRun {
+    const run = this.runs.find((candidate) => candidate.uid === uid);
+    if (!run) throw notFound("run");
+    return run;
+  }
+}

@@ -1,0 +1,68 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { definitions } from "@millwright/contracts";
+
+type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity: string };
+
+/** An owner of a part of definitions, as architecture §6 asks: stages are inert, activation never goes back. */
+export class FakeOwner {
+  readonly #kind: "agent" | "runner";
+  readonly staged = new Map<string, JsonObject>();
+  readonly dropped: string[] = [];
+  readonly active = new Map<string, number>();
+  /** What the next stages find wrong. */
+  diagnostics: Diagnostic[] = [];
+  /** Thrown by the next stages. */
+  failure: Error | undefined;
+  /** Activations wait for it. */
+  gate: Promise<void> = Promise.resolve();
+  /** Runs during each stage. */
+  onStage: () => Promise<void> = async () => {};
+  stages = 0;
+
+  constructor(kind: "agent" | "runner") {
+    this.#kind = kind;
+  }
+
+  /** Forgets everything, faults included. */
+  reset(): void {
+    this.staged.clear();
+    this.active.clear();
+    this.dropped.length = 0;
+    this.diagnostics = [];
+    this.failure = undefined;
+    this.gate = Promise.resolve();
+    this.onStage = async () => {};
+    this.stages = 0;
+  }
+
+  activeDefinition(factoryUid: string): JsonObject | undefined {
+    return this.staged.get(`${factoryUid}/${this.active.get(factoryUid) ?? 0}`);
+  }
+
+  service(): ServiceImpl<typeof definitions.DefinitionOwnerService> {
+    return {
+      stageDefinition: async ({ factoryUid, version, definition = {}, dryRun }) => {
+        await this.onStage();
+        if (this.failure) throw this.failure;
+        if (!dryRun) {
+          this.stages += 1;
+          if (this.diagnostics.every(({ severity }) => severity === "warning")) this.staged.set(`${factoryUid}/${version}`, definition);
+        }
+        const names = ((definition[`${this.#kind}s`] ?? []) as { name: string }[]).map(({ name }) => name);
+        return { diagnostics: this.diagnostics, plan: names.map((name) => ({ kind: this.#kind, name, action: "create" })) };
+      },
+      dropDefinition: async ({ factoryUid, version }) => {
+        this.staged.delete(`${factoryUid}/${version}`);
+        this.dropped.push(String(version));
+        return {};
+      },
+      activateDefinition: async ({ factoryUid, version }) => {
+        await this.gate;
+        const activeVersion = Math.max(Number(version), this.active.get(factoryUid) ?? 0);
+        this.active.set(factoryUid, activeVersion);
+        return { activeVersion: BigInt(activeVersion) };
+      },
+    };
+  }
+}

@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { DomainError } from "@millwright/errors";
+import { call } from "@millwright/rpc";
+import { aCaller, domainError, eventually } from "@millwright/testing";
+import { MEMBER, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
+import { aTree } from "./trees.ts";
+
+let w: World;
+let factoryUid: string;
+beforeAll(async () => {
+  w = await startWorld();
+});
+beforeEach(async () => {
+  await w.reset();
+  factoryUid = (await w.aFactory({ name: "Live one", alias: "live" })).uid;
+});
+afterAll(() => w.stop());
+
+const put = (files = aTree()) => w.factories.putSource({ factoryUid, source: { kind: "files", files } }, call(OWNER));
+const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
+const getSource = async () => (await w.factories.getSource({ factoryUid }, call(VIEWER))).source;
+const getFactory = async () => (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory;
+const codes = (error: unknown) => (error as DomainError).details.map((detail) => detail as { path: string; line: number; column: number; code: string });
+
+describe("registering a source", () => {
+  test("keeps it without applying it", async () => {
+    expect(await getSource()).toMatchObject({ kind: "none", state: "NONE", activeVersion: 0n });
+    const { source } = await put();
+    expect(source).toMatchObject({ kind: "files", state: "NONE", activeVersion: 0n });
+    expect(source?.files).toHaveLength(5);
+    expect(await getSource()).toEqual(source);
+    expect((await getFactory())?.management).toBe("live");
+  });
+
+  test.each([
+    ["of no kind", { kind: "ftp" }, "invalid_source"],
+    ["with a path that walks up", { kind: "files", files: [{ path: "../x", content: "" }] }, "invalid_source"],
+    ["with one path twice", { kind: "files", files: [{ path: "a", content: "" }, { path: "a", content: "" }] }, "invalid_source"],
+    ["with too large a file", { kind: "files", files: [{ path: "a", content: "x".repeat(2 * 1024 * 1024 + 1) }] }, "source_too_large"],
+    ["with too many files", { kind: "files", files: Array.from({ length: 2_001 }, (_, n) => ({ path: `f${n}`, content: "" })) }, "source_too_large"],
+    ["over plain http", { kind: "git", repositoryUrl: "http://host/r.git" }, "invalid_source"],
+    ["over ssh", { kind: "git", repositoryUrl: "ssh://host/r.git" }, "invalid_source"],
+    ["over git's ext transport", { kind: "git", repositoryUrl: "ext::sh -c true" }, "invalid_source"],
+    ["with credentials", { kind: "git", repositoryUrl: "https://user:token@host/r.git" }, "invalid_source"],
+    ["with an option as branch", { kind: "git", repositoryUrl: "https://host/r.git", branch: "--upload-pack=x" }, "invalid_source"],
+    ["with a directory outside", { kind: "git", repositoryUrl: "https://host/r.git", directory: "a/../../b" }, "invalid_source"],
+    ["on this machine's disk", { kind: "git", repositoryUrl: "/etc" }, "repository_not_allowed"],
+  ])("refuses one %s", async (_what, source, reason) => {
+    await expect(w.factories.putSource({ factoryUid, source }, call(OWNER))).rejects.toEqual(domainError({ reason }));
+    expect(await getSource()).toMatchObject({ kind: "none" });
+  });
+});
+
+describe("checking", () => {
+  const check = (request: { files?: { path: string; content: string }[]; plan?: boolean } = {}) =>
+    w.factories.checkSource({ factoryUid, ...request }, call(VIEWER));
+
+  test("needs something to check", async () => {
+    await expect(check()).rejects.toEqual(domainError({ kind: "conflict", reason: "source_missing", retryable: false }));
+  });
+
+  test("names every problem at its place, and changes nothing", async () => {
+    await put();
+    const before = await getSource();
+    const { valid, diagnostics, plan } = await check({ files: aTree({ "agents/hand/agent.md": "---\nagentType: BOSS\ncolour: red\n---\n" }), plan: true });
+    expect({ valid, plan }).toEqual({ valid: false, plan: [] });
+    expect(diagnostics.map(({ path, line, column, code }) => [path, line, column, code])).toEqual([
+      ["agents/hand/agent.md", 1, 1, "FF_MISSING_FIELD"],
+      ["agents/hand/agent.md", 2, 12, "FF_INVALID_VALUE"],
+      ["agents/hand/agent.md", 3, 1, "FF_UNKNOWN_FIELD"],
+    ]);
+    expect(await getSource()).toEqual(before);
+    expect(w.identity.owner.stages + w.orchestrator.owner.stages).toBe(0);
+  });
+
+  test("plans with every owner, deletions included", async () => {
+    await put();
+    await apply();
+    const files = aTree({ "agents/hand/agent.md": undefined, "skills/tests/SKILL.md": undefined });
+    const { valid, plan } = await check({ files, plan: true });
+    expect(valid).toBe(true);
+    expect(plan.map(({ kind, name, action }) => `${action} ${kind} ${name}`)).toEqual([
+      "create agent foreman", "delete agent hand", "unchanged factory factory.yaml", "create runner box", "delete skill skills/tests/SKILL.md",
+    ]);
+    expect((await check()).revision).toBe((await getSource())?.activeRevision);
+  });
+
+  test("says at its place that another factory has the alias", async () => {
+    await w.aFactory({ alias: "MENDED" });
+    const { diagnostics } = await check({ files: aTree() });
+    expect(diagnostics).toMatchObject([{ path: "factory.yaml", line: 4, column: 8, code: "FF_DUPLICATE_NAME" }]);
+  });
+});
+
+describe("applying", () => {
+  test("stages at every owner, commits, activates, and the record shows the definition", async () => {
+    await put();
+    const { source, plan } = await apply();
+    expect(source).toMatchObject({ state: "APPLIED", activeVersion: 1n, diagnostics: [] });
+    expect(source?.activeRevision).toMatch(/^[0-9a-f]{64}$/);
+    expect(plan.map(({ kind, action }) => `${action} ${kind}`)).toEqual(["create agent", "create agent", "update factory", "create runner"]);
+    expect([w.identity.owner.active.get(factoryUid), w.orchestrator.owner.active.get(factoryUid)]).toEqual([1, 1]);
+    expect(await getFactory()).toMatchObject({
+      name: "Mended shop", description: "From files", alias: "mended", codeForge: "GITHUB", repositories: [{ owner: "acme", repo: "shop" }],
+      defaultModel: "auto", management: "service_files", definitionVersion: 1n,
+      agentDefaults: { default_runner_uid: "box", mcp_servers: {}, secrets: [{ name: "NPM" }], worker_host: "" },
+      foremanAgentUid: w.identity.foremen.get(factoryUid)?.agentUid,
+    });
+    expect((await w.eventTypes()).slice(-2)).toEqual(["factory.updated", "definition.activated"]);
+    const [event] = await w.rows("SELECT payload, actor_uid FROM stream.event_log WHERE type LIKE '%definition%' UNION ALL SELECT payload, actor_uid FROM stream.event_pending WHERE type LIKE '%definition%'");
+    expect(event).toEqual({ payload: { factory_uid: factoryUid, version: 1 }, actor_uid: OWNER.principal.uid });
+  });
+
+  test("needs a source, and the right to apply", async () => {
+    await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "source_missing" }));
+    await put();
+    await expect(w.factories.applySource({ factoryUid }, call(MEMBER))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+  });
+
+  test("the same files again is the same application", async () => {
+    await put();
+    const first = await apply();
+    await put(aTree().toReversed());
+    expect(await apply()).toEqual({ ...first, source: { ...first.source, files: expect.any(Array) } });
+    expect(w.identity.owner.stages).toBe(1);
+  });
+
+  test("concurrently, on several replicas, is one application with one answer", async () => {
+    await put();
+    const doors = [w.factories, w.doorOf(await w.replica())];
+    const answers = await Promise.all(Array.from({ length: 6 }, (_, n) => doors[n % 2]!.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }))));
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    expect([w.identity.owner.stages, w.orchestrator.owner.stages]).toEqual([1, 1]);
+    expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(1);
+  });
+
+  test("a factory that files define is changed by files only", async () => {
+    await put();
+    await apply();
+    const changing = w.factories.updateFactory({ uid: factoryUid, factory: { name: "By hand" }, updateMask: { paths: ["name"] } }, call(OWNER));
+    await expect(changing).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "managed_by_files" }));
+  });
+
+  test("warnings do not stand in the way and stay to be read", async () => {
+    await put(aTree({ "webhooks/ci.yaml": "secretName: K\n" }));
+    w.orchestrator.owner.diagnostics = [{ path: "factory.yaml", line: 0, column: 0, code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" }];
+    expect((await apply()).source?.diagnostics).toMatchObject([
+      { path: "factory.yaml", line: 1, column: 1, severity: "warning" },
+      { path: "webhooks/ci.yaml", code: "FF_NOT_SERVED", severity: "warning" },
+    ]);
+  });
+});
+
+describe("a failed apply leaves what served", () => {
+  beforeEach(async () => {
+    await put();
+    await apply();
+  });
+  const unchanged = async () => {
+    expect(await getFactory()).toMatchObject({ name: "Mended shop", definitionVersion: 1n });
+    expect([w.identity.owner.active.get(factoryUid), w.orchestrator.owner.active.get(factoryUid)]).toEqual([1, 1]);
+    await w.service.work.drain();
+    expect(await w.rows("SELECT version FROM definition_versions WHERE state = 'CURRENT'")).toEqual([{ version: 1 }]);
+    for (const owner of [w.identity.owner, w.orchestrator.owner]) expect([...owner.staged.keys()]).toEqual([`${factoryUid}/1`]);
+  };
+  const broken = aTree({ "factory.yaml": "schemaVersion: v1alpha1\nname: New\n", "agents/hand/agent.md": "x" });
+
+  test("when the files are wrong: all diagnostics are in the answer and in the source", async () => {
+    await put(broken);
+    const error = await apply().catch((thrown: unknown) => thrown);
+    expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "definition_invalid" }));
+    expect(codes(error).map(({ path, code }) => `${path} ${code}`)).toEqual([
+      "agents/hand/agent.md FF_PARSE_ERROR", "factory.yaml FF_MISSING_FIELD", "factory.yaml FF_MISSING_FIELD",
+    ]);
+    expect(await getSource()).toMatchObject({ state: "FAILED", activeVersion: 1n, diagnostics: codes(error) });
+    await unchanged();
+  });
+
+  test("when an owner finds something wrong", async () => {
+    await put(aTree({ "runners/big.yaml": "platform: { linux: { dockerImage: x } }\n" }));
+    w.identity.owner.diagnostics = [{ path: "factory.yaml", line: 1, column: 1, code: "FF_INVALID_REFERENCE", message: "No secret NPM.", severity: "error" }];
+    const error = await apply().catch((thrown: unknown) => thrown);
+    expect(codes(error)).toMatchObject([{ path: "factory.yaml", code: "FF_INVALID_REFERENCE" }]);
+    w.identity.owner.diagnostics = [];
+    await unchanged();
+  });
+
+  test("when the caller may not change what the plan touches", async () => {
+    await put(aTree({ "agents/third/agent.md": "---\n---\nThird.\n" }));
+    const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: ["factory.view", "factory.manage", "source.apply"] }] });
+    await expect(w.factories.applySource({ factoryUid }, call(applier))).rejects.toMatchObject({ reason: "not_authorized", metadata: { verb: "agent.manage" } });
+    await unchanged();
+  });
+
+  test.each([
+    ["is away", new Error("boom"), { kind: "internal" }],
+    ["refuses", new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "agent.manage" }), { kind: "permission_denied", reason: "not_authorized" }],
+  ])("when an owner %s", async (_what, failure, expected) => {
+    await put(aTree({ "runners/big.yaml": "platform: { linux: { dockerImage: x } }\n" }));
+    w.orchestrator.owner.failure = failure;
+    await expect(apply()).rejects.toEqual(domainError(expected));
+    expect(await getSource()).toMatchObject({ state: "FAILED", activeVersion: 1n, diagnostics: [] });
+    w.orchestrator.owner.failure = undefined;
+    await unchanged();
+  });
+
+  test("when the alias is taken in the last moment", async () => {
+    await put(aTree({ "factory.yaml": aTree()[0]!.content.replace("alias: mended", "alias: late") }));
+    w.identity.owner.onStage = async () => void (await w.rows("UPDATE factories SET alias = 'LATE' WHERE uid = $1", [rivalUid]));
+    const rivalUid = (await w.aFactory({ name: "Rival" })).uid;
+    const error = await apply().catch((thrown: unknown) => thrown);
+    expect(codes(error)).toMatchObject([{ path: "factory.yaml", line: 4, column: 8, code: "FF_DUPLICATE_NAME" }]);
+    await unchanged();
+  });
+
+  test("and registering the good files again heals it", async () => {
+    await put(broken);
+    await apply().catch(() => {});
+    await put();
+    expect((await apply()).source).toMatchObject({ state: "APPLIED", activeVersion: 1n, diagnostics: [] });
+    expect(w.identity.owner.stages).toBe(1);
+  });
+});
+
+describe("an apply that dies", () => {
+  test("between stage and commit is taken over, and what it staged is dropped", async () => {
+    await put();
+    w.identity.owner.onStage = async () => void (await w.rows("UPDATE definition_sources SET apply_until = now() - interval '1 s', apply_token = gen_random_uuid()"));
+    await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "apply_in_progress", retryable: true }));
+    w.identity.owner.onStage = async () => {};
+    expect((await apply()).source).toMatchObject({ state: "APPLIED", activeVersion: 2n });
+    await w.service.work.drain();
+    expect(w.identity.owner.dropped).toEqual(["1"]);
+    expect([...w.identity.owner.staged.keys()]).toEqual([`${factoryUid}/2`]);
+  });
+
+  test("after the commit is completed by the work it left", async () => {
+    let open: () => void = () => {};
+    w.orchestrator.owner.gate = new Promise((resolve) => (open = resolve));
+    const late = await w.replica({ activationWaitMs: 20 });
+    await put();
+    const { source } = await applyAt(late);
+    expect(source).toMatchObject({ state: "APPLYING", activeVersion: 1n });
+    expect((await getFactory())?.foremanAgentUid).toBeUndefined();
+    open();
+    late.work.start();
+    await eventually(async () => (await getSource())?.state === "APPLIED");
+    expect((await getFactory())?.foremanAgentUid).toBe(w.identity.foremen.get(factoryUid)?.agentUid);
+  });
+
+  const applyAt = (replica: Parameters<World["doorOf"]>[0]) => w.doorOf(replica).applySource({ factoryUid }, call(OWNER));
+});

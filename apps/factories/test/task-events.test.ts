@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
+import { MEMBER, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
+import type { FakeRun } from "./fake-orchestrator.ts";
+
+let w: World;
+let factoryUid: string;
+beforeAll(async () => {
+  w = await startWorld();
+});
+beforeEach(async () => {
+  await w.reset();
+  factoryUid = (await w.aFactory()).uid;
+  w.orchestrator.pageSize = 200;
+});
+afterAll(() => w.stop());
+
+const dispatched = (title = "Work", more: Partial<FakeRun> = {}) => w.orchestrator.created({ origin: "dispatch", teamUid: TEAM, factoryUid, title, ...more });
+const taskOf = async (run: FakeRun) => (await w.tasks.getTaskByRun({ factoryUid, runUid: run.uid }, call(VIEWER))).task;
+const drain = () => w.service.tasks.drain();
+
+describe("the start of a run", () => {
+  test("makes a task when it was dispatched: title, ticket, TRIAGE, and the run as snapshot", async () => {
+    w.identity.foremen.set(factoryUid, { agentUid: newUid(), agentName: "lead" });
+    const { runUid } = await w.factories.dispatchRun({ factoryUid, prompt: "Mend it", title: "Mend", ticketRef: "jira:X-1" }, call(MEMBER));
+    await drain();
+    const { task } = await w.tasks.getTaskByRun({ factoryUid, runUid }, call(VIEWER));
+    expect(task).toMatchObject({ title: "Mend", stage: "TRIAGE", runUid, factoryUid, teamUid: TEAM, ticketSource: "jira", ticketId: "X-1" });
+    const [event] = await w.rows("SELECT type, actor_uid, request_id, payload->>'task_uid' AS task FROM stream.event_pending WHERE entity = 'task'");
+    expect(event).toEqual({ type: "millwright.task.created.v1", actor_uid: "u-1", request_id: "r-1", task: task?.uid });
+  });
+
+  test("makes none otherwise", async () => {
+    w.orchestrator.created({ teamUid: TEAM, factoryUid });
+    w.orchestrator.created({ teamUid: TEAM, factoryUid, origin: "dispatch", parentRunUid: newUid() });
+    w.orchestrator.created({ teamUid: TEAM, origin: "dispatch" });
+    w.orchestrator.created({ teamUid: TEAM, factoryUid: newUid(), origin: "dispatch" });
+    await drain();
+    expect(await w.rows("SELECT 1 FROM tasks")).toEqual([]);
+    expect(await w.rows("SELECT 1 FROM stream.parked_events")).toEqual([]);
+  });
+
+  test("binds a conversation to one live task", async () => {
+    const first = dispatched("First");
+    dispatched("Second", { conversationUid: first.conversationUid });
+    await drain();
+    expect(await w.rows("SELECT title FROM tasks")).toEqual([{ title: "First" }]);
+  });
+
+  test("without a title still makes a task that can be shown", async () => {
+    const run = dispatched(" ");
+    await drain();
+    expect((await taskOf(run))?.title).toBe("Untitled");
+  });
+});
+
+describe("the end of a run", () => {
+  test("cancelled, of the task's current top-level run, cancels the task, whatever its stage", async () => {
+    const run = dispatched();
+    await drain();
+    await w.tasks.updateTask({ factoryUid, task: { uid: (await taskOf(run))!.uid, stage: "COMPLETE" }, updateMask: { paths: ["stage"] } }, call(OWNER));
+    w.orchestrator.finished(run, "CANCELLED");
+    await drain();
+    expect((await taskOf(run))?.stage).toBe("CANCELLED");
+    expect((await w.eventTypes()).at(-1)).toBe("task.updated");
+  });
+
+  test("of a child, of an earlier run of the conversation, or in another state, leaves it", async () => {
+    const run = dispatched();
+    w.orchestrator.finished(run, "SUCCEEDED");
+    const child = w.orchestrator.created({ teamUid: TEAM, factoryUid, rootRunUid: run.uid, parentRunUid: run.uid });
+    w.orchestrator.finished(child, "CANCELLED");
+    const next = w.orchestrator.created({ teamUid: TEAM, factoryUid, conversationUid: run.conversationUid });
+    w.orchestrator.finished(run, "CANCELLED");
+    await drain();
+    expect((await taskOf(run))).toMatchObject({ stage: "TRIAGE", runUid: run.uid });
+    w.orchestrator.finished(next, "CANCELLED");
+    await drain();
+    expect((await taskOf(run))).toMatchObject({ stage: "CANCELLED", runUid: run.uid });
+  });
+
+  test("told twice changes nothing the second time", async () => {
+    const run = dispatched();
+    w.orchestrator.finished(run, "CANCELLED");
+    await drain();
+    const task = await taskOf(run);
+    w.clock.advance(1_000);
+    w.orchestrator.finished(run, "CANCELLED");
+    await drain();
+    expect(await taskOf(run)).toEqual(task);
+  });
+});
+
+test("50 dispatches make exactly 50 tasks while consumers race and their connections are cut", async () => {
+  w.orchestrator.pageSize = 7;
+  const replicas = [w.service, await w.replica(), await w.replica()];
+  const runs = Array.from({ length: 50 }, (_, n) => dispatched(`Work ${n}`));
+  for (let round = 0; round < 12; round += 1) {
+    const draining = replicas.map(({ tasks }) => tasks.drain().catch(() => {}));
+    await w.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'factories'");
+    await Promise.all(draining);
+  }
+  await drain();
+  const tasks = await w.rows<{ run: string }>("SELECT run_uid AS run FROM tasks");
+  expect(tasks.map(({ run }) => run).sort()).toEqual(runs.map(({ uid }) => uid).sort());
+  expect((await w.eventTypes()).filter((type) => type === "task.created")).toHaveLength(50);
+  expect(await w.rows("SELECT 1 FROM stream.parked_events")).toEqual([]);
+});
+
+test("a deleted factory takes its tasks along, and frees their conversations", async () => {
+  const run = dispatched();
+  await drain();
+  await w.factories.deleteFactory({ uid: factoryUid }, call(OWNER));
+  factoryUid = (await w.aFactory()).uid;
+  const again = dispatched("Again", { conversationUid: run.conversationUid });
+  await drain();
+  expect((await taskOf(again))?.title).toBe("Again");
+});

@@ -1,0 +1,200 @@
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { factories } from "@millwright/contracts";
+import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
+import { domainError } from "@millwright/testing";
+import { aRun, MEMBER, NOW, OTHER_TEAM, OWNER, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+
+let w: World;
+let factoryUid: string;
+beforeAll(async () => {
+  w = await startWorld();
+});
+beforeEach(async () => {
+  await w.reset();
+  w.clock.set(NOW);
+  factoryUid = (await w.aFactory()).uid;
+});
+afterAll(() => w.stop());
+
+/** A task as a dispatch makes it. */
+async function aTask(title: string, more: { factoryUid?: string; teamUid?: string } = {}): Promise<factories.Task> {
+  const run = w.orchestrator.created({ origin: "dispatch", teamUid: TEAM, factoryUid, title, ...more });
+  await w.service.tasks.drain();
+  const { task } = await w.tasks.getTaskByRun({ factoryUid: run.factoryUid, runUid: run.uid }, call(more.teamUid === OTHER_TEAM ? STRANGER : VIEWER));
+  if (!task) throw new Error("no task");
+  return task;
+}
+
+type List = Partial<Omit<Parameters<World["tasks"]["listTasks"]>[0], "$typeName" | "$unknown">>;
+const list = (request: List = {}, caller = VIEWER) => w.tasks.listTasks({ factoryUid, ...request }, call(caller));
+const titles = async (request: List = {}) => (await list(request)).tasks.map(({ title }) => title);
+const update = (taskUid: string, task: { title?: string; description?: string; stage?: string }, paths: string[], caller = MEMBER) =>
+  w.tasks.updateTask({ factoryUid, task: { uid: taskUid, ...task }, updateMask: { paths } }, call(caller));
+const at = (offsetMs: number) => timestampFromDate(new Date(NOW.getTime() + offsetMs));
+
+describe("finding a task", () => {
+  test("by its uid, its conversation and any run of its tree", async () => {
+    const task = await aTask("One");
+    expect(task).toMatchObject({ title: "One", stage: "TRIAGE", factoryUid, teamUid: TEAM });
+    expect((await w.tasks.getTask({ factoryUid, taskUid: task.uid }, call(VIEWER))).task).toEqual(task);
+    const { conversationUid } = task;
+    expect((await w.tasks.getTaskByConversation({ factoryUid, conversationUid }, call(VIEWER))).task).toEqual(task);
+    const child = w.orchestrator.created({ teamUid: TEAM, factoryUid, rootRunUid: task.runUid, parentRunUid: task.runUid });
+    expect((await w.tasks.getTaskByRun({ factoryUid, runUid: child.uid }, call(VIEWER))).task).toEqual(task);
+  });
+
+  test("finds nothing across factories, teams, or for what is no uid", async () => {
+    const other = (await w.aFactory({ name: "Other" })).uid;
+    const theirs = (await w.aFactory({ name: "Theirs" }, STRANGER)).uid;
+    const [here, there] = [await aTask("Elsewhere", { factoryUid: other }), await aTask("Theirs", { factoryUid: theirs, teamUid: OTHER_TEAM })];
+    const absent = domainError({ kind: "not_found", reason: "task_not_found" });
+    for (const { uid, conversationUid, runUid } of [here, there, { uid: newUid(), conversationUid: newUid(), runUid: newUid() }, { uid: "x", conversationUid: "x", runUid: "x" }]) {
+      await expect(w.tasks.getTask({ factoryUid, taskUid: uid }, call(VIEWER))).rejects.toEqual(absent);
+      await expect(w.tasks.getTaskByConversation({ factoryUid, conversationUid }, call(VIEWER))).rejects.toEqual(absent);
+      await expect(w.tasks.getTaskByRun({ factoryUid, runUid }, call(VIEWER))).rejects.toEqual(absent);
+      await expect(update(uid, { title: "Mine" }, ["title"])).rejects.toEqual(absent);
+    }
+    expect((await w.tasks.getTask({ factoryUid: theirs, taskUid: there.uid }, call(STRANGER))).task).toEqual(there);
+  });
+
+  test("needs something to look for", async () => {
+    await expect(w.tasks.getTaskByRun({ factoryUid }, call(VIEWER))).rejects.toEqual(domainError({ reason: "run_id_required" }));
+    await expect(w.tasks.getTaskByConversation({ factoryUid }, call(VIEWER))).rejects.toEqual(domainError({ reason: "conversation_id_required" }));
+  });
+});
+
+describe("changing a task", () => {
+  test("replaces the masked members only, moves the time and tells of it", async () => {
+    const task = await aTask("Before");
+    w.clock.advance(1_500);
+    const { task: next } = await update(task.uid, { title: "ignored", stage: "REVIEW", description: "d" }, ["stage", "description"]);
+    expect(next).toEqual({ ...task, stage: "REVIEW", description: "d", updatedAt: at(1_500) });
+    expect((await w.eventTypes()).at(-1)).toBe("task.updated");
+    expect((await update(task.uid, { stage: "TRIAGE" }, ["stage"])).task).toMatchObject({ stage: "TRIAGE", description: "d" });
+  });
+
+  test.each([["unset", undefined], ["empty", ""]])("a masked description that is %s is cleared", async (_what, description) => {
+    const { uid } = await aTask("Described");
+    await update(uid, { description: "d" }, ["description"]);
+    const { task } = await update(uid, description === undefined ? {} : { description }, ["description"]);
+    expect(task?.description).toBeUndefined();
+  });
+
+  test("an empty mask changes nothing, not even the time", async () => {
+    const task = await aTask("Still");
+    w.clock.advance(1_000);
+    const before = (await w.eventTypes()).length;
+    expect((await update(task.uid, { title: "x" }, [])).task).toEqual(task);
+    expect(await w.eventTypes()).toHaveLength(before);
+  });
+
+  test.each([
+    ["an empty title", { title: " " }, ["title"], "title_required"],
+    ["no title", {}, ["title"], "title_required"],
+    ["an unknown stage", { stage: "DONE" }, ["stage"], "invalid_stage"],
+    ["a stage in other case", { stage: "review" }, ["stage"], "invalid_stage"],
+    ["a field that is fixed", {}, ["run_uid"], "unknown_field"],
+    ["NUL in the title", { title: "a\0" }, ["title"], "invalid_text"],
+  ])("refuses %s", async (_what, change, paths, reason) => {
+    const task = await aTask("Kept");
+    await expect(update(task.uid, change, paths)).rejects.toEqual(domainError({ kind: "invalid_argument", reason }));
+    expect((await w.tasks.getTask({ factoryUid, taskUid: task.uid }, call(VIEWER))).task).toEqual(task);
+  });
+
+  test("concurrently loses no write of another member", async () => {
+    const { uid } = await aTask("Racing");
+    await Promise.all([update(uid, { title: "Named" }, ["title"]), update(uid, { description: "d" }, ["description"]), update(uid, { stage: "SPEC" }, ["stage"])]);
+    expect((await w.tasks.getTask({ factoryUid, taskUid: uid }, call(VIEWER))).task).toMatchObject({ title: "Named", description: "d", stage: "SPEC" });
+  });
+});
+
+describe("a run", () => {
+  test("reads and changes tasks of its own factory, and sees no other", async () => {
+    const other = (await w.aFactory({ name: "Other" })).uid;
+    const [own, foreign] = [await aTask("Own"), await aTask("Foreign", { factoryUid: other })];
+    const caller = aRun(own.runUid);
+    expect((await update(own.uid, { stage: "IMPLEMENT" }, ["stage"], caller)).task?.stage).toBe("IMPLEMENT");
+    expect((await list({}, caller)).tasks).toHaveLength(1);
+    expect((await w.factories.listFactories({}, call(caller))).factories.map(({ uid }) => uid)).toEqual([factoryUid]);
+    const hidden = domainError({ kind: "not_found", reason: "factory_not_found" });
+    await expect(w.tasks.getTask({ factoryUid: other, taskUid: foreign.uid }, call(caller))).rejects.toEqual(hidden);
+    await expect(w.tasks.updateTask({ factoryUid: other, task: { uid: foreign.uid } }, call(caller))).rejects.toEqual(hidden);
+    await expect(w.factories.getFactory({ uid: other }, call(caller))).rejects.toEqual(hidden);
+    const homeless = w.orchestrator.created({ teamUid: TEAM });
+    await expect(list({}, aRun(homeless.uid))).rejects.toEqual(hidden);
+    expect((await w.factories.listFactories({}, call(aRun(homeless.uid)))).factories).toEqual([]);
+  });
+});
+
+describe("the list", () => {
+  test("filters by stages, a literal part of the title, and strict bounds", async () => {
+    for (const title of ["Fix 100% of it", "fix_it", "Fix it", "\\back"]) {
+      await aTask(title);
+      w.clock.advance(1_000);
+    }
+    const [first] = (await list({ q: "100%" })).tasks;
+    await update(first!.uid, { stage: "REVIEW" }, ["stage"]);
+    expect(await titles()).toEqual(["\\back", "Fix it", "fix_it", "Fix 100% of it"]);
+    expect(await titles({ q: "FIX" })).toHaveLength(3);
+    expect(await titles({ q: "%" })).toEqual(["Fix 100% of it"]);
+    expect(await titles({ q: "_" })).toEqual(["fix_it"]);
+    expect(await titles({ q: "\\" })).toEqual(["\\back"]);
+    expect(await titles({ stages: ["REVIEW"] })).toEqual(["Fix 100% of it"]);
+    expect(await titles({ stages: ["REVIEW", "TRIAGE", "TRIAGE"] })).toHaveLength(4);
+    expect(await titles({ createdAfter: at(1_000) })).toEqual(["\\back", "Fix it"]);
+    expect(await titles({ createdBefore: at(1_000) })).toEqual(["Fix 100% of it"]);
+    expect(await titles({ updatedAfter: at(3_000) })).toEqual(["Fix 100% of it"]);
+    expect(await titles({ sortBy: "updated_at", sortOrder: "asc" })).toEqual(["fix_it", "Fix it", "\\back", "Fix 100% of it"]);
+  });
+
+  test.each([
+    ["an unknown stage", { stages: ["DONE"] }, "invalid_stage"],
+    ["an unknown sort", { sortBy: "title" }, "invalid_sort"],
+    ["an unknown order", { sortOrder: "up" }, "invalid_sort"],
+    ["a made-up cursor", { pageToken: "AAAA" }, "invalid_cursor"],
+    ["an impossible time", { createdAfter: { seconds: 10n ** 15n, nanos: 0 } }, "invalid_time"],
+  ])("refuses %s", async (_what, request, reason) => {
+    await expect(list(request as List)).rejects.toEqual(domainError({ kind: "invalid_argument", reason }));
+  });
+
+  test("a cursor holds for its sort and filters only; the page size is free, an explicit default is the default", async () => {
+    for (const title of ["a", "b", "c"]) await aTask(title);
+    const { nextPageToken } = await list({ pageSize: 1 });
+    for (const other of [{ sortOrder: "asc" }, { sortBy: "updated_at" }, { q: "a" }, { stages: ["TRIAGE"] }, { createdAfter: at(0) }, { factoryUid: (await w.aFactory()).uid }]) {
+      await expect(list({ pageToken: nextPageToken, ...other })).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
+    }
+    expect((await list({ pageToken: nextPageToken, pageSize: 2, sortBy: "created_at", sortOrder: "desc" })).tasks).toHaveLength(2);
+  });
+
+  test.each([
+    ["created_at", "desc"], ["created_at", "asc"], ["updated_at", "desc"], ["updated_at", "asc"],
+  ])("walked by %s %s while tasks are made and changed: whoever stays put is seen once, nobody twice", async (sortBy, sortOrder) => {
+    const still: string[] = [];
+    for (let n = 0; n < 24; n += 1) {
+      still.push((await aTask(`still ${n}`)).uid);
+      if (n % 8 === 7) w.clock.advance(1); // three moments, each shared by eight tasks
+    }
+    const moving = await Promise.all([1, 2, 3].map((n) => aTask(`moving ${n}`)));
+    w.clock.advance(1);
+    const seen: string[] = [];
+    let pageToken = "";
+    for (let page = 0; page === 0 || pageToken !== ""; page += 1) {
+      const { tasks, nextPageToken } = await list({ sortBy, sortOrder, pageSize: 5, pageToken });
+      expect(tasks.length).toBeGreaterThan(0);
+      seen.push(...tasks.map(({ uid }) => uid));
+      pageToken = nextPageToken;
+      w.clock.advance(1);
+      for (const { uid } of moving) await update(uid, { description: `page ${page}` }, ["description"], OWNER);
+      await aTask(`new on page ${page}`);
+    }
+    expect(seen).toHaveLength(new Set(seen).size);
+    expect(still.filter((uid) => !seen.includes(uid))).toEqual([]);
+  });
+
+  test("keeps milliseconds, so that ties are ties", async () => {
+    w.clock.set(new Date(NOW.getTime() + 7));
+    expect(timestampDate((await aTask("ms")).createdAt!).getUTCMilliseconds()).toBe(7);
+  });
+});
