@@ -1,0 +1,169 @@
+import { readFileSync } from "node:fs";
+import type { Clock } from "@millwright/clock";
+import type { worker } from "@millwright/contracts";
+import { bestEffort } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import type { Logger } from "@millwright/telemetry";
+import type { WorkerConfig } from "./config.ts";
+import type { RunExecution } from "./executions/execution-context.ts";
+import { Executions } from "./executions/executions.ts";
+import { HeldExecution } from "./executions/held-execution.ts";
+import { LeaseKeeper } from "./leases/lease-keeper.ts";
+import { LeaseLoop } from "./leases/lease-loop.ts";
+import { registrarClient, workerClient } from "./protocol/client.ts";
+import { Coalescer } from "./protocol/coalescer.ts";
+import { Session } from "./protocol/session.ts";
+import { subscribe } from "./protocol/subscription.ts";
+import { InstanceDirectory } from "./state/instance-directory.ts";
+import type { Timers } from "./time.ts";
+
+export type WorkerOptions = {
+  readonly config: WorkerConfig;
+  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly features: readonly string[] };
+  readonly runExecution: RunExecution;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+};
+
+export type RunningWorker = {
+  /** Takes no more work and lets what runs come to its end, for at most the configured time. Resolves when nothing runs. */
+  drain(): Promise<void>;
+  /** Kills every sandbox, for the end of the process. */
+  killNow(): void;
+  /** Resolves when the worker has ended: drained, or with the platform's refusal to know it. */
+  readonly ended: Promise<{ readonly refusal?: Error }>;
+};
+
+/** At most this many executions' batches go into one call. */
+const COALESCED_MAX = 8;
+
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+
+/** Builds a worker, and starts it. It registers in the background, for as long as that takes. Errors: those of its state directory. */
+export async function startWorker({ config, sandbox, runExecution, clock, timers, log }: WorkerOptions): Promise<RunningWorker> {
+  const instanceUid = newUid();
+  const directory = await InstanceDirectory.open(config.dir, instanceUid.slice(-8), log);
+  const alive = new AbortController(); // until nothing runs any more
+  const taking = new AbortController(); // until the drain begins
+  let finish: (end: { refusal?: Error }) => void = () => {};
+  const ended = new Promise<{ refusal?: Error }>((resolve) => (finish = resolve));
+
+  const session = new Session({
+    registrar: registrarClient(config.url),
+    workerKey: config.workerKey,
+    request: registration(config, sandbox, instanceUid),
+    timers,
+    log,
+    onRefused: (refusal) => end({ refusal }),
+  });
+  const { timings } = session;
+  const client = workerClient(config.url, session);
+  const callOptions = () => ({ timeoutMs: timings().callTimeoutMs, signal: alive.signal });
+  const appends = new Coalescer<worker.EventBatch, worker.AppendResult>({
+    timers,
+    itemsMax: COALESCED_MAX,
+    sendAll: async (batches) => inOrder(batches, (await client.appendEvents({ batches }, callOptions())).results),
+  });
+  const completions = new Coalescer<worker.Completion, worker.CompletionResult>({
+    timers,
+    itemsMax: COALESCED_MAX,
+    sendAll: async (items) => inOrder(items, (await client.complete({ completions: items }, callOptions())).results),
+  });
+  const executions: Executions = new Executions({
+    slots: config.slots,
+    log,
+    onDrain: () => void drain(),
+    hold: (assignment, acceptSent) => new HeldExecution(held, assignment, acceptSent),
+  });
+  const keeper = new LeaseKeeper(
+    {
+      client,
+      clock,
+      timers,
+      timings,
+      log,
+      leases: () => executions.all(),
+      state: () => ({ state: taking.signal.aborted ? "DRAINING" : "READY", freeSlots: taking.signal.aborted ? 0 : executions.freeSlots() }),
+      onDirective: (directive) => executions.route(directive),
+    },
+    alive.signal,
+  );
+  const loop = new LeaseLoop({
+    client,
+    clock,
+    timers,
+    timings,
+    log,
+    freeSlots: () => executions.freeSlots(),
+    slotFreed: () => executions.slotFreed(),
+    hasRoom: () => directory.hasRoom(),
+    onAssignment: (assignment, acceptSent) => executions.begin(assignment, acceptSent),
+  });
+  const held = {
+    ...{ client, appends, completions, clock, timers, timings, log, directory, runExecution },
+    sandboxKind: sandbox.kind,
+    isSandboxChosen: config.sandbox !== "auto",
+    url: config.url,
+    publicUrl: () => session.publicUrl,
+    beatNow: () => keeper.beatNow(),
+  };
+
+  function end(how: { refusal?: Error }): void {
+    executions.abandonAll("The worker has ended.");
+    alive.abort(new Error("The worker has ended."));
+    taking.abort(alive.signal.reason);
+    session.close();
+    finish(how);
+  }
+
+  let draining: Promise<void> | undefined;
+  function drain(): Promise<void> {
+    draining ??= (async () => {
+      log.info({ operation: "drain", count: executions.all().length }, "draining");
+      taking.abort(new Error("The worker drains."));
+      void keeper.beatNow();
+      let giveUp = (): void => {};
+      const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
+      const limits = [
+        timers.after(config.drainMs, () => executions.stopAll("The worker is stopping.")),
+        timers.after(config.drainMs + timings().ladderStepMs * 5, giveUp), // the ladder has been climbed, and the last reports had their time
+      ];
+      await Promise.race([taken.then(() => executions.idle()), givenUp, ended]);
+      for (const cancel of limits) cancel();
+      end({});
+      await bestEffort("remove the state directory", log, () => directory.remove());
+    })();
+    return draining;
+  }
+
+  const taken = session.current(taking.signal).then(
+    () => {
+      keeper.start();
+      void subscribe(
+        { client, session, timers, log, onDirective: (directive) => executions.route(directive), onWorkAvailable: () => loop.ring() },
+        alive.signal,
+      );
+      return loop.run(taking.signal);
+    },
+    () => {}, // refused (told to onRefused), or drained before it was registered
+  );
+  return { drain, killNow: () => executions.abandonAll("The worker ends at once."), ended };
+}
+
+const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], instanceUid: string) => ({
+  workerId: config.workerId,
+  instanceUid,
+  version,
+  backend: "direct",
+  slots: config.slots,
+  harnesses: [{ type: "oz", version }],
+  sandbox: sandbox.kind,
+  sandboxFeatures: [...sandbox.features],
+});
+
+type AttemptRef = { readonly executionId: bigint; readonly attempt: number };
+
+/** Answers matched to what they answer, whatever order the platform chose; a missing one stays undefined. */
+const inOrder = <O extends AttemptRef>(items: readonly AttemptRef[], answers: readonly O[]): (O | undefined)[] =>
+  items.map((item) => answers.find((answer) => answer.executionId === item.executionId && answer.attempt === item.attempt));

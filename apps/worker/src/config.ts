@@ -1,0 +1,47 @@
+import { hostname } from "node:os";
+import { optional, readConfig, required, type Env } from "@millwright/config";
+
+/** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
+export type SandboxChoice = "auto" | "bwrap" | "none";
+
+const SANDBOX_CHOICES: readonly string[] = ["auto", "bwrap", "none"] satisfies SandboxChoice[];
+const SLOTS_MAX = 256;
+
+/** Every environment variable of the worker. Only the first two must be set. */
+function readSettings(env: Env) {
+  return readConfig(env, {
+    /** Origin of the platform; the worker service is under `/rpc`. */
+    url: required.url("MILLWRIGHT_URL"),
+    /** Worker key (`mww_…`) of a team or of the platform. */
+    workerKey: required.secret("MILLWRIGHT_WORKER_KEY"),
+    /** Executions at once. */
+    slots: optional.int("MILLWRIGHT_WORKER_SLOTS", 4),
+    /** Shown as worker_host; several processes may share one. */
+    workerId: optional.string("MILLWRIGHT_WORKER_ID", hostname()),
+    sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
+    /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
+    dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
+    /** How long running executions may go on after SIGTERM. */
+    drainMs: optional.duration("MILLWRIGHT_WORKER_DRAIN", "1h"),
+    /** Started by a parent that holds the other end of standard input (or an IPC channel): end when it closes, and leave SIGINT to the parent. */
+    supervised: optional.bool("MILLWRIGHT_WORKER_SUPERVISED", false),
+    logLevel: optional.string("LOG_LEVEL", "info"),
+  });
+}
+
+export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "logLevel"> & {
+  readonly sandbox: SandboxChoice;
+  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
+};
+
+/** Reads the worker's configuration. Errors: one Error naming every variable at fault, never its value. */
+export function loadConfig(env: Env): WorkerConfig {
+  const settings = readSettings(env);
+  const faults = [
+    ...(SANDBOX_CHOICES.includes(settings.sandbox) ? [] : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap" or "none"']),
+    ...(settings.slots >= 1 && settings.slots <= SLOTS_MAX ? [] : [`MILLWRIGHT_WORKER_SLOTS must be from 1 to ${SLOTS_MAX}`]),
+    ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
+  ];
+  if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);
+  return Object.freeze(settings) as WorkerConfig;
+}

@@ -1,0 +1,44 @@
+import { create } from "@bufbuild/protobuf";
+import { worker } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { LeaseLost } from "./execution-errors.ts";
+import type { ExecutionResult } from "./execution-context.ts";
+import type { Coalescer } from "../protocol/coalescer.ts";
+import { retrying, type RetryDeps } from "../protocol/retrying.ts";
+import type { EventStream } from "../spool/event-stream.ts";
+import type { Masker } from "../spool/masker.ts";
+
+export type Completions = Coalescer<worker.Completion, worker.CompletionResult>;
+
+export type CompleteDeps = RetryDeps & {
+  readonly lease: { readonly executionId: bigint; readonly attempt: number };
+  readonly events: EventStream;
+  readonly masker: Masker;
+  readonly completions: Completions;
+};
+
+/**
+ * Tells the platform how the attempt ended, after all its events. Repeating is harmless, so a lost answer is simply asked for again.
+ * Errors: `LeaseLost`, the reason of `signal`, or the platform's final refusal.
+ */
+export async function completeExecution(deps: CompleteDeps, result: ExecutionResult, signal: AbortSignal): Promise<void> {
+  if (!deps.events.isBroken) await deps.events.flushed();
+  await retrying(deps, signal, async () => {
+    const { error } = await deps.completions.send(() => completionOf(deps, result));
+    if (error === "LEASE_LOST") throw new LeaseLost();
+    // It had acknowledged every one of them: this attempt's story cannot be mended, the next one tells it anew.
+    if (error === "EVENTS_PENDING") throw new DomainError({ kind: "conflict", reason: "events_pending", message: "The platform lacks events it had acknowledged." });
+  });
+}
+
+/** Its texts are for people, and may quote what commands have said: masked like events. */
+const completionOf = ({ lease, events, masker }: CompleteDeps, result: ExecutionResult): worker.Completion =>
+  create(worker.CompletionSchema, {
+    ...lease,
+    outcome: result.outcome,
+    lastClientSeq: BigInt(events.lastSeq),
+    snapshotKey: result.snapshotKey ?? "",
+    message: masker.text(result.message ?? ""),
+    ...(result.error ? { error: { ...result.error, message: masker.text(result.error.message) } } : {}),
+    ...(result.waitFor ? { waitFor: { policy: result.waitFor.policy, runUids: [...result.waitFor.runUids] } } : {}),
+  });

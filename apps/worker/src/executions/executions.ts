@@ -1,0 +1,78 @@
+import type { worker } from "@millwright/contracts";
+import type { Logger } from "@millwright/telemetry";
+import type { Moment } from "../leases/lease-clock.ts";
+import { ExecutionCancelled } from "./execution-errors.ts";
+import type { HeldExecution } from "./held-execution.ts";
+
+export type ExecutionsDeps = {
+  readonly slots: number;
+  readonly log: Logger;
+  readonly hold: (assignment: worker.Assignment, acceptSent: Moment) => HeldExecution;
+  readonly onDrain: () => void;
+};
+
+/** The executions that this worker holds, one slot each. A slot is free again only when nothing of its execution is left. */
+export class Executions {
+  readonly #deps: ExecutionsDeps;
+  readonly #held = new Map<string, HeldExecution>();
+  #waiting: (() => void)[] = [];
+
+  constructor(deps: ExecutionsDeps) {
+    this.#deps = deps;
+  }
+
+  all(): readonly HeldExecution[] {
+    return [...this.#held.values()];
+  }
+
+  freeSlots(): number {
+    return Math.max(0, this.#deps.slots - this.#held.size);
+  }
+
+  /** Resolves when the next slot becomes free. */
+  slotFreed(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Runs an accepted assignment; one that runs already (an answer that came twice) goes on. */
+  begin(assignment: worker.Assignment, acceptSent: Moment): void {
+    const key = keyOf(assignment);
+    if (this.#held.has(key)) return;
+    try {
+      const execution = this.#deps.hold(assignment, acceptSent);
+      this.#held.set(key, execution);
+      void this.#runAndFree(key, execution);
+    } catch (error) {
+      // Nothing runs and nothing renews: the lease ends by itself and another attempt follows.
+      this.#deps.log.error({ operation: "begin", executionId: String(assignment.executionId), attempt: assignment.attempt, error }, "execution not begun");
+    }
+  }
+
+  async #runAndFree(key: string, execution: HeldExecution): Promise<void> {
+    await execution.run();
+    this.#held.delete(key);
+    for (const resume of this.#waiting.splice(0)) resume();
+  }
+
+  /** Gives a directive to its execution; those for attempts not held here are for nobody. */
+  route(directive: worker.Directive): void {
+    if (directive.directive.case === "drain") this.#deps.onDrain(); // concerns the whole worker, whichever execution it comes with
+    this.#held.get(keyOf(directive))?.deliver(directive);
+  }
+
+  stopAll(message: string): void {
+    for (const execution of this.all()) execution.cancel(new ExecutionCancelled("worker_stopping", message));
+  }
+
+  /** Kills every sandbox and gives up every report. */
+  abandonAll(why: string): void {
+    for (const execution of this.all()) execution.lose(why);
+  }
+
+  /** Resolves when nothing is held. */
+  async idle(): Promise<void> {
+    while (this.#held.size > 0) await this.slotFreed();
+  }
+}
+
+const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;

@@ -1,0 +1,216 @@
+import { mkdirSync } from "node:fs";
+import type { worker } from "@millwright/contracts";
+import type { Clock } from "@millwright/clock";
+import { bestEffort, type DomainError } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import { doorsOf } from "../leases/doors.ts";
+import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
+import type { KeptLease } from "../leases/lease-keeper.ts";
+import type { WorkerClient } from "../protocol/client.ts";
+import type { Coalescer } from "../protocol/coalescer.ts";
+import type { Timings } from "../protocol/timings.ts";
+import { EventSpool } from "../spool/event-spool.ts";
+import { EventStream } from "../spool/event-stream.ts";
+import { Masker } from "../spool/masker.ts";
+import type { InstanceDirectory } from "../state/instance-directory.ts";
+import { removeTree } from "../state/remove-tree.ts";
+import { unlessAborted, type Timers } from "../time.ts";
+import { completeExecution, type Completions } from "./complete-execution.ts";
+import { DirectiveQueue } from "./directive-queue.ts";
+import type { ExecutionContext, ExecutionPhase, RunExecution } from "./execution-context.ts";
+import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
+import { outcomeOf, type Settled } from "./execution-outcome.ts";
+import { platformClientOf } from "./platform-client.ts";
+import { Sandboxes } from "./sandboxes.ts";
+import { StopLadder } from "./stop-ladder.ts";
+
+export type HeldExecutionDeps = {
+  readonly client: WorkerClient;
+  readonly appends: Coalescer<worker.EventBatch, worker.AppendResult>;
+  readonly completions: Completions;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly timings: () => Timings;
+  readonly log: Logger;
+  readonly directory: InstanceDirectory;
+  readonly sandboxKind: "bwrap" | "none";
+  readonly isSandboxChosen: boolean;
+  readonly url: string;
+  readonly publicUrl: () => string;
+  readonly runExecution: RunExecution;
+  /** A heartbeat that begins now; used to report acknowledged directives before the end. */
+  readonly beatNow: () => Promise<boolean>;
+};
+
+/** One held lease and what runs under it, from Accept until its last sandbox is gone. */
+export class HeldExecution implements KeptLease {
+  readonly executionId: bigint;
+  readonly attempt: number;
+  readonly #deps: HeldExecutionDeps;
+  readonly #log: Logger;
+  readonly #assignment: worker.Assignment;
+  readonly #lease: LeaseClock;
+  readonly #masker: Masker;
+  readonly #spool: EventSpool;
+  readonly #events: EventStream;
+  readonly #directives: DirectiveQueue;
+  readonly #sandboxes: Sandboxes;
+  readonly #ladder: StopLadder;
+  /** Aborted when the execution shall end, for whatever reason. */
+  readonly #stop = new AbortController();
+  /** Aborted only when the attempt is no longer ours: ends the last reports too. */
+  readonly #lost = new AbortController();
+  #phase: ExecutionPhase = "SETUP";
+  #runToken: string;
+  #reportedSeq = 0n;
+
+  constructor(deps: HeldExecutionDeps, assignment: worker.Assignment, acceptSent: Moment) {
+    const { executionId, attempt, runUid, runToken, secrets, repositories, providerCredentials } = assignment;
+    this.executionId = executionId;
+    this.attempt = attempt;
+    this.#deps = deps;
+    this.#assignment = assignment;
+    this.#runToken = runToken;
+    this.#log = deps.log.child({ executionId: String(executionId), attempt, runUid });
+    this.#lease = new LeaseClock(deps.clock, () => deps.timings().doorsCloseMs, acceptSent);
+    const hostKeys = repositories.map(({ authorizationHeader }) => authorizationHeader.split(" ").at(-1) ?? "");
+    this.#masker = new Masker([...Object.values(secrets), ...hostKeys, providerCredentials?.apiKey ?? ""]);
+    this.#masker.addToken(runToken);
+    this.#spool = new EventSpool(deps.directory.spoolFile(this));
+    this.#events = new EventStream({ ...deps, lease: { executionId, attempt }, spool: this.#spool, masker: this.#masker, onBroken: (error) => this.#onBroken(error) });
+    this.#sandboxes = new Sandboxes(deps.directory.processes, this.#log);
+    this.#ladder = new StopLadder(deps.timers, () => deps.timings().ladderStepMs, this.#sandboxes);
+    this.#directives = new DirectiveQueue({
+      onCancel: (reason) => this.cancel(new ExecutionCancelled("cancelled", reason || "The run was cancelled.")),
+      onError: (error) => this.#log.warn({ operation: "directive", error }, "directive handler failed"),
+    });
+  }
+
+  get phase(): string {
+    return this.#stop.signal.aborted ? "STOPPING" : this.#phase;
+  }
+
+  get ackedDirectiveSeq(): bigint {
+    return this.#directives.ackedSeq;
+  }
+
+  renewed(sent: Moment, runToken: string, ackedDirectiveSeq: bigint): void {
+    if (runToken !== "") {
+      this.#runToken = runToken;
+      this.#masker.addToken(runToken);
+    }
+    this.#reportedSeq = ackedDirectiveSeq;
+    this.#lease.renewed(sent);
+  }
+
+  deliver(directive: worker.Directive): void {
+    this.#directives.deliver(directive);
+  }
+
+  stop(): void {
+    this.cancel(new ExecutionCancelled("cancelled", "The run was cancelled."));
+  }
+
+  /** Ends it step by step; its last events and its end are still reported. */
+  cancel(reason: ExecutionCancelled): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort(reason);
+    this.#ladder.climb();
+  }
+
+  /** Ends it at once; nothing of it is reported any more. */
+  lose(why = "The platform gave this attempt up."): void {
+    if (this.#lost.signal.aborted) return;
+    const reason = new LeaseLost(why);
+    this.#log.warn({ operation: "lease", reason: reason.reason }, "lease lost");
+    this.#lost.abort(reason);
+    this.#stop.abort(reason);
+    this.#events.end(reason);
+    this.#ladder.killNow();
+  }
+
+  /** Without a sandbox nothing holds the agent's hands while the doors are closed; with one, the work of a short outage is kept. */
+  checkDoors(): void {
+    if (this.#lease.isOpen()) return;
+    if (this.#deps.sandboxKind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs) this.lose("The lease was not renewed for too long.");
+  }
+
+  /** Runs it to its end. Resolves when its slot is free: every sandbox gone, its directory removed. Never rejects. */
+  async run(): Promise<void> {
+    const cancelLimit = this.#limitTime();
+    const settled = await Promise.race([this.#settle(), this.#ladder.exhausted.then((): Settled => "abandoned")]);
+    cancelLimit();
+    await this.#sandboxes.ended();
+    this.#ladder.leave();
+    const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
+    if (!stopReason && settled !== "abandoned" && "error" in settled) this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
+    const result = outcomeOf(settled, stopReason);
+    if (result) await this.#complete(result);
+    else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution left to its next attempt");
+    this.#events.end(new LeaseLost("The execution has ended."));
+    await bestEffort("remove the event spool", this.#log, () => this.#spool.remove());
+    await bestEffort("remove the execution's directory", this.#log, () => removeTree(this.#deps.directory.executionDir(this)));
+  }
+
+  async #settle(): Promise<Settled> {
+    try {
+      const dir = this.#deps.directory.executionDir(this);
+      mkdirSync(dir, { mode: 0o700 });
+      return { result: await this.#deps.runExecution(this.#context(dir)) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  async #complete(result: NonNullable<ReturnType<typeof outcomeOf>>): Promise<void> {
+    const { executionId, attempt } = this;
+    try {
+      // A directive handled but not known to be would be given to the next execution once more.
+      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), this.#lost.signal);
+      await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#lost.signal);
+      this.#lost.abort(new LeaseLost("The execution has ended.")); // what a heartbeat under way says of it is no news
+      this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
+    } catch (error) {
+      this.#log.warn({ operation: "Complete", outcome: result.outcome, error }, "execution not completed");
+    }
+  }
+
+  #onBroken(error: DomainError): void {
+    if (error instanceof LeaseLost) return this.lose();
+    this.#stop.abort(error);
+    this.#ladder.climb();
+  }
+
+  #limitTime(): () => void {
+    const { maxExecutionSeconds } = this.#assignment;
+    if (maxExecutionSeconds <= 0) return () => {};
+    return this.#deps.timers.after(maxExecutionSeconds * 1_000, () =>
+      this.cancel(new ExecutionCancelled("timeout", `The execution took longer than ${maxExecutionSeconds} s.`)),
+    );
+  }
+
+  #context(dir: string): ExecutionContext {
+    const { client, clock, timers, timings, url, publicUrl, directory, sandboxKind, isSandboxChosen } = this.#deps;
+    const { executionId, attempt } = this;
+    const signal = this.#stop.signal;
+    const doors = doorsOf(this.#lease, signal);
+    return {
+      assignment: this.#assignment,
+      dir,
+      cacheDir: directory.cacheDir,
+      emit: (kind, payload) => this.#events.emit(kind, payload),
+      mask: (text) => this.#masker.text(text),
+      flushed: () => this.#events.flushed(),
+      doors,
+      platform: platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, runToken: () => this.#runToken }),
+      directives: this.#directives,
+      signal,
+      phase: (phase) => (this.#phase = phase),
+      ownSandbox: (sandbox) => this.#sandboxes.own(sandbox),
+      sandbox: { kind: sandboxKind, isChosen: isSandboxChosen },
+      publicUrl: publicUrl() || url,
+      log: this.#log,
+      clock,
+    };
+  }
+}

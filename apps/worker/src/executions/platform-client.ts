@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import { openAsBlob } from "node:fs";
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { CallOptions } from "@connectrpc/connect";
+import type { worker } from "@millwright/contracts";
+import type { WorkerClient } from "../protocol/client.ts";
+import { retrying, type RetryDeps } from "../protocol/retrying.ts";
+import type { Doors, HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "./execution-context.ts";
+import { download, exchange, isPassing, unavailable, upload } from "./http-transfer.ts";
+
+/** Larger content goes to a signed URL. */
+const INLINE_BYTES_MAX = 256 * 1024;
+/** Answers that say "try again" are believed this often; a platform that cannot be reached is tried for as long as the lease may live. */
+const PASSING_ANSWERS_MAX = 6;
+const REPEATABLE_METHODS = new Set(["GET", "HEAD", "PUT", "PATCH", "DELETE"]);
+
+export type PlatformClientDeps = RetryDeps & {
+  readonly client: WorkerClient;
+  readonly lease: { readonly executionId: bigint; readonly attempt: number };
+  readonly doors: Doors;
+  readonly signal: AbortSignal;
+  /** Origin that the worker reaches the platform at. */
+  readonly url: string;
+  /** The present run token. */
+  readonly runToken: () => string;
+};
+
+/** The platform for one attempt: every call waits for open doors, also before each repetition. */
+export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
+  const { client, lease, doors, signal } = deps;
+  const options = (): CallOptions => ({ signal, timeoutMs: deps.timings().callTimeoutMs * 2 });
+  const outside = <T>(act: () => Promise<T>): Promise<T> =>
+    retrying(deps, signal, async () => {
+      await doors.whenOpen();
+      return act();
+    });
+
+  return {
+    async createArtifact(artifact) {
+      const { artifactUid, uploadUrl } = await outside(() => client.createArtifact({ ...lease, ...artifactFields(artifact) }, options()));
+      if (uploadUrl !== "" && artifact.content) {
+        const content = new Blob([new Uint8Array(artifact.content)]);
+        await outside(() => upload(uploadUrl, content, signal));
+        await outside(() => client.commitArtifact({ ...lease, artifactUid }, options()));
+      }
+      return { artifactUid };
+    },
+
+    openPullRequest: (pullRequest) => outside(() => client.openPullRequest({ ...lease, ...pullRequest }, options())),
+
+    async reportUsage({ callId, modelId, usage }) {
+      await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage) }, options()));
+    },
+
+    async readHistory() {
+      const events: HistoryEvent[] = [];
+      for (let afterSeq = 0n, hasMore = true; hasMore; ) {
+        const page = await retrying(deps, signal, () => client.readHistory({ ...lease, afterSeq }, options()));
+        events.push(...page.events.map(({ seq, kind, payload, executionId }) => ({ seq, kind, payload: payload ?? {}, executionId })));
+        afterSeq = page.events.at(-1)?.seq ?? afterSeq;
+        hasMore = page.hasMore && page.events.length > 0;
+      }
+      return events;
+    },
+
+    async putSnapshot(file) {
+      const content = await openAsBlob(file);
+      const { uploadUrl, snapshotKey } = await outside(() => client.putSnapshot({ ...lease, sizeBytes: BigInt(content.size) }, options()));
+      await outside(() => upload(uploadUrl, content, signal));
+      return { snapshotKey };
+    },
+
+    download: (url, file) => outside(() => download(url, file, signal)),
+
+    rest: (method, path, body, headers = {}) => callRest(deps, outside, method.toUpperCase(), path, body, headers),
+  };
+}
+
+async function callRest(
+  deps: PlatformClientDeps,
+  outside: <T>(act: () => Promise<T>) => Promise<T>,
+  method: string,
+  path: string,
+  body: JsonObject | undefined,
+  headers: Readonly<Record<string, string>>,
+): ReturnType<PlatformClient["rest"]> {
+  const isRepeatable = REPEATABLE_METHODS.has(method) || Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");
+  let passingAnswers = 0;
+  return outside(async () => {
+    const request: RequestInit = {
+      method,
+      headers: { accept: "application/json", ...(body ? { "content-type": "application/json" } : {}), ...headers, authorization: `Bearer ${deps.runToken()}` },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      redirect: "error", // the token goes to the platform and nowhere else
+    };
+    const { response, text } = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
+    const answer = { status: response.status, headers: response.headers, body: parseJson(text) };
+    if (isRepeatable && isPassing(answer.status, answer.body) && ++passingAnswers < PASSING_ANSWERS_MAX) throw unavailable(undefined);
+    return answer;
+  });
+}
+
+/** JSON where it is JSON, else the text itself. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
+
+function artifactFields({ clientArtifactId, artifactType, data, content, ...rest }: NewArtifact) {
+  const base = { clientArtifactId, artifactType, data, public: rest.public ?? false };
+  if (!content) return base;
+  const measured = { ...base, sizeBytes: BigInt(content.byteLength), sha256: createHash("sha256").update(content).digest("hex") };
+  return content.byteLength <= INLINE_BYTES_MAX ? { ...measured, content: new Uint8Array(content) } : measured;
+}
+
+/** Only numbers that were measured. */
+function tokenFields(usage: TokenCounts): { [K in keyof TokenCounts]: bigint } & Partial<worker.TokenUsage> {
+  const counts = Object.entries(usage).filter((entry): entry is [keyof TokenCounts, number] => entry[1] !== undefined);
+  return Object.fromEntries(counts.map(([name, count]) => [name, BigInt(count)]));
+}

@@ -1,0 +1,62 @@
+import type { Logger } from "@millwright/telemetry";
+import type { SandboxHandle } from "./execution-context.ts";
+
+/** Remembers processes on disk, for the next worker should this one be killed. */
+export type ProcessRecords = { add(pid: number): void; remove(pid: number): void };
+
+/** The sandboxes of one attempt, and the order they have been given last. */
+export class Sandboxes {
+  readonly #records: ProcessRecords;
+  readonly #log: Logger;
+  readonly #running = new Set<SandboxHandle>();
+  #order: "run" | "terminate" | "kill" = "run";
+
+  constructor(records: ProcessRecords, log: Logger) {
+    this.#records = records;
+    this.#log = log;
+  }
+
+  /** Takes charge of a sandbox that was just started; one that comes after the order to stop is stopped at once. */
+  own(sandbox: SandboxHandle): void {
+    this.#running.add(sandbox);
+    this.#attempt("add", () => this.#records.add(sandbox.pid));
+    void this.#forgetWhenGone(sandbox);
+    this.#obey(sandbox);
+  }
+
+  terminate(): void {
+    if (this.#order === "run") this.#order = "terminate";
+    for (const sandbox of this.#running) this.#obey(sandbox);
+  }
+
+  kill(): void {
+    this.#order = "kill";
+    for (const sandbox of this.#running) this.#obey(sandbox);
+  }
+
+  /** Resolves when no sandbox is left; what is still running is killed, for nobody is there to use it. */
+  async ended(): Promise<void> {
+    this.kill();
+    while (this.#running.size > 0) await Promise.all([...this.#running].map((sandbox) => sandbox.gone));
+  }
+
+  async #forgetWhenGone(sandbox: SandboxHandle): Promise<void> {
+    await sandbox.gone;
+    this.#running.delete(sandbox);
+    this.#attempt("remove", () => this.#records.remove(sandbox.pid));
+  }
+
+  #obey(sandbox: SandboxHandle): void {
+    if (this.#order === "terminate") this.#attempt("terminate", () => sandbox.terminate());
+    if (this.#order === "kill") this.#attempt("kill", () => sandbox.kill());
+  }
+
+  /** A process that is just ending may refuse a signal; the others must get theirs all the same. */
+  #attempt(operation: string, act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#log.warn({ operation, error }, "sandbox could not be handled");
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { worker } from "@millwright/contracts";
+import { credential, GitFailed, hardening, type HostGit } from "./host-git.ts";
+import { isLocal, nameOf, type WorkingCopy } from "./repository.ts";
+
+const FETCH_ATTEMPTS = 5;
+
+export type CloneOptions = {
+  readonly git: HostGit;
+  /** Bare copies of repositories, kept between executions and shared by them. */
+  readonly cacheDir: string;
+  /** The workspace on the host, before any agent has written to it. */
+  readonly workspace: string;
+  readonly directory: string;
+  /** Where the code host's work branch should be, as far as the run's events tell; undefined = take it as it is. */
+  readonly expectedSha: string | undefined;
+  /** Begin at this commit instead of the base, if it is still to be had (a later execution, whose snapshot may be missing). */
+  readonly startSha: string | undefined;
+};
+
+/**
+ * Brings a repository into the workspace on its work branch, through the cache. The credential goes to our own git by its environment, and
+ * nothing of it stays in the clone. Errors: GitFailed.
+ */
+export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<WorkingCopy> {
+  const { git, workspace, directory } = options;
+  const settings = { ...hardening(isLocal(repository)), ...credential(repository.cloneUrl, repository.authorizationHeader) };
+  const cache = await fetchIntoCache(repository, options, settings);
+  const baseBranch = repository.baseBranch || (await defaultBranch(repository, git, settings));
+  const shaOf = (branch: string) => shaOfRef(git, cache, `refs/heads/${branch}`);
+  const baseSha = await shaOf(baseBranch);
+  if (baseSha === "") throw new GitFailed(`Cannot clone ${nameOf(repository)}`, `it has no branch ${baseBranch || "at all"}`);
+  const remoteSha = await shaOf(repository.workBranch);
+  const target = join(workspace, directory);
+  const clone = (...args: string[]) => git.run(`Cannot clone ${nameOf(repository)}`, args, hardening(true));
+  // Neither linked nor copied file by file: the agent gets what branches and tags lead to now, not what the cache has seen before.
+  await clone("clone", "--quiet", "--no-checkout", "--no-local", "--template=", cache, target);
+  const start = options.startSha !== undefined && (await hasCommit(git, target, options.startSha)) ? options.startSha : baseSha;
+  await clone("-C", target, "remote", "set-url", "origin", isLocal(repository) ? `/repositories/${nameOf(repository)}.git` : repository.cloneUrl);
+  await clone("-C", target, "checkout", "--quiet", "--no-track", "-B", repository.workBranch, start);
+  return { repository, directory, baseBranch, baseSha, pushedSha: options.expectedSha ?? remoteSha };
+}
+
+/**
+ * Executions share the cache; git locks each ref, so one that meets another tries again. A lock that stays is what a killed git has left: the copy
+ * is then made anew.
+ */
+async function fetchIntoCache(repository: worker.Repository, { git, cacheDir }: CloneOptions, settings: Record<string, string>): Promise<string> {
+  const cache = join(cacheDir, `${createHash("sha256").update(repository.cloneUrl).digest("hex").slice(0, 32)}.git`);
+  await mkdir(cacheDir, { recursive: true, mode: 0o700 });
+  const what = `Cannot fetch ${nameOf(repository)}`;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await git.run(what, ["init", "--quiet", "--bare", "--template=", cache], settings);
+      await git.run(what, ["-C", cache, "fetch", "--quiet", "--prune", "--force", "--no-tags", "--", repository.cloneUrl, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], settings);
+      return cache;
+    } catch (error) {
+      if (attempt > FETCH_ATTEMPTS || !(error instanceof GitFailed) || !/lock|unable to update|cannot update|cannot mkdir/i.test(error.message)) throw error;
+      if (attempt === FETCH_ATTEMPTS) await putAside(cache);
+      else await pause(50 * 2 ** attempt * (0.5 + Math.random()));
+    }
+  }
+}
+
+/** Moved before it is removed: nobody meets half of it. */
+async function putAside(cache: string): Promise<void> {
+  const aside = `${cache}-${randomUUID()}`;
+  await rename(cache, aside).catch(() => undefined); // another execution was faster
+  await rm(aside, { recursive: true, force: true });
+}
+
+/** The commit of this very ref; "" when there is none. Git's pattern would take those beneath it too. */
+async function shaOfRef(git: HostGit, cache: string, ref: string): Promise<string> {
+  const listed = await git.run("Cannot read the cache", ["-C", cache, "for-each-ref", "--format=%(refname) %(objectname)", ref], hardening(true));
+  return listed.split("\n").find((line) => line.startsWith(`${ref} `))?.slice(ref.length + 1) ?? "";
+}
+
+const hasCommit = (git: HostGit, directory: string, sha: string): Promise<boolean> =>
+  git.run("Cannot read the clone", ["-C", directory, "cat-file", "-e", `${sha}^{commit}`], hardening(true)).then(
+    () => true,
+    () => false,
+  );
+
+async function defaultBranch(repository: worker.Repository, git: HostGit, settings: Record<string, string>): Promise<string> {
+  const listed = await git.run(`Cannot read ${nameOf(repository)}`, ["ls-remote", "--symref", "--", repository.cloneUrl, "HEAD"], settings);
+  return /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed)?.[1] ?? "";
+}

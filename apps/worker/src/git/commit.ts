@@ -1,0 +1,24 @@
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { GitFailed } from "./host-git.ts";
+import { isSha, type WorkingCopy } from "./repository.ts";
+import { sandboxGit } from "./sandbox-git.ts";
+
+export const headOf = async (sandbox: Sandbox, copy: WorkingCopy, signal?: AbortSignal): Promise<string> => {
+  const sha = (await sandboxGit(sandbox, copy, ["rev-parse", "--verify", "HEAD"], signal ? { signal } : {})).trim();
+  if (!isSha(sha)) throw new GitFailed(`Cannot read ${copy.directory}`, "HEAD is no commit");
+  return sha;
+};
+
+/** Whether anything is not committed yet, untracked files included and ignored ones not. */
+export const isDirty = async (sandbox: Sandbox, copy: WorkingCopy, signal?: AbortSignal): Promise<boolean> =>
+  (await sandboxGit(sandbox, copy, ["status", "--porcelain"], signal ? { signal } : {})).trim() !== "";
+
+/** Commits everything that is not committed yet; answers the commit that is then current. Errors: GitFailed. */
+export async function commitAll(sandbox: Sandbox, copy: WorkingCopy, message: string, signal?: AbortSignal): Promise<string> {
+  const options = signal ? { signal } : {};
+  if (await isDirty(sandbox, copy, signal)) {
+    await sandboxGit(sandbox, copy, ["add", "--all"], options);
+    await sandboxGit(sandbox, copy, ["-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message", message], options);
+  }
+  return headOf(sandbox, copy, signal);
+}

@@ -1,0 +1,21 @@
+import type { Rule } from "../model/model-provider.ts";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import { FileTooLarge } from "../sandbox/sandbox.ts";
+import type { Workspace } from "../tools/tool.ts";
+
+const RULES_FILE = "AGENTS.md";
+const BYTES_MAX = 32 * 1024;
+
+/** What the repositories of a workspace tell agents, from the file that agents of every kind look for. One too long is left out. */
+export async function readRules({ sandbox, copies }: Workspace): Promise<Rule[]> {
+  const rules: Rule[] = [];
+  for (const { directory } of copies) {
+    const path = `${directory}/${RULES_FILE}`;
+    try {
+      rules.push({ path, text: (await sandbox.readFile(sandbox.workspace, `${sandbox.workspace}/${path}`, BYTES_MAX)).toString("utf8") });
+    } catch (error) {
+      if (!(error instanceof SandboxRefusal || error instanceof FileTooLarge)) throw error;
+    }
+  }
+  return rules;
+}

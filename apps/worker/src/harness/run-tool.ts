@@ -1,0 +1,59 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Clock } from "@millwright/clock";
+import { isDomainError } from "@millwright/errors";
+import { GitFailed } from "../git/host-git.ts";
+import type { ToolCall } from "../model/model-provider.ts";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import { ToolFailure, type Tool, type ToolContext, type TurnEnd } from "../tools/tool.ts";
+import { TOOLS } from "../tools/tools.ts";
+
+export type RunToolOptions = {
+  /** Those the present mode allows. */
+  readonly allowed: readonly Tool[];
+  readonly context: Omit<ToolContext, "callId">;
+  readonly clock: Clock;
+};
+
+type Ending = { readonly state: "completed" | "failed" | "denied" | "interrupted"; readonly output: JsonObject; readonly end?: TurnEnd };
+
+/**
+ * Runs one call between its two events. What the agent did wrong, and what the sandbox, the platform or git refused, is an answer to the agent; the call ends
+ * the turn only when its tool says so. Errors: the abort reason of a lost or cancelled execution, SandboxGone, faults of the worker itself.
+ */
+export async function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
+  const { clock, context } = options;
+  const { callId } = call;
+  const tool = TOOLS.find(({ name }) => name === call.name);
+  const input = tool?.input.safeParse(call.input);
+  const { action: name, category } = tool ?? { action: call.name, category: "integration" };
+  const shown = tool && input?.success ? tool.shown(input.data) : {};
+  context.record("tool_start", { call_id: callId, name, category, input: shown });
+  const started = clock.monotonicMs();
+  const finish = (ending: Ending): Ending => {
+    context.record("tool_end", { call_id: callId, name, category, input: shown, state: ending.state, output: ending.output, duration_ms: Math.round(clock.monotonicMs() - started) });
+    return ending;
+  };
+  if (!tool || !input) return finish({ state: "failed", output: { error: `There is no tool "${call.name}".` } });
+  if (!input.success) return finish({ state: "failed", output: { error: input.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`).join("; ") } });
+  if (!options.allowed.includes(tool)) return finish({ state: "denied", output: { error: `${tool.name} is not allowed before a plan was approved.` } });
+  return finish(await perform(tool, input.data, { ...context, callId }));
+}
+
+/** A call that an interrupt kept from running. */
+export function closeUnrun(call: ToolCall, context: Omit<ToolContext, "callId">): void {
+  const { action: name, category } = TOOLS.find((tool) => tool.name === call.name) ?? { action: call.name, category: "integration" };
+  context.record("tool_start", { call_id: call.callId, name, category, input: {} });
+  context.record("tool_end", { call_id: call.callId, name, category, input: {}, state: "interrupted", output: { error: "It was not begun." }, duration_ms: 0 });
+}
+
+async function perform(tool: Tool, input: unknown, context: ToolContext): Promise<Ending> {
+  try {
+    return { state: "completed", ...(await tool.run(input, context)) }; // also when an interrupt came too late to stop it
+  } catch (error) {
+    const state = context.signal.aborted ? "interrupted" : "failed";
+    if (error instanceof ToolFailure) return { state, output: { error: error.message, ...error.output } };
+    if (state === "interrupted") return { state, output: { error: "It was interrupted; its effect is unknown." } };
+    if (error instanceof SandboxRefusal || error instanceof GitFailed || isDomainError(error)) return { state: "failed", output: { error: error.message } };
+    throw error;
+  }
+}

@@ -1,0 +1,99 @@
+import { join } from "node:path";
+import { isDomainError } from "@millwright/errors";
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import { cloneRepository } from "../git/clone.ts";
+import { headOf } from "../git/commit.ts";
+import { GitFailed, HostGit } from "../git/host-git.ts";
+import { directoriesOf, nameOf, type WorkingCopy } from "../git/repository.ts";
+import { restoreSnapshot, startOver } from "../git/restore-snapshot.ts";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import { lastLines } from "../sandbox/last-lines.ts";
+import { FileTooLarge, type Sandbox } from "../sandbox/sandbox.ts";
+import type { Workspace } from "../tools/tool.ts";
+import type { Conversation } from "./conversation.ts";
+
+const SETUP_TIMEOUT_SECONDS = 15 * 60;
+/** Exit code that is shown for a command that was ended; as `timeout` has it. */
+const ENDED_EXIT_CODE = 124;
+const SNAPSHOT_ARCHIVE = "snapshot-in.tar";
+
+/** The workspace could not be made ready; the text is for people. */
+export class SetupFailed extends Error {
+  readonly reason: string;
+  constructor(reason: string, message: string) {
+    super(message);
+    this.name = "SetupFailed";
+    this.reason = reason;
+  }
+}
+
+/**
+ * Makes the workspace ready in an empty sandbox: fresh clones, the state of the run's last execution, setup commands (which are repeatable by
+ * contract). Errors: SetupFailed, the abort reason of the execution.
+ */
+export async function setUp(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox): Promise<Workspace> {
+  const seconds = ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS;
+  const timeout = AbortSignal.timeout(seconds * 1_000);
+  const signal = AbortSignal.any([ctx.signal, timeout]);
+  try {
+    const copies = await cloneAll(ctx, conversation, signal);
+    await restore(ctx, conversation, sandbox, copies, signal);
+    const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
+    await runSetupCommands(ctx, conversation, sandbox, base, signal);
+    return { sandbox, copies, base, cwd: base };
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    if (timeout.aborted) throw new SetupFailed("setup_timeout", `Setting up took longer than ${seconds} s.`);
+    if (error instanceof GitFailed || error instanceof SandboxRefusal) throw new SetupFailed("workspace_setup", error.message);
+    throw error;
+  }
+}
+
+async function cloneAll(ctx: ExecutionContext, conversation: Conversation, signal: AbortSignal): Promise<WorkingCopy[]> {
+  const { repositories, restarted, executionSeq } = ctx.assignment;
+  if (repositories.length === 0) return [];
+  const cacheDir = ctx.cacheDir ?? join(ctx.dir, "repositories");
+  const git = await HostGit.at(cacheDir, signal);
+  const directories = directoriesOf(repositories);
+  const copies: WorkingCopy[] = [];
+  for (const [index, repository] of repositories.entries()) {
+    const pushed = conversation.lastPushed(nameOf(repository), repository.workBranch);
+    const copy = await cloneRepository(repository, {
+      git,
+      cacheDir,
+      workspace: join(ctx.dir, "workspace"),
+      directory: directories[index] ?? repository.name,
+      // What a lost attempt pushed is not in the run's events: a new attempt takes the branch as it finds it.
+      expectedSha: restarted ? undefined : pushed,
+      startSha: executionSeq > 1 ? pushed : undefined,
+    });
+    conversation.record("repository_cloned", { owner: repository.owner, name: repository.name, branch: repository.workBranch, base_sha: copy.baseSha });
+    copies.push(copy);
+  }
+  return copies;
+}
+
+/** A snapshot that cannot be had or restored costs the files, not the run: it goes on from its clones, and says so. */
+async function restore(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, copies: readonly WorkingCopy[], signal: AbortSignal): Promise<void> {
+  if (ctx.assignment.snapshotUrl === "") return;
+  const starts = await Promise.all(copies.map((copy) => headOf(sandbox, copy, signal)));
+  try {
+    await ctx.platform.download(ctx.assignment.snapshotUrl, join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
+    await restoreSnapshot(sandbox, copies, SNAPSHOT_ARCHIVE, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof GitFailed || error instanceof SandboxRefusal || error instanceof FileTooLarge || isDomainError(error))) throw error;
+    conversation.record("warning", { text: `The saved workspace could not be restored, so this goes on without it: ${error.message}` });
+    for (const [index, copy] of copies.entries()) await startOver(sandbox, copy, starts[index] ?? copy.baseSha, signal);
+  }
+}
+
+async function runSetupCommands(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, base: string, signal: AbortSignal): Promise<void> {
+  for (const command of ctx.assignment.setupCommands) {
+    const run = await sandbox.exec(command, { cwd: base, timeoutMs: (ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS) * 1_000, signal });
+    const exitCode = run.exitCode ?? ENDED_EXIT_CODE;
+    conversation.record("setup_command", { command, exit_code: exitCode, output: run.output });
+    signal.throwIfAborted();
+    if (exitCode !== 0) throw new SetupFailed("setup_command_failed", `The setup command \`${command}\` failed with exit code ${exitCode}:\n${lastLines(run.output)}`);
+  }
+}

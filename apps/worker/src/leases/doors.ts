@@ -1,0 +1,29 @@
+import type { Doors } from "../executions/execution-context.ts";
+import { DoorsClosed } from "../executions/execution-errors.ts";
+import type { LeaseClock } from "./lease-clock.ts";
+
+/** The doors of one execution: its lease clock, seen by those who are about to do something outside. */
+export function doorsOf(lease: LeaseClock, signal: AbortSignal): Doors {
+  return {
+    assertOpen() {
+      signal.throwIfAborted();
+      if (!lease.isOpen()) throw new DoorsClosed();
+    },
+    async whenOpen() {
+      signal.throwIfAborted();
+      while (!lease.isOpen()) {
+        await new Promise<void>((resolve, reject) => {
+          const forget = lease.onReopened(() => {
+            signal.removeEventListener("abort", abort);
+            resolve();
+          });
+          function abort(): void {
+            forget();
+            reject(signal.reason as Error);
+          }
+          signal.addEventListener("abort", abort, { once: true });
+        });
+      }
+    },
+  };
+}

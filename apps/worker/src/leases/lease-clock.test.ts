@@ -1,0 +1,80 @@
+import { describe, expect, test } from "@jest/globals";
+import { manualClock } from "@millwright/clock";
+import { DoorsClosed, LeaseLost } from "../executions/execution-errors.ts";
+import { doorsOf } from "./doors.ts";
+import { LeaseClock, momentOf } from "./lease-clock.ts";
+
+const DOORS_CLOSE_MS = 30_000;
+
+function aLease() {
+  const clock = manualClock();
+  const asleep = { frozen: false };
+  /** A laptop's sleep: the monotonic clock stands still, the wall clock has moved on. */
+  const laptop = { now: () => clock.now(), monotonicMs: () => (asleep.frozen ? 0 : clock.monotonicMs()) };
+  const lease = new LeaseClock(laptop, () => DOORS_CLOSE_MS, momentOf(laptop));
+  const stop = new AbortController();
+  return { clock, laptop, asleep, lease, stop, doors: doorsOf(lease, stop.signal) };
+}
+
+describe("the doors", () => {
+  test("close 30 s after the last successful renewal was sent", () => {
+    const { clock, lease, doors } = aLease();
+    clock.advance(29_999);
+    expect(() => doors.assertOpen()).not.toThrow();
+    const sent = momentOf(clock);
+    clock.advance(5_000); // the answer took this long
+    lease.renewed(sent);
+    clock.advance(24_999);
+    expect(() => doors.assertOpen()).not.toThrow();
+    clock.advance(1);
+    expect(() => doors.assertOpen()).toThrow(DoorsClosed);
+    expect(lease.closedForMs()).toBe(0);
+    clock.advance(7);
+    expect(lease.closedForMs()).toBe(7);
+  });
+
+  test("close when the wall clock says so, though the monotonic one stood still in sleep", () => {
+    const { clock, asleep, doors } = aLease();
+    asleep.frozen = true;
+    clock.advance(DOORS_CLOSE_MS);
+    expect(() => doors.assertOpen()).toThrow(DoorsClosed);
+  });
+
+  test("close when the monotonic clock says so, though the wall clock was set back", () => {
+    const { clock, doors } = aLease();
+    clock.advance(DOORS_CLOSE_MS);
+    clock.set("2020-01-01T00:00:00Z");
+    expect(() => doors.assertOpen()).toThrow(DoorsClosed);
+  });
+
+  test("are not opened by an answer to an older heartbeat", () => {
+    const { clock, lease } = aLease();
+    const older = momentOf(clock);
+    clock.advance(20_000);
+    lease.renewed(momentOf(clock));
+    lease.renewed(older);
+    clock.advance(20_000);
+    expect(lease.isOpen()).toBe(true);
+  });
+
+  test("let those who wait go on when the lease is renewed", async () => {
+    const { clock, lease, doors } = aLease();
+    clock.advance(DOORS_CLOSE_MS);
+    let isThrough = false;
+    const waiting = doors.whenOpen().then(() => (isThrough = true));
+    await Promise.resolve();
+    expect(isThrough).toBe(false);
+    lease.renewed(momentOf(clock));
+    await waiting;
+    expect(isThrough).toBe(true);
+  });
+
+  test("turn away those who wait when the attempt is over", async () => {
+    const { clock, doors, stop } = aLease();
+    clock.advance(DOORS_CLOSE_MS);
+    const waiting = doors.whenOpen();
+    stop.abort(new LeaseLost());
+    await expect(waiting).rejects.toBeInstanceOf(LeaseLost);
+    expect(() => doors.assertOpen()).toThrow(LeaseLost);
+  });
+});

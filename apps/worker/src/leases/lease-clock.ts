@@ -1,0 +1,53 @@
+import type { Clock } from "@millwright/clock";
+
+/** A moment by both clocks: the monotonic one stops while a laptop sleeps, the wall clock may be set back. */
+export type Moment = { readonly monotonicMs: number; readonly wallMs: number };
+
+export const momentOf = (clock: Clock): Moment => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.now().getTime() });
+
+/** Milliseconds since `then`, by the clock that counts more: doors close early rather than late. */
+export const elapsedMs = (clock: Clock, then: Moment): number => {
+  const now = momentOf(clock);
+  return Math.max(now.monotonicMs - then.monotonicMs, now.wallMs - then.wallMs);
+};
+
+/**
+ * When one lease was last known to be ours. Asked at use, never by a timer: a worker that was frozen finds its doors shut at the very
+ * first look. Counts from when the successful renewal was *sent*, since the platform may have counted from then on.
+ */
+export class LeaseClock {
+  readonly #clock: Clock;
+  readonly #doorsCloseMs: () => number;
+  #renewed: Moment;
+  #waiting: (() => void)[] = [];
+
+  constructor(clock: Clock, doorsCloseMs: () => number, acceptSent: Moment) {
+    this.#clock = clock;
+    this.#doorsCloseMs = doorsCloseMs;
+    this.#renewed = acceptSent;
+  }
+
+  /** A renewal that was sent at `sent` succeeded. Answers may overtake each other: an older one changes nothing. */
+  renewed(sent: Moment): void {
+    if (sent.monotonicMs >= this.#renewed.monotonicMs) this.#renewed = sent;
+    if (!this.isOpen()) return;
+    for (const resume of this.#waiting.splice(0)) resume();
+  }
+
+  isOpen(): boolean {
+    return elapsedMs(this.#clock, this.#renewed) < this.#doorsCloseMs();
+  }
+
+  /** How long the doors have been closed; 0 while they are open. */
+  closedForMs(): number {
+    return Math.max(0, elapsedMs(this.#clock, this.#renewed) - this.#doorsCloseMs());
+  }
+
+  /** Calls back once, when the doors are open again; the returned function forgets it. */
+  onReopened(resume: () => void): () => void {
+    this.#waiting.push(resume);
+    return () => {
+      this.#waiting = this.#waiting.filter((other) => other !== resume);
+    };
+  }
+}

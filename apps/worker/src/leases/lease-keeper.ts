@@ -1,0 +1,126 @@
+import type { Clock } from "@millwright/clock";
+import type { worker } from "@millwright/contracts";
+import type { Logger } from "@millwright/telemetry";
+import { platformError } from "../protocol/platform-error.ts";
+import type { WorkerClient } from "../protocol/client.ts";
+import { retryDelayMs } from "../protocol/retrying.ts";
+import type { Timings } from "../protocol/timings.ts";
+import type { CancelTimer, Timers } from "../time.ts";
+import { momentOf, type Moment } from "./lease-clock.ts";
+
+/** A lease as the heartbeat sees it. */
+export type KeptLease = {
+  readonly executionId: bigint;
+  readonly attempt: number;
+  readonly phase: string;
+  readonly ackedDirectiveSeq: bigint;
+  /** The platform knows that the lease is ours, since the heartbeat sent at `sent`. */
+  renewed(sent: Moment, runToken: string, ackedDirectiveSeq: bigint): void;
+  /** The platform wants it to end; the lease lives on for its last events. */
+  stop(): void;
+  /** The platform has given the attempt up. */
+  lose(): void;
+  /** Ends the attempt if its doors have been closed for too long. */
+  checkDoors(): void;
+};
+
+export type LeaseKeeperDeps = {
+  readonly client: Pick<WorkerClient, "heartbeat">;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly timings: () => Timings;
+  readonly log: Logger;
+  readonly leases: () => readonly KeptLease[];
+  readonly state: () => { readonly state: "READY" | "DRAINING"; readonly freeSlots: number };
+  readonly onDirective: (directive: worker.Directive) => void;
+};
+
+/** Renews all leases in one call per heartbeat, carries directives, and watches for doors that stay closed. */
+export class LeaseKeeper {
+  readonly #deps: LeaseKeeperDeps;
+  readonly #signal: AbortSignal;
+  #cancelBeat: CancelTimer = () => {};
+  #underWay: Promise<boolean> = Promise.resolve(true);
+  #failures = 0;
+
+  /** Runs until `signal` is aborted. */
+  constructor(deps: LeaseKeeperDeps, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.#cancelBeat(), { once: true });
+  }
+
+  start(): void {
+    void this.beatNow();
+    this.#watch();
+  }
+
+  /** A heartbeat that begins after this call. Resolves to whether it succeeded. */
+  beatNow(): Promise<boolean> {
+    this.#underWay = this.#underWay.then(() => this.#beat());
+    return this.#underWay;
+  }
+
+  async #beat(): Promise<boolean> {
+    if (this.#signal.aborted) return false;
+    this.#cancelBeat();
+    const { heartbeatMs } = this.#deps.timings();
+    const isAlive = await this.#exchange();
+    this.#failures = isAlive ? 0 : this.#failures + 1;
+    const delayMs = isAlive ? heartbeatMs : Math.min(heartbeatMs, retryDelayMs(this.#deps.timings(), this.#failures - 1));
+    if (!this.#signal.aborted) this.#cancelBeat = this.#deps.timers.after(delayMs, () => void this.beatNow());
+    return isAlive;
+  }
+
+  async #exchange(): Promise<boolean> {
+    const { client, clock, timings, log } = this.#deps;
+    const leases = this.#deps.leases().map((lease) => ({ lease, ackedDirectiveSeq: lease.ackedDirectiveSeq }));
+    const sent = momentOf(clock);
+    try {
+      const answer = await client.heartbeat(
+        {
+          ...this.#deps.state(),
+          leases: leases.map(({ lease, ackedDirectiveSeq }) => ({
+            executionId: lease.executionId,
+            attempt: lease.attempt,
+            phase: lease.phase,
+            ackedDirectiveSeq,
+          })),
+        },
+        { timeoutMs: timings().heartbeatTimeoutMs, signal: this.#signal },
+      );
+      for (const status of answer.leases) {
+        const kept = leases.find(({ lease }) => lease.executionId === status.executionId && lease.attempt === status.attempt);
+        if (kept) applyStatus(kept.lease, status, sent, kept.ackedDirectiveSeq);
+      }
+      for (const directive of answer.directives) this.#deps.onDirective(directive);
+      return true;
+    } catch (error) {
+      if (!this.#signal.aborted) log.warn({ operation: "Heartbeat", reason: platformError(error).reason }, "heartbeat failed");
+      return false;
+    }
+  }
+
+  #watch(): void {
+    if (this.#signal.aborted) return;
+    for (const lease of this.#deps.leases()) lease.checkDoors();
+    const cancel = this.#deps.timers.after(this.#deps.timings().watchMs, () => {
+      this.#signal.removeEventListener("abort", cancel);
+      this.#watch();
+    });
+    this.#signal.addEventListener("abort", cancel, { once: true });
+  }
+}
+
+function applyStatus(lease: KeptLease, status: worker.LeaseStatus, sent: Moment, ackedDirectiveSeq: bigint): void {
+  switch (status.status) {
+    case "LOST":
+      return lease.lose();
+    case "STOP":
+      lease.renewed(sent, status.runToken, ackedDirectiveSeq);
+      return lease.stop();
+    case "OK":
+      return lease.renewed(sent, status.runToken, ackedDirectiveSeq);
+    default: // a word of a newer platform: neither renewed nor lost
+  }
+}

@@ -1,0 +1,106 @@
+import type { Clock } from "@millwright/clock";
+import type { worker } from "@millwright/contracts";
+import type { Logger } from "@millwright/telemetry";
+import { platformError } from "../protocol/platform-error.ts";
+import type { WorkerClient } from "../protocol/client.ts";
+import { retrying, retryDelayMs } from "../protocol/retrying.ts";
+import type { Timings } from "../protocol/timings.ts";
+import { pause, type Timers } from "../time.ts";
+import { momentOf, type Moment } from "./lease-clock.ts";
+
+export type LeaseLoopDeps = {
+  readonly client: Pick<WorkerClient, "lease" | "accept" | "decline">;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly timings: () => Timings;
+  readonly log: Logger;
+  readonly freeSlots: () => number;
+  /** Resolves when a slot may have become free. */
+  readonly slotFreed: () => Promise<void>;
+  /** Whether there is disk for another workspace. */
+  readonly hasRoom: () => Promise<boolean>;
+  /** A lease is ours since `acceptSent`. */
+  readonly onAssignment: (assignment: worker.Assignment, acceptSent: Moment) => void;
+};
+
+/** Takes work while slots are free, until `signal` is aborted. */
+export class LeaseLoop {
+  readonly #deps: LeaseLoopDeps;
+  #wake = new AbortController();
+
+  constructor(deps: LeaseLoopDeps) {
+    this.#deps = deps;
+  }
+
+  /** There is work: ends a back-off early. */
+  ring(): void {
+    this.#wake.abort(new Error("There is work."));
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    for (let failures = 0; !signal.aborted; ) {
+      if (this.#deps.freeSlots() === 0) {
+        await Promise.race([this.#deps.slotFreed(), ended]);
+        continue;
+      }
+      try {
+        if (!(await this.#deps.hasRoom())) {
+          this.#deps.log.warn({ operation: "Lease", reason: "disk_full" }, "no work is taken while the disk is full");
+        } else if (await this.#takeWork(signal)) {
+          failures = 0;
+          continue;
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#deps.log.warn({ operation: "Lease", reason: platformError(error).reason }, "no work could be taken");
+      }
+      await this.#backOff(failures++, signal);
+    }
+  }
+
+  /** Whether to ask again at once: false when the platform answered "nothing" without having waited. */
+  async #takeWork(signal: AbortSignal): Promise<boolean> {
+    const { client, clock, freeSlots, timings } = this.#deps;
+    const { leaseWaitMs, callTimeoutMs } = timings();
+    const askedMs = clock.monotonicMs();
+    const answer = await client.lease({ freeSlots: freeSlots(), waitMs: leaseWaitMs }, { timeoutMs: leaseWaitMs + callTimeoutMs, signal });
+    const leases = answer.offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
+    // An offer that came while the drain began goes back at once instead of waiting for its end.
+    const wanted = signal.aborted ? 0 : freeSlots();
+    await this.#decline(leases.slice(wanted), signal.aborted ? "draining" : "no_free_slot");
+    await this.#accept(leases.slice(0, wanted));
+    return wanted > 0 && (leases.length > 0 || clock.monotonicMs() - askedMs > leaseWaitMs / 4);
+  }
+
+  /** Goes on over a beginning drain: an accepted lease whose answer is lost would hang until its end. */
+  async #accept(leases: { executionId: bigint; attempt: number }[]): Promise<void> {
+    if (leases.length === 0) return;
+    const { client, clock, timers, timings, log, onAssignment } = this.#deps;
+    const offersOpen = new AbortController();
+    const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have ended.")));
+    try {
+      const sent = momentOf(clock); // of the first try: it may be the one that counted
+      const answer = await retrying({ timers, timings }, offersOpen.signal, () =>
+        client.accept({ leases }, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }),
+      );
+      for (const assignment of answer.assignments) onAssignment(assignment, sent);
+      for (const { executionId, attempt } of answer.lost) log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was gone");
+    } finally {
+      cancel();
+    }
+  }
+
+  async #decline(leases: { executionId: bigint; attempt: number }[], reason: string): Promise<void> {
+    if (leases.length === 0) return;
+    const { client, timings, log } = this.#deps;
+    await client.decline({ leases, reason }, { timeoutMs: timings().callTimeoutMs }).catch((error: unknown) => {
+      log.warn({ operation: "Decline", reason: platformError(error).reason }, "offers left to end by themselves");
+    });
+  }
+
+  async #backOff(failures: number, signal: AbortSignal): Promise<void> {
+    this.#wake = new AbortController();
+    await pause(this.#deps.timers, retryDelayMs(this.#deps.timings(), failures), AbortSignal.any([signal, this.#wake.signal])).catch(() => {});
+  }
+}

@@ -1,0 +1,52 @@
+import { systemClock } from "@millwright/clock";
+import { createLogger } from "@millwright/telemetry";
+import { startWorker } from "./compose.ts";
+import { loadConfig } from "./config.ts";
+import { runExecution } from "./harness/run-execution.ts";
+import { onParentGone } from "./parent.ts";
+import { probeSandbox } from "./sandbox/probe.ts";
+import { systemTimers } from "./time.ts";
+
+/** Exit codes as the command line client has them. */
+const EXIT_MISCONFIGURED = 2;
+const EXIT_REFUSED = 3;
+
+const config = readConfigOrExit();
+const log = createLogger({ service: "worker", level: config.logLevel });
+const sandbox = await probeSandbox(config);
+if (sandbox.warning) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, sandbox.warning);
+const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log });
+
+const signals = config.supervised ? (["SIGTERM"] as const) : (["SIGTERM", "SIGINT"] as const);
+if (config.supervised) {
+  onParentGone(process, () => exitNow("parent_gone"));
+  process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; the parent decides
+}
+let isDraining = false;
+for (const signal of signals) {
+  process.on(signal, () => {
+    if (isDraining) exitNow(signal);
+    isDraining = true;
+    void worker.drain();
+  });
+}
+
+const { refusal } = await worker.ended;
+if (refusal) log.error({ operation: "Register", error: refusal }, "the platform refuses this worker");
+await worker.drain();
+process.exit(refusal ? EXIT_REFUSED : 0);
+
+function exitNow(reason: string): never {
+  log.warn({ operation: "stop", reason }, "ending at once");
+  worker.killNow();
+  process.exit(0);
+}
+
+function readConfigOrExit() {
+  try {
+    return loadConfig(process.env);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    return process.exit(EXIT_MISCONFIGURED);
+  }
+}

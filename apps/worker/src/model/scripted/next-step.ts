@@ -1,0 +1,132 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { objectAt, textAt } from "../event-fields.ts";
+import { AGENT_FAILED, type ConversationEvent, type ModelStep, type RunFailure } from "../model-provider.ts";
+import { chooseScript, type Script } from "./choose-script.ts";
+import { NO_SCRIPT } from "./no-script.ts";
+import type { Step } from "./parse-script.ts";
+import { ScriptError } from "./script-error.ts";
+
+/** No tokens are used, which is known, not unknown. */
+const NO_TOKENS = { inputTokens: 0, outputTokens: 0, inputCacheReadTokens: 0, inputCacheWriteTokens: 0 };
+
+/**
+ * The next step of the script in force, derived from the run's events alone: the same events always give the same step, and a step that is
+ * recorded as done is never given again. Undefined when all is done.
+ */
+export function nextScriptedStep(events: readonly ConversationEvent[], agentPrompt: string): ModelStep | undefined {
+  try {
+    const script = chooseScript(events, agentPrompt);
+    if (!script) return isAnswered(events) ? undefined : blocked(events);
+    return new Progress(script, events).next();
+  } catch (error) {
+    if (!(error instanceof ScriptError)) throw error;
+    return step(`invalid-${stepCount(events)}`, "", { kind: "failed", failure: { code: "invalid_request", message: error.message, retryable: false, reason: "script_invalid" } });
+  }
+}
+
+const step = (stepId: string, text: string, next: ModelStep["next"], toolCalls: ModelStep["toolCalls"] = []): ModelStep => ({ stepId, text, toolCalls, usage: NO_TOKENS, next });
+const blocked = (events: readonly ConversationEvent[]): ModelStep => step(`no-script-${stepCount(events)}`, NO_SCRIPT, { kind: "blocked", message: NO_SCRIPT });
+const stepCount = (events: readonly ConversationEvent[]): number => events.filter(({ kind }) => kind === "model_step").length;
+const isMessage = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";
+const isChildrenMessage = (event: ConversationEvent): boolean => isMessage(event) && event.payload["kind"] === "children";
+
+/** Whether a step was taken since the newest message. */
+const isAnswered = (events: readonly ConversationEvent[]): boolean => events.findLastIndex(({ kind }) => kind === "model_step") > events.findLastIndex(isMessage);
+
+/** How far a script has come. */
+class Progress {
+  readonly #script: Script;
+  readonly #events: readonly ConversationEvent[];
+
+  constructor(script: Script, events: readonly ConversationEvent[]) {
+    this.#script = script;
+    this.#events = events;
+  }
+
+  next(): ModelStep | undefined {
+    const { steps } = this.#script;
+    const index = steps.findIndex((_, candidate) => !this.#isDone(candidate));
+    const last = (index < 0 ? steps.length : index) - 1;
+    const failure = this.#failureOf(last) ?? this.#failureOfChildren(last);
+    if (failure) return step(this.#idOf(last, "-failed", this.#endOf(last)), "", { kind: "failed", failure });
+    const again = this.#waitAgain(last);
+    if (again) return again;
+    const upcoming = steps[index];
+    if (upcoming) return toModelStep(this.#id(index), upcoming);
+    return isAnswered(this.#events) || this.#endsWithWord(last) ? undefined : blocked(this.#events);
+  }
+
+  #id(index: number): string {
+    return `${this.#script.id}-${index}`;
+  }
+
+  /** An id of its own for something that follows a step, and that may follow it several times. */
+  #idOf(index: number, suffix: string, after: number): string {
+    return `${this.#id(index)}${suffix}-${stepCount(this.#events.slice(after))}`;
+  }
+
+  #isDone(index: number): boolean {
+    return this.#script.steps[index]?.action.kind === "tool" ? this.#endOf(index) >= 0 : this.#events.some(({ kind, payload }) => kind === "model_step" && payload["step_id"] === this.#id(index));
+  }
+
+  /** Where a tool's end is recorded; -1 = nowhere. */
+  #endOf(index: number): number {
+    const id = this.#id(index);
+    return this.#events.findLastIndex(({ kind, payload }) => kind === "tool_end" && (payload["call_id"] === id || textAt(payload, "call_id").startsWith(`${id}-again-`)));
+  }
+
+  /** A tool that did not do its work ends the script, unless somebody has spoken since. */
+  #failureOf(index: number): RunFailure | undefined {
+    const done = this.#script.steps[index];
+    const end = this.#endOf(index);
+    if (done?.action.kind !== "tool" || done.action.mayFail || end < this.#events.findLastIndex(isMessage)) return undefined;
+    const fault = faultOf(this.#events[end]?.payload ?? {});
+    return fault === undefined ? undefined : { code: AGENT_FAILED, message: `Step ${index + 1} (${done.name}, line ${done.line}) failed: ${fault}`, retryable: false, reason: "script_step_failed" };
+  }
+
+  /** Children that did not succeed fail the wait for them (with `any`: when none has succeeded), unless somebody has spoken since. */
+  #failureOfChildren(index: number): RunFailure | undefined {
+    const waited = this.#script.steps[index];
+    if (waited?.name !== "wait" || waited.action.kind !== "tool" || waited.action.mayFail) return undefined;
+    const newest = this.#events.findLast(isMessage);
+    if (newest === undefined || !isChildrenMessage(newest)) return undefined;
+    const toldBefore = this.#events.slice(0, this.#endOf(index)).findLastIndex(isChildrenMessage);
+    const ended = this.#events.slice(toldBefore + 1).filter(({ kind }) => kind === "child_finished");
+    const failed = ended.filter(({ payload }) => payload["state"] !== "SUCCEEDED");
+    const isFailed = waited.action.input["policy"] === "any" ? failed.length > 0 && failed.length === ended.length : failed.length > 0;
+    if (!isFailed) return undefined;
+    const children = failed.map(({ payload }) => `${textAt(payload, "run_uid")} ended ${textAt(payload, "state")}`).join(", ");
+    return { code: AGENT_FAILED, message: `Step ${index + 1} (wait, line ${waited.line}): child run ${children}.`, retryable: false, reason: "child_run_failed" };
+  }
+
+  /** A message of somebody woke the run before its children ended: it waits for them once more. */
+  #waitAgain(index: number): ModelStep | undefined {
+    const waited = this.#script.steps[index];
+    const end = this.#endOf(index);
+    if (waited?.name !== "wait" || waited.action.kind !== "tool") return undefined;
+    const since = this.#events.slice(end).filter(isMessage);
+    if (since.length === 0 || since.some(isChildrenMessage)) return undefined;
+    const callId = `${this.#id(index)}-again-${stepCount(this.#events)}`;
+    return step(callId, "", { kind: "go_on" }, [{ callId, name: waited.action.name, input: waited.action.input }]);
+  }
+
+  /** An answer to the last question, or the ends of children: nothing that asks for more steps. */
+  #endsWithWord(last: number): boolean {
+    const newest = this.#events.findLast(isMessage);
+    return this.#script.steps[last]?.name === "ask" || (newest !== undefined && isChildrenMessage(newest));
+  }
+}
+
+function toModelStep(id: string, { action }: Step): ModelStep {
+  if (action.kind === "say") return step(id, action.text, { kind: "go_on" });
+  if (action.kind === "tool") return step(id, "", { kind: "go_on" }, [{ callId: id, name: action.name, input: action.input }]);
+  return step(id, action.reason, { kind: "failed", failure: { code: AGENT_FAILED, message: action.reason, retryable: false, reason: "agent_failed" } });
+}
+
+function faultOf(end: JsonObject): string | undefined {
+  const output = objectAt(end, "output");
+  const state = textAt(end, "state");
+  if (state === "failed" || state === "denied") return textAt(output, "error") || "no reason given";
+  const exitCode = output["exit_code"];
+  return state === "completed" && typeof exitCode === "number" && exitCode !== 0 ? `exit code ${exitCode}` : undefined;
+}

@@ -1,0 +1,57 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { z } from "zod";
+
+/**
+ * The steps of a script, as people write them (execution design §6.3). YAML is read without guessing types, so every scalar is a text:
+ * `shell: true` runs the program `true`.
+ */
+const text = z.string().refine((value) => value.trim() !== "", "must not be empty");
+const flag = z.enum(["true", "false"]).transform((value) => value === "true");
+const count = z.string().regex(/^[1-9]\d{0,5}$/, "must be a whole number").transform(Number);
+const path = text;
+
+/** `key: text` is short for `key: {<main>: text}`. */
+const shorthand = <S extends z.ZodType>(main: string, schema: S) => z.preprocess((value) => (typeof value === "string" ? { [main]: value } : value), schema);
+
+export type StepAction =
+  | { readonly kind: "say"; readonly text: string }
+  | { readonly kind: "fail"; readonly reason: string }
+  | { readonly kind: "tool"; readonly name: string; readonly input: JsonObject; readonly mayFail: boolean };
+
+const tool = (name: string, input: Record<string, unknown>, mayFail = false): StepAction => ({
+  kind: "tool",
+  name,
+  input: Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as JsonObject,
+  mayFail,
+});
+
+/** What each step means: an assistant message, the end, or a call of one of the agent's tools. */
+export const STEPS = {
+  say: text.transform((said): StepAction => ({ kind: "say", text: said })),
+  shell: shorthand("command", z.strictObject({ command: text, timeout_seconds: count.optional(), allow_failure: flag.optional() })).transform(
+    ({ allow_failure: mayFail, ...input }) => tool("shell", input, mayFail ?? false),
+  ),
+  read: shorthand("path", z.strictObject({ path, start_line: count.optional(), end_line: count.optional() })).transform((input) => tool("read_file", input)),
+  write: z.strictObject({ path, content: z.string() }).transform((input) => tool("write_file", input)),
+  edit: z.strictObject({ path, old: z.string().min(1, "must not be empty"), new: z.string() }).transform((input) => tool("edit_file", input)),
+  search: shorthand("pattern", z.strictObject({ pattern: text, path: path.optional() })).transform((input) => tool("search", input)),
+  list: shorthand("path", z.strictObject({ path, pattern: text.optional() })).transform((input) => tool("list", input)),
+  plan: z.strictObject({ title: text, markdown: text }).transform((input) => tool("plan", input)),
+  artifact: shorthand("file", z.strictObject({ file: path, title: text.optional(), description: text.optional(), public: flag.optional() })).transform((input) => tool("artifact", input)),
+  screenshot: shorthand("file", z.strictObject({ file: path, description: text.optional(), public: flag.optional() })).transform((input) => tool("screenshot", input)),
+  external_reference: shorthand("url", z.strictObject({ url: text, reference_type: text.optional(), title: text.optional(), public: flag.optional() })).transform((input) =>
+    tool("external_reference", input),
+  ),
+  pull_request: shorthand("title", z.strictObject({ title: text, body: z.string().optional(), repository: text.optional() })).transform((input) => tool("pull_request", input)),
+  spawn: shorthand("prompt", z.strictObject({ prompt: text, agent: text.optional(), title: text.optional() })).transform((input) => tool("spawn_run", input)),
+  wait: shorthand("policy", z.strictObject({ policy: z.enum(["all", "any"]), allow_failure: flag.optional() })).transform(({ allow_failure: mayFail, ...input }) =>
+    tool("wait", input, mayFail ?? false),
+  ),
+  stage: text.transform((stage) => tool("set_stage", { stage })),
+  ask: text.transform((question) => tool("ask_user", { question })),
+  finish: z.string().transform((message) => tool("finish", message === "" ? {} : { message })),
+  fail: text.transform((reason): StepAction => ({ kind: "fail", reason })),
+} as const satisfies Record<string, z.ZodType<StepAction>>;
+
+export type StepName = keyof typeof STEPS;
+export const isStepName = (name: string): name is StepName => Object.hasOwn(STEPS, name);

@@ -1,0 +1,38 @@
+import type { RunFailure } from "../model-provider.ts";
+
+/** Why a call gave no answer: it may be made again (`failure` says so, should it never succeed), or not. Texts are the provider's, unmasked. */
+export type CallFailure = { readonly mayPass: boolean; readonly summary: string; readonly retryAfterMs?: number; readonly failure: RunFailure };
+
+/** A call that ended without an answer although nobody refused it: cut off, or silent for too long. */
+export class CallBroken extends Error {}
+
+const SUMMARY_MAX = 500;
+const RETRY_AFTER_MAX_MS = 60_000;
+const PASSING_STATUS = new Set([408, 409, 425, 429]);
+/** Final refusals that are somebody's to mend; codes of the public catalog (fields-runs §2.2). */
+const REFUSALS: Readonly<Record<number, readonly [code: string, reason: string]>> = {
+  401: ["external_authentication_required", "model_key_refused"],
+  402: ["insufficient_credits", "model_account"],
+  403: ["external_authentication_required", "model_key_refused"],
+  404: ["resource_not_found", "model_not_found"],
+};
+
+/** Judges whatever a call ended with. A connection that fails, and an error within a stream, may pass; a refusal with a status tells itself. */
+export function callFailure(provider: string, error: unknown): CallFailure {
+  const { statusCode, responseHeaders } = error as { statusCode?: unknown; responseHeaders?: Record<string, string> };
+  const status = typeof statusCode === "number" && statusCode >= 400 ? statusCode : undefined; // an answer that breaks off had begun well
+  const summary = `${status === undefined ? "" : `${status}: `}${textOf(error)}`.slice(0, SUMMARY_MAX);
+  const mayPass = status === undefined || status >= 500 || PASSING_STATUS.has(status);
+  const retryAfter = Number(responseHeaders?.["retry-after"]);
+  if (mayPass) {
+    const failure = { code: "resource_unavailable", message: `The model provider ${provider} gave no answer (${summary}).`, retryable: true, reason: "model_unavailable" };
+    return { mayPass, summary, failure, ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}) };
+  }
+  const [code, reason] = REFUSALS[status] ?? ["invalid_request", "model_refused_request"];
+  return { mayPass, summary, failure: { code, message: `The model provider ${provider} refused the call (${summary}).`, retryable: false, reason } };
+}
+
+function textOf(error: unknown): string {
+  const { message } = error as { message?: unknown };
+  return typeof message === "string" && message !== "" ? message : "no reason given";
+}

@@ -1,0 +1,84 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { jsonSchema, streamText, tool, type AssistantModelMessage, type LanguageModelUsage, type ModelMessage, type SystemModelMessage } from "ai";
+import type { TokenCounts } from "../../executions/execution-context.ts";
+import type { Timers } from "../../time.ts";
+import type { ToolDescription } from "../model-provider.ts";
+import { CallBroken } from "./call-failure.ts";
+import type { Wire } from "./language-model.ts";
+import { tokenCounts } from "./token-counts.ts";
+
+export type ModelCall = {
+  readonly model: Awaited<ReturnType<Wire["open"]>>;
+  readonly system: SystemModelMessage;
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly ToolDescription[];
+  readonly options?: NonNullable<Wire["options"]>;
+};
+
+export type Answer = {
+  readonly text: string;
+  /** By the provider's own ids. */
+  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[];
+  readonly isCutShort: boolean;
+  readonly isRefused: boolean;
+  /** The answer as the provider wants to see it again, with what only it can read. */
+  readonly message: AssistantModelMessage;
+  readonly usage: TokenCounts;
+};
+
+/** An answer that did not come to its end. */
+export class CallEnded extends Error {
+  /** What the provider counted for it nevertheless. */
+  readonly usage: TokenCounts | undefined;
+  constructor(cause: unknown, usage: TokenCounts | undefined) {
+    super("The call ended without an answer.", { cause });
+    this.usage = usage;
+  }
+}
+
+/**
+ * One call, streamed; given up when nothing is heard for `silenceMs`. Tools are described, never run here. Errors: CallEnded with the
+ * cause; the reason of `signal`.
+ */
+export async function callModel(call: ModelCall, { timers, silenceMs }: { timers: Timers; silenceMs: number }, signal: AbortSignal): Promise<Answer> {
+  (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false; // it writes to the console
+  const silence = new AbortController();
+  const listen = () => timers.after(silenceMs, () => silence.abort(new CallBroken(`nothing was heard for ${silenceMs / 1_000} s`)));
+  let cancel = listen();
+  let ended: { usage: LanguageModelUsage; finishReason: string; raw: string | undefined } | undefined;
+  let error: unknown;
+  const toolCalls: { id: string; name: string; input: JsonObject }[] = [];
+  let text = "";
+  try {
+    const result = streamText({
+      ...{ model: call.model, system: call.system, messages: [...call.messages], maxRetries: 0, onError: () => {} },
+      tools: Object.fromEntries(call.tools.map(({ name, description, inputSchema }) => [name, tool({ description, inputSchema: jsonSchema(inputSchema as never) })])),
+      abortSignal: AbortSignal.any([signal, silence.signal]),
+      ...(call.options ? { providerOptions: call.options } : {}),
+    });
+    for await (const part of result.fullStream) {
+      cancel();
+      cancel = listen();
+      if (part.type === "text-delta") text += part.text;
+      else if (part.type === "tool-call") toolCalls.push({ id: part.toolCallId, name: part.toolName, input: inputOf(part.input) });
+      else if (part.type === "finish-step") ended = { usage: part.usage, finishReason: part.finishReason, raw: part.rawFinishReason };
+      else if (part.type === "error") error ??= part.error;
+    }
+    const isWhole = ended !== undefined && (ended.finishReason !== "other" || ended.raw !== undefined) && ended.finishReason !== "error";
+    if (!ended || !isWhole || error !== undefined) throw error ?? new CallBroken("its answer was cut off");
+    const message = (await result.response).messages.find(({ role }) => role === "assistant") as AssistantModelMessage | undefined;
+    return {
+      ...{ text, toolCalls, message: message ?? { role: "assistant", content: text } },
+      ...{ isCutShort: ended.finishReason === "length", isRefused: ended.finishReason === "content-filter" },
+      usage: tokenCounts(ended.usage) ?? {},
+    };
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new CallEnded(silence.signal.aborted ? silence.signal.reason : cause, ended && tokenCounts(ended.usage));
+  } finally {
+    cancel();
+  }
+}
+
+/** What is no object cannot be a tool's input; the tool itself will say so. */
+const inputOf = (input: unknown): JsonObject => (typeof input === "object" && input !== null && !Array.isArray(input) ? (input as JsonObject) : {});

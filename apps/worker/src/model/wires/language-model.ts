@@ -1,0 +1,40 @@
+import type { worker } from "@millwright/contracts";
+import type { LanguageModel, SystemModelMessage } from "ai";
+
+type Access = Pick<worker.ProviderCredentials, "apiKey" | "baseUrl">;
+type ProviderOptions = NonNullable<SystemModelMessage["providerOptions"]>;
+
+/** What differs between the wires. Libraries are loaded when they are first used: a worker that runs no AI does not carry them. */
+export type Wire = {
+  readonly open: (access: Access, modelId: string) => Promise<Exclude<LanguageModel, string>>;
+  /** Options of every call. */
+  readonly options?: ProviderOptions;
+  /** Marks a message as one up to which the provider shall cache the prompt, where it must be told. */
+  readonly cacheMark?: ProviderOptions;
+};
+
+const WIRES: Readonly<Record<string, Wire>> = {
+  anthropic: {
+    open: async ({ apiKey, baseUrl }, modelId) => (await import("@ai-sdk/anthropic")).createAnthropic({ apiKey, baseURL: versioned(baseUrl || "https://api.anthropic.com") })(modelId),
+    cacheMark: { anthropic: { cacheControl: { type: "ephemeral" } } },
+  },
+  openai: {
+    open: async ({ apiKey, baseUrl }, modelId) => (await import("@ai-sdk/openai")).createOpenAI({ apiKey, baseURL: baseUrl || "https://api.openai.com/v1" }).responses(modelId),
+    options: { openai: { store: false } }, // the conversation is kept here, and nowhere else
+  },
+  "openai-compatible": {
+    open: async ({ apiKey, baseUrl }, modelId) => {
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+      return createOpenAICompatible({ name: "compatible", baseURL: baseUrl, includeUsage: true, ...(apiKey === "" ? {} : { apiKey }) }).chatModel(modelId);
+    },
+  },
+  google: {
+    open: async ({ apiKey, baseUrl }, modelId) =>
+      (await import("@ai-sdk/google")).createGoogleGenerativeAI({ apiKey, baseURL: baseUrl || "https://generativelanguage.googleapis.com/v1beta" })(modelId),
+  },
+};
+
+export const wireNamed = (provider: string): Wire | undefined => (Object.hasOwn(WIRES, provider) ? WIRES[provider] : undefined);
+
+/** The address people give for Anthropic is the one without the version. */
+const versioned = (url: string): string => (/\/v\d+\/?$/.test(url) ? url : `${url.replace(/\/+$/, "")}/v1`);

@@ -1,0 +1,61 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
+import { mapStrings } from "../../spool/event-payload.ts";
+import { objectAt, textAt } from "../event-fields.ts";
+import type { ConversationEvent } from "../model-provider.ts";
+
+/** An answer of this execution as its provider gave it, with the provider's ids of its calls in their order. */
+export type Reply = { readonly message: AssistantModelMessage; readonly ids: readonly string[] };
+
+export type MessagesOptions = {
+  /** Answers known word for word, by step; all others are told in our own words, from the run's events. */
+  readonly replies: ReadonlyMap<string, Reply>;
+  /** Secrets of the run are not the provider's to read. */
+  readonly mask: (text: string) => string;
+};
+
+type Call = { readonly callId: string; readonly name: string; readonly input: JsonObject };
+
+/**
+ * The conversation as a model reads it: what people said, what the model answered, what its tools gave. Every call has a result, for the
+ * wires demand one: a call that was begun and never ended may have had its effect, and the model is told so.
+ */
+export function messagesOf(events: readonly ConversationEvent[], { replies, mask }: MessagesOptions): ModelMessage[] {
+  return events.flatMap(({ kind, payload }, index): ModelMessage[] => {
+    if (kind === "message" && payload["role"] === "user") return [{ role: "user", content: mask(spoken(payload)) }];
+    if (kind === "message" && payload["role"] === "assistant") return [{ role: "assistant", content: mask(textAt(payload, "text")) }];
+    if (kind !== "model_step") return [];
+    const calls = callsOf(payload);
+    const reply = replies.get(textAt(payload, "step_id"));
+    const told = reply?.message ?? inOurWords(mask(textAt(payload, "text")), calls, mask);
+    if (!told) return [];
+    const results = calls.map((call, at) => resultOf(call, reply?.ids[at] ?? call.callId, events.slice(index + 1), mask));
+    return results.length === 0 ? [told] : [told, { role: "tool", content: results }];
+  });
+}
+
+/** A prompt may be empty (the run of a skill); no wire takes an empty message. */
+function spoken(payload: JsonObject): string {
+  const attachments = Array.isArray(payload["attachments"]) ? payload["attachments"].filter((path) => typeof path === "string") : [];
+  const text = textAt(payload, "text") || "Begin.";
+  return attachments.length === 0 ? text : `${text}\n\nAttached files:\n${attachments.map((path) => `- ${path}`).join("\n")}`;
+}
+
+function callsOf(payload: JsonObject): Call[] {
+  const calls = Array.isArray(payload["tool_calls"]) ? payload["tool_calls"] : [];
+  return calls.map((call) => call as JsonObject).map((call) => ({ callId: textAt(call, "call_id"), name: textAt(call, "name"), input: objectAt(call, "input") }));
+}
+
+function inOurWords(text: string, calls: readonly Call[], mask: (text: string) => string): AssistantModelMessage | undefined {
+  if (calls.length === 0) return text === "" ? undefined : { role: "assistant", content: text };
+  const said = text === "" ? [] : [{ type: "text" as const, text }];
+  return { role: "assistant", content: [...said, ...calls.map(({ callId, name, input }) => ({ type: "tool-call" as const, toolCallId: callId, toolName: name, input: mapStrings(input, mask) }))] };
+}
+
+function resultOf({ callId, name }: Call, id: string, later: readonly ConversationEvent[], mask: (text: string) => string): ToolModelMessage["content"][number] {
+  const ofCall = later.filter(({ payload }) => payload["call_id"] === callId);
+  const end = ofCall.find(({ kind }) => kind === "tool_end")?.payload;
+  const isBegun = ofCall.some(({ kind }) => kind === "tool_start");
+  const output = end ? objectAt(end, "output") : { error: isBegun ? "It was interrupted and its effect is unknown: check before you repeat it." : "It was not begun." };
+  return { type: "tool-result", toolCallId: id, toolName: name, output: { type: textAt(end ?? {}, "state") === "completed" ? "json" : "error-json", value: mapStrings(output, mask) } };
+}

@@ -1,0 +1,109 @@
+import type { worker } from "@millwright/contracts";
+import type { ModelMessage } from "ai";
+import { retryDelayMs } from "../../protocol/retrying.ts";
+import { pause, type Timers } from "../../time.ts";
+import type { CallUsage } from "../../executions/execution-context.ts";
+import type { ModelContext, ModelProvider, ModelStep, RunFailure } from "../model-provider.ts";
+import { callFailure } from "./call-failure.ts";
+import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
+import type { Wire } from "./language-model.ts";
+import { messagesOf, type Reply } from "./messages.ts";
+import { systemPrompt } from "./system-prompt.ts";
+
+/** How long and how often an answer is waited for. */
+export type WireLimits = {
+  /** A model that thinks says nothing for a while; one that says nothing for longer than this hangs. */
+  readonly silenceMs: number;
+  readonly triesMax: number;
+  readonly retryFirstMs: number;
+  readonly retryMaxMs: number;
+};
+
+export const WIRE_LIMITS: WireLimits = { silenceMs: 5 * 60_000, triesMax: 8, retryFirstMs: 1_000, retryMaxMs: 30_000 };
+
+export type WireDeps = {
+  readonly wire: Wire;
+  readonly assignment: worker.Assignment;
+  readonly timers: Timers;
+  readonly limits: WireLimits;
+  /** Replaces the secrets of the run, its provider's key among them. */
+  readonly mask: (text: string) => string;
+  /** Resolves when outside effects are allowed. */
+  readonly whenOpen: () => Promise<void>;
+  /** Tells people. */
+  readonly warn: (text: string) => void;
+  /** For a call that was counted although it gave no answer. */
+  readonly reportUsage: (usage: CallUsage) => Promise<void>;
+};
+
+/**
+ * A model of an AI provider, for one execution. Each step is one streamed call, made again while it may help. Ids of steps and tool calls
+ * hold execution, attempt and the number of the call: no other attempt makes the same.
+ */
+export function wireProvider(deps: WireDeps): ModelProvider {
+  const { assignment, wire, mask } = deps;
+  const { executionId, attempt, provider, modelId } = assignment;
+  const { apiKey = "", baseUrl = "" } = assignment.providerCredentials ?? {};
+  const replies = new Map<string, Reply>();
+  let calls = 0;
+
+  async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | undefined> {
+    if (isAnswered(context.events)) return undefined;
+    const model = await wire.open({ apiKey, baseUrl }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
+    const request: ModelCall = {
+      ...{ model, tools: context.tools, messages: marked(messagesOf(context.events, { replies, mask }), wire) },
+      system: { role: "system", content: mask(systemPrompt(context, assignment)), ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}) },
+      ...(wire.options ? { options: wire.options } : {}),
+    };
+    for (let tried = 1; ; tried += 1) {
+      const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
+      const answer = await attemptCall(request, stepId, signal);
+      if ("toolCalls" in answer) return stepOf(stepId, answer);
+      if (!answer.mayPass || tried >= deps.limits.triesMax) return failedStep(stepId, { ...answer.failure, message: mask(answer.failure.message) });
+      const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
+      deps.warn(`The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`);
+      await pause(deps.timers, delayMs, signal);
+    }
+  }
+
+  async function attemptCall(request: ModelCall, callId: string, signal: AbortSignal) {
+    const { callModel } = await import("./call-model.ts");
+    await deps.whenOpen();
+    signal.throwIfAborted();
+    try {
+      return await callModel(request, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { cause, usage } = error as CallEnded;
+      if (usage) await deps.reportUsage({ callId, modelId, usage });
+      return callFailure(provider, cause ?? error);
+    }
+  }
+
+  function stepOf(stepId: string, answer: Answer): ModelStep {
+    replies.set(stepId, { message: answer.message, ids: answer.toolCalls.map(({ id }) => id) });
+    const toolCalls = answer.toolCalls.map(({ name, input }, index) => ({ callId: `${stepId}-${index}`, name, input }));
+    if (answer.isCutShort) deps.warn("The model's answer reached its greatest length and ends early.");
+    const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
+    if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
+    return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };
+  }
+
+  return { name: provider, step };
+}
+
+const REFUSED: RunFailure = { code: "content_policy_violation", message: "The model provider's content policy stopped the answer.", retryable: false, reason: "model_content_filter" };
+
+const failedStep = (stepId: string, failure: RunFailure): ModelStep => ({ stepId, text: "", toolCalls: [], next: { kind: "failed", failure } });
+
+/** Whether the last word is the model's own: there is nothing to answer. */
+function isAnswered(events: ModelContext["events"]): boolean {
+  const last = events.findLast(({ kind, payload }) => kind === "model_step" || kind === "tool_end" || (kind === "message" && payload["role"] === "user"));
+  return last?.kind === "model_step" && (!Array.isArray(last.payload["tool_calls"]) || last.payload["tool_calls"].length === 0);
+}
+
+/** The prompt is cached up to the newest message. */
+function marked(messages: ModelMessage[], { cacheMark }: Wire): ModelMessage[] {
+  const last = messages.at(-1);
+  return last && cacheMark ? [...messages.slice(0, -1), { ...last, providerOptions: cacheMark }] : messages;
+}

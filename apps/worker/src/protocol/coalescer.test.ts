@@ -1,0 +1,58 @@
+import { describe, expect, test } from "@jest/globals";
+import { DomainError } from "@millwright/errors";
+import { Coalescer } from "./coalescer.ts";
+import { manualTime } from "../../test/manual-time.ts";
+
+function aCoalescer(sendAll: (items: string[]) => Promise<(string | undefined)[]>, itemsMax = 8) {
+  const time = manualTime();
+  return { time, coalescer: new Coalescer<string, string>({ timers: time.timers, itemsMax, sendAll }) };
+}
+const echo = (groups: string[][]) => (items: string[]) => {
+  groups.push(items);
+  return Promise.resolve(items.map((item) => `${item}!`));
+};
+
+describe("calls within 5 ms", () => {
+  test("become one, with the values of the moment it goes out", async () => {
+    const groups: string[][] = [];
+    const { time, coalescer } = aCoalescer(echo(groups));
+    let late = "early";
+    const answers = [coalescer.send(() => late), coalescer.send(() => "b")];
+    late = "late";
+    time.advance(4);
+    expect(groups).toEqual([]);
+    time.advance(1);
+    expect(await Promise.all(answers)).toEqual(["late!", "b!"]);
+    expect(groups).toEqual([["late", "b"]]);
+  });
+
+  test("go out at once when somebody needs the answer, or the call is full", async () => {
+    const groups: string[][] = [];
+    const { coalescer } = aCoalescer(echo(groups), 2);
+    const hurried = coalescer.send(() => "a");
+    coalescer.hurry();
+    await hurried;
+    await Promise.all([coalescer.send(() => "b"), coalescer.send(() => "c")]);
+    expect(groups).toEqual([["a"], ["b", "c"]]);
+  });
+
+  test("are sent alone when together they are refused for good: one bad item spoils nothing", async () => {
+    const { coalescer } = aCoalescer((items) =>
+      items.includes("bad") ? Promise.reject(new DomainError({ kind: "invalid_argument", reason: "bad", message: "m" })) : Promise.resolve(items),
+    );
+    const answers = Promise.allSettled(["a", "bad", "b"].map((item) => coalescer.send(() => item)));
+    coalescer.hurry();
+    expect((await answers).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  });
+
+  test("all fail when the failure may pass, or when the answer has no word of them", async () => {
+    const away = aCoalescer(() => Promise.reject(new DomainError({ kind: "unavailable", reason: "away", message: "m" })));
+    const both = Promise.allSettled(["a", "b"].map((item) => away.coalescer.send(() => item)));
+    away.coalescer.hurry();
+    expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    const silent = aCoalescer(() => Promise.resolve([undefined]));
+    const one = silent.coalescer.send(() => "a");
+    silent.coalescer.hurry();
+    await expect(one).rejects.toMatchObject({ reason: "answer_incomplete", retryable: true });
+  });
+});

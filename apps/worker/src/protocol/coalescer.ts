@@ -1,0 +1,64 @@
+import { DomainError } from "@millwright/errors";
+import { platformError } from "./platform-error.ts";
+import type { CancelTimer, Timers } from "../time.ts";
+
+/** How long a call may wait for company. */
+const WINDOW_MS = 5;
+
+export type CoalescerDeps<I, O> = {
+  readonly timers: Timers;
+  /** Sends the items in one call; answers in the same order, undefined where the platform said nothing of one. */
+  readonly sendAll: (items: I[]) => Promise<(O | undefined)[]>;
+  readonly itemsMax: number;
+};
+
+type Waiting<I, O> = { readonly item: () => I; readonly resolve: (answer: O) => void; readonly reject: (error: unknown) => void };
+
+/**
+ * Joins calls made within 5 ms into one. When a joined call is refused for good, each item is sent alone,
+ * so that one bad item spoils nothing for the others.
+ */
+export class Coalescer<I, O> {
+  readonly #deps: CoalescerDeps<I, O>;
+  #waiting: Waiting<I, O>[] = [];
+  #cancelTimer: CancelTimer | undefined;
+
+  constructor(deps: CoalescerDeps<I, O>) {
+    this.#deps = deps;
+  }
+
+  /** `item` is asked for its value only when the call goes out. Errors: whatever `sendAll` rejects with. */
+  send(item: () => I): Promise<O> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      if (this.#waiting.length >= this.#deps.itemsMax) this.hurry();
+      else this.#cancelTimer ??= this.#deps.timers.after(WINDOW_MS, () => this.hurry());
+    });
+  }
+
+  /** Sends what waits, now: somebody needs the answer. */
+  hurry(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const group = this.#waiting;
+    this.#waiting = [];
+    if (group.length > 0) void this.#sendGroup(group);
+  }
+
+  async #sendGroup(group: Waiting<I, O>[]): Promise<void> {
+    try {
+      const answers = await this.#deps.sendAll(group.map((waiting) => waiting.item()));
+      group.forEach((waiting, index) => {
+        const answer = answers[index];
+        if (answer === undefined) waiting.reject(incomplete());
+        else waiting.resolve(answer);
+      });
+    } catch (error) {
+      if (group.length > 1 && !platformError(error).retryable) for (const alone of group) void this.#sendGroup([alone]);
+      else for (const waiting of group) waiting.reject(error);
+    }
+  }
+}
+
+const incomplete = (): DomainError =>
+  new DomainError({ kind: "unavailable", reason: "answer_incomplete", message: "The platform answered fewer items than it was sent." });

@@ -1,0 +1,87 @@
+import type { Client } from "@connectrpc/connect";
+import type { worker } from "@millwright/contracts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Logger } from "@millwright/telemetry";
+import { platformError } from "./platform-error.ts";
+import { retrying } from "./retrying.ts";
+import { DEFAULT_TIMINGS, timingsFrom, type Timings } from "./timings.ts";
+import { unlessAborted, type Timers } from "../time.ts";
+
+export type Registration = { readonly token: string };
+
+export type SessionDeps = {
+  /** Calls nothing but Register: carries no session itself. */
+  readonly registrar: Pick<Client<typeof worker.WorkerService>, "register">;
+  readonly workerKey: string;
+  /** The same at every registration: the platform then knows that it is this process, and its leases stay. */
+  readonly request: MessageInitShape<typeof worker.RegisterRequestSchema>;
+  readonly timers: Timers;
+  readonly log: Logger;
+  /** The platform will never take this worker (key_invalid, worker_too_old): there is no point in going on. */
+  readonly onRefused: (error: Error) => void;
+};
+
+const REFUSALS = new Set(["unauthenticated", "permission_denied", "feature_off"]);
+
+/** Who this process is to the platform. Registers when first needed, and again whenever the session has become invalid. */
+export class Session {
+  readonly #deps: SessionDeps;
+  readonly #closed = new AbortController();
+  #current: Promise<Registration> | undefined;
+  #timings = DEFAULT_TIMINGS;
+  #publicUrl = "";
+
+  constructor(deps: SessionDeps) {
+    this.#deps = deps;
+  }
+
+  /** The latest announced timings. */
+  readonly timings = (): Timings => this.#timings;
+
+  /** Origin of the public REST API as people see it; "" before the first registration. */
+  get publicUrl(): string {
+    return this.#publicUrl;
+  }
+
+  /** The present session; waits for the registration under way. Errors: the platform's refusal, or the reason of `signal`. */
+  current(signal: AbortSignal): Promise<Registration> {
+    this.#current ??= this.#register();
+    return unlessAborted(this.#current, signal);
+  }
+
+  /** Forgets the session with this token; a newer one is kept. */
+  async invalidate(token: string): Promise<void> {
+    const seen = this.#current;
+    const registration = await seen?.catch(() => undefined); // a refusal has been told to onRefused
+    if (registration?.token === token && this.#current === seen) this.#current = undefined;
+  }
+
+  close(): void {
+    this.#closed.abort(new Error("The worker has ended."));
+  }
+
+  async #register(): Promise<Registration> {
+    const { registrar, request, workerKey, timers, log } = this.#deps;
+    const answer = await retrying({ timers, timings: this.timings }, this.#closed.signal, async () => {
+      try {
+        return await registrar.register(request, {
+          headers: { authorization: `Bearer ${workerKey}` },
+          timeoutMs: this.#timings.callTimeoutMs,
+          signal: this.#closed.signal,
+        });
+      } catch (error) {
+        const failure = platformError(error);
+        log.warn({ operation: "Register", reason: failure.reason, error: failure }, "registration failed");
+        throw failure;
+      }
+    }).catch((error: unknown) => {
+      const failure = platformError(error);
+      if (REFUSALS.has(failure.kind) || failure.reason === "worker_too_old" || failure.reason === "key_invalid") this.#deps.onRefused(failure);
+      throw error;
+    });
+    this.#timings = timingsFrom(answer);
+    log.info({ operation: "Register" }, "registered");
+    this.#publicUrl = answer.publicUrl;
+    return { token: answer.sessionToken };
+  }
+}

@@ -1,0 +1,45 @@
+/** The worker's timings, in milliseconds. All follow from what the platform says at registration, so that everything scales together. */
+export type Timings = {
+  readonly heartbeatMs: number;
+  readonly leaseTtlMs: number;
+  readonly offerTtlMs: number;
+  /** Outside effects stop this long after the last successful renewal was sent. */
+  readonly doorsCloseMs: number;
+  /** One step of the cancel ladder: protocol stop, TERM, kill. */
+  readonly ladderStepMs: number;
+  /** Sandboxes are killed when the doors were closed for this long. */
+  readonly closedKillMs: number;
+  /** How often closed doors are looked for. */
+  readonly watchMs: number;
+  readonly retryFirstMs: number;
+  readonly retryMaxMs: number;
+  /** How long one poll for work waits. */
+  readonly leaseWaitMs: number;
+  /** A directive stream without any message (keep-alives included) for this long is dead. */
+  readonly streamSilenceMs: number;
+  readonly heartbeatTimeoutMs: number;
+  readonly callTimeoutMs: number;
+};
+
+type Announced = Pick<Timings, "heartbeatMs" | "leaseTtlMs" | "offerTtlMs" | "doorsCloseMs">;
+
+/** Derives all timings from the announced ones; a heartbeat of 10 s gives the published numbers (5 s ladder steps, 10 min, 0.5 s to 30 s). */
+export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs }: Announced): Timings => ({
+  heartbeatMs,
+  leaseTtlMs,
+  offerTtlMs,
+  doorsCloseMs,
+  ladderStepMs: heartbeatMs / 2,
+  closedKillMs: heartbeatMs * 60,
+  watchMs: heartbeatMs / 5,
+  retryFirstMs: heartbeatMs / 20,
+  retryMaxMs: heartbeatMs * 3,
+  leaseWaitMs: heartbeatMs * 2,
+  streamSilenceMs: heartbeatMs * 4.5,
+  // A call takes no less for scaled-down tests: these two bound hanging, not waiting.
+  heartbeatTimeoutMs: Math.max(heartbeatMs, 1_000),
+  callTimeoutMs: Math.max(heartbeatMs * 3, 5_000),
+});
+
+/** Used until the platform has told its own. */
+export const DEFAULT_TIMINGS = timingsFrom({ heartbeatMs: 10_000, leaseTtlMs: 45_000, offerTtlMs: 15_000, doorsCloseMs: 30_000 });

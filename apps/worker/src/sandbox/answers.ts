@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { CHUNK_BYTES_MAX, LIST_ENTRIES_MAX, OUTPUT_BYTES_MAX, type Answer, type ExecValue, type HelloValue, type ListValue, type ReadValue, type StatValue, type WriteValue } from "./init/protocol.ts";
+
+/**
+ * What may come out of a sandbox. Processes of the agent run as the same user as `sandbox-init` and could write to its output, so every line
+ * is judged as if an agent had written it: shape, sizes, nothing else believed.
+ */
+const PATH_CHARACTERS_MAX = 8_192;
+const path = z.string().max(PATH_CHARACTERS_MAX);
+const count = z.number().int().nonnegative();
+const fileType = z.enum(["file", "directory", "link", "other", "absent"]);
+
+const answer: z.ZodType<Answer> = z.union([
+  z.object({ id: count, ok: z.literal(true), value: z.unknown() }),
+  z.object({ id: count, ok: z.literal(false), code: z.string().max(64), message: z.string().max(16_384) }),
+]);
+
+const hello: z.ZodType<HelloValue> = z.object({ pid: count, shell: path });
+const exec: z.ZodType<ExecValue> = z.object({
+  exitCode: z.number().int().min(0).max(255).nullable(),
+  signal: z.string().max(16).nullable(),
+  timedOut: z.boolean(),
+  stopped: z.boolean(),
+  output: z.string().max(OUTPUT_BYTES_MAX + 1_024),
+  truncated: z.boolean(),
+  cwd: path,
+});
+const read: z.ZodType<ReadValue> = z.object({ data: z.string().max(Math.ceil(CHUNK_BYTES_MAX / 3) * 4 + 4), sizeBytes: count });
+const write: z.ZodType<WriteValue> = z.object({ created: z.boolean() });
+const stat: z.ZodType<StatValue> = z.object({ type: fileType, sizeBytes: count });
+const list: z.ZodType<ListValue> = z.object({
+  entries: z.array(z.object({ path, type: fileType, sizeBytes: count })).max(LIST_ENTRIES_MAX),
+  truncated: z.boolean(),
+});
+
+export const ANSWERS = { hello, exec, read, write, stat, list, stop: z.object({ stopped: z.boolean() }), terminate: z.object({}) } as const;
+
+/** Reads one line. Errors: throws when it is no answer of the protocol. */
+export const parseAnswer = (line: string): Answer => answer.parse(JSON.parse(line));

@@ -1,0 +1,85 @@
+import type { Readable, Writable } from "node:stream";
+import type { z } from "zod";
+import { ANSWERS, parseAnswer } from "./answers.ts";
+import { LineSplitter } from "./init/lines.ts";
+import type { Request } from "./init/protocol.ts";
+
+/** A request that the sandbox refused (`outside_workspace`, `not_found`, …); the sandbox itself is fine. */
+export class SandboxRefusal extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = "SandboxRefusal";
+    this.code = code;
+  }
+}
+
+/** The sandbox ended or broke the protocol: nothing more can be asked of it. */
+export class SandboxGone extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "SandboxGone";
+  }
+}
+
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+type Question = DistributiveOmit<Request, "id">;
+type Waiting = { schema: z.ZodType; resolve(value: unknown): void; reject(error: Error): void };
+
+/** Questions to `sandbox-init` and its answers, over two streams. A line that breaks the protocol closes it. */
+export class Channel {
+  readonly #input: Writable;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #onBroken: () => void;
+  #lastId = 0;
+  #closed: SandboxGone | undefined;
+
+  constructor(input: Writable, output: Readable, onBroken: () => void) {
+    this.#input = input;
+    this.#onBroken = onBroken;
+    const lines = new LineSplitter();
+    output.on("data", (chunk: Buffer) => {
+      try {
+        lines.push(chunk).forEach((line) => this.#receive(line));
+      } catch (error) {
+        this.close(new SandboxGone("The sandbox broke the protocol and was ended.", error));
+        this.#onBroken();
+      }
+    });
+    input.on("error", () => undefined); // the end of the process tells
+  }
+
+  /** The id of the question and its checked answer. Errors: SandboxRefusal, SandboxGone. */
+  ask<Op extends keyof typeof ANSWERS>(question: Extract<Question, { op: Op }>): { id: number; answer: Promise<z.output<(typeof ANSWERS)[Op]>> } {
+    const id = (this.#lastId += 1);
+    const answer = new Promise<unknown>((resolve, reject) => {
+      if (this.#closed) return reject(this.#closed);
+      this.#waiting.set(id, { schema: ANSWERS[question.op], resolve, reject });
+      this.#input.write(`${JSON.stringify({ id, ...question })}\n`);
+    });
+    return { id, answer: answer as Promise<z.output<(typeof ANSWERS)[Op]>> };
+  }
+
+  /** Lets `sandbox-init` end by itself. */
+  end(): void {
+    this.#input.end();
+  }
+
+  /** Fails everything asked, now and later. */
+  close(reason: SandboxGone): void {
+    this.#closed ??= reason;
+    for (const waiting of this.#waiting.values()) waiting.reject(this.#closed);
+    this.#waiting.clear();
+  }
+
+  #receive(line: string): void {
+    if (this.#closed) return;
+    const message = parseAnswer(line);
+    const waiting = this.#waiting.get(message.id);
+    if (!waiting) throw new Error("An answer to nothing that was asked.");
+    const value = message.ok ? waiting.schema.parse(message.value) : undefined; // one that is wrong leaves the question open, for close()
+    this.#waiting.delete(message.id);
+    if (message.ok) waiting.resolve(value);
+    else waiting.reject(new SandboxRefusal(message.code, message.message));
+  }
+}

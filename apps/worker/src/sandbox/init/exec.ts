@@ -1,0 +1,123 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import { HeadTail } from "./head-tail.ts";
+import { Fault, KILL_AFTER_MS, OUTPUT_BYTES_MAX, type ExecRequest, type ExecValue } from "./protocol.ts";
+
+/** Output that arrives this long after a command's end is no longer its own: a background process may hold the pipe for ever. */
+const DRAIN_MS = 100;
+const SHELL = ["/bin/bash", "/usr/bin/bash"].find((path) => existsSync(path));
+/** Tells on descriptor 3 where the shell ended, so that the next command can start there. */
+const KEEP_CWD = `trap 'pwd -P >&3 2>/dev/null' EXIT; eval "$1"`;
+
+export const shellName = (): string => SHELL ?? "/bin/sh";
+
+/** Runs commands, each in its own process group, and can end them. */
+export class Commands {
+  readonly #running = new Map<number, Running>();
+  /** Groups that may still have members; a background process outlives its command. */
+  readonly #groups = new Set<number>();
+
+  run(request: ExecRequest, env: Record<string, string>): Promise<ExecValue> {
+    if (!statSync(request.cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Fault("no_such_directory", "The working directory does not exist.");
+    const [program, ...args] = "argv" in request.run ? request.run.argv : shellArgv(request.run.command);
+    if (program === undefined) throw new Fault("invalid_request", "No program to run.");
+    const child = spawn(program, args, { cwd: request.cwd, env: { ...env, ...request.env }, detached: true, stdio: ["ignore", "pipe", "pipe", "pipe"] });
+    const running = new Running(child, request, (pid) => this.#forgetIfGone(pid));
+    if (child.pid !== undefined) this.#groups.add(child.pid);
+    this.#running.set(request.id, running);
+    return running.ended.finally(() => this.#running.delete(request.id));
+  }
+
+  /** Ends one command. Says whether it was running. */
+  stop(id: number): boolean {
+    const running = this.#running.get(id);
+    running?.stop();
+    return running !== undefined;
+  }
+
+  signalAll(signal: NodeJS.Signals): void {
+    for (const pid of this.#groups) signalGroup(pid, signal);
+  }
+
+  #forgetIfGone(pid: number): void {
+    if (!signalGroup(pid, 0)) this.#groups.delete(pid);
+  }
+}
+
+const shellArgv = (command: string): string[] =>
+  SHELL ? [SHELL, "--noprofile", "--norc", "-c", KEEP_CWD, "bash", command] : ["/bin/sh", "-c", KEEP_CWD, "sh", command];
+
+class Running {
+  readonly ended: Promise<ExecValue>;
+  readonly #child: ChildProcess;
+  #timedOut = false;
+  #stopped = false;
+  #timers: NodeJS.Timeout[] = [];
+
+  constructor(child: ChildProcess, request: ExecRequest, onGroupMayBeGone: (pid: number) => void) {
+    this.#child = child;
+    const output = new HeadTail(OUTPUT_BYTES_MAX);
+    const cwd = new HeadTail(8_192);
+    collect(child, 1, output);
+    collect(child, 2, output);
+    collect(child, 3, cwd);
+    this.#timers.push(setTimeout(() => this.#timeOut(), request.timeoutMs));
+    this.ended = new Promise((resolve, reject) => {
+      child.once("error", (error) => reject(new Fault("cannot_start", error.message)));
+      child.once("exit", (exitCode, signal) =>
+        this.#whenDrained(() => {
+          this.#timers.forEach(clearTimeout);
+          if (this.#stopped || this.#timedOut) signalGroup(child.pid, "SIGKILL");
+          if (child.pid !== undefined) onGroupMayBeGone(child.pid);
+          const { text, truncated } = output.text();
+          resolve({ exitCode, signal, timedOut: this.#timedOut, stopped: this.#stopped, output: text, truncated, cwd: cwd.text().text.trimEnd() || request.cwd });
+        }),
+      );
+    });
+    void this.ended.catch(() => this.#timers.forEach(clearTimeout));
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#end();
+  }
+
+  #timeOut(): void {
+    this.#timedOut = true;
+    this.#end();
+  }
+
+  #end(): void {
+    signalGroup(this.#child.pid, "SIGTERM");
+    this.#timers.push(setTimeout(() => signalGroup(this.#child.pid, "SIGKILL"), KILL_AFTER_MS));
+  }
+
+  /** Waits for the rest of the output, but not for background processes that hold it open. */
+  #whenDrained(then: () => void): void {
+    const tooLong = setTimeout(then, DRAIN_MS);
+    this.#child.once("close", () => {
+      clearTimeout(tooLong);
+      then(); // a second time changes nothing: the promise is settled
+    });
+  }
+}
+
+/** Goes on reading after the command's end, so that a background process is not ended by a full pipe. */
+function collect(child: ChildProcess, descriptor: 1 | 2 | 3, into: HeadTail): void {
+  const stream = child.stdio[descriptor];
+  if (stream && "on" in stream) {
+    stream.on("data", (chunk: Buffer) => into.push(chunk));
+    stream.on("error", () => undefined);
+  }
+}
+
+/** Signal 0 only asks. Says whether the group has members. */
+function signalGroup(pid: number | undefined, signal: NodeJS.Signals | 0): boolean {
+  if (pid === undefined) return false;
+  try {
+    process.kill(-pid, signal);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

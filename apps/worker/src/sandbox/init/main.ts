@@ -1,0 +1,58 @@
+/** `sandbox-init`: the worker's hands inside a sandbox. Ends, with everything it started, when its standard input ends. */
+import { Commands, shellName } from "./exec.ts";
+import { listDirectory, readChunk, statPath, writeChunk } from "./files.ts";
+import { LineSplitter } from "./lines.ts";
+import { Fault, type Answer, type HelloValue, type Request } from "./protocol.ts";
+
+const commands = new Commands();
+const input = new LineSplitter();
+let env: Record<string, string> = {};
+
+function answer(message: Answer): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}
+
+async function perform(request: Request): Promise<unknown> {
+  switch (request.op) {
+    case "hello":
+      env = request.env;
+      return { pid: process.pid, shell: shellName() } satisfies HelloValue;
+    case "exec":
+      return commands.run(request, env);
+    case "stop":
+      return { stopped: commands.stop(request.exec) };
+    case "terminate":
+      commands.signalAll("SIGTERM");
+      return {};
+    case "read":
+      return readChunk(request);
+    case "write":
+      return writeChunk(request);
+    case "stat":
+      return statPath(request);
+    case "list":
+      return listDirectory(request);
+    default:
+      throw new Fault("invalid_request", "Unknown operation.");
+  }
+}
+
+function handle(line: string): void {
+  const request = JSON.parse(line) as Request;
+  perform(request).then(
+    (value) => answer({ id: request.id, ok: true, value }),
+    (error: unknown) =>
+      answer({ id: request.id, ok: false, code: error instanceof Fault ? error.code : "io_error", message: error instanceof Error ? error.message : "unknown error" }),
+  );
+}
+
+function leave(): void {
+  commands.signalAll("SIGKILL");
+  process.exit(0);
+}
+
+process.stdin.on("data", (chunk: Buffer) => input.push(chunk).forEach(handle));
+process.stdin.on("end", leave);
+process.stdin.on("error", leave);
+process.stdout.on("error", leave);
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, leave);

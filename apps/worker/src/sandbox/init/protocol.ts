@@ -1,0 +1,73 @@
+/**
+ * What the worker and `sandbox-init` say to each other: JSON lines, requests on its standard input, answers on its standard output.
+ * This directory is mounted into the sandbox and run there by our own Node, so its files import nothing but Node's modules and each other.
+ */
+
+/** No line in either direction may be longer. */
+export const LINE_BYTES_MAX = 2 * 1024 * 1024;
+/** Most bytes of a file in one read or write. */
+export const CHUNK_BYTES_MAX = 512 * 1024;
+/** Most bytes of a command's output that are kept: the first half and the last half of it. */
+export const OUTPUT_BYTES_MAX = 64 * 1024;
+/** Most entries in one listing. */
+export const LIST_ENTRIES_MAX = 1_000;
+/** Most bytes of their paths together. */
+export const LIST_BYTES_MAX = 1024 * 1024;
+/** Between TERM and KILL of a process group. */
+export const KILL_AFTER_MS = 2_000;
+
+/** The first message. `env` is the complete environment of every command; it comes this way so that no argument list shows it. */
+export type HelloRequest = { id: number; op: "hello"; env: Record<string, string> };
+/** Runs a shell command, or a program with arguments, in its own process group. */
+export type ExecRequest = {
+  id: number;
+  op: "exec";
+  run: { command: string } | { argv: string[] };
+  cwd: string;
+  timeoutMs: number;
+  env?: Record<string, string>;
+};
+/** Ends a running exec: TERM to its group, KILL after `KILL_AFTER_MS`. Answered at once; the exec answers for itself. */
+export type StopRequest = { id: number; op: "stop"; exec: number };
+/** TERM to every group. */
+export type TerminateRequest = { id: number; op: "terminate" };
+/** Paths of the file operations are inside `root`, symbolic links followed and checked; relative ones start there. */
+export type ReadRequest = { id: number; op: "read"; root: string; path: string; offset: number; length: number };
+export type WriteRequest = { id: number; op: "write"; root: string; path: string; data: string; append: boolean };
+export type StatRequest = { id: number; op: "stat"; root: string; path: string };
+export type ListRequest = { id: number; op: "list"; root: string; path: string; pattern: string; depth: number };
+
+export type Request = HelloRequest | ExecRequest | StopRequest | TerminateRequest | ReadRequest | WriteRequest | StatRequest | ListRequest;
+
+export type HelloValue = { pid: number; shell: string };
+export type ExecValue = {
+  /** Null when a signal ended it. */
+  exitCode: number | null;
+  signal: string | null;
+  timedOut: boolean;
+  stopped: boolean;
+  /** Standard output and error as they came, cut in the middle. */
+  output: string;
+  truncated: boolean;
+  /** Where the shell was when it ended; the start directory for programs. */
+  cwd: string;
+};
+export type ReadValue = { data: string; sizeBytes: number };
+export type WriteValue = { created: boolean };
+export type StatValue = { type: FileType; sizeBytes: number };
+export type ListValue = { entries: ListEntry[]; truncated: boolean };
+export type ListEntry = { path: string; type: FileType; sizeBytes: number };
+export type FileType = "file" | "directory" | "link" | "other" | "absent";
+
+/** Why a request failed. */
+export type FaultCode = "outside_workspace" | "not_found" | "not_a_file" | "not_a_directory" | "no_such_directory" | "cannot_start" | "invalid_request" | "io_error";
+export type Answer = { id: number; ok: true; value: unknown } | { id: number; ok: false; code: string; message: string };
+
+/** A failure that the other side is told by code. */
+export class Fault extends Error {
+  readonly code: FaultCode;
+  constructor(code: FaultCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

@@ -1,0 +1,162 @@
+import type { SandboxHandle } from "../executions/execution-context.ts";
+import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH } from "./bubblewrap.ts";
+import { Channel, SandboxGone } from "./channel.ts";
+import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type StatValue } from "./init/protocol.ts";
+import { INIT_DIRECTORY, plainPath, PROGRAM_EXTENSION, TAG, type Launched } from "./launch.ts";
+import { processesWith, signal, startOf, untilGone } from "./processes.ts";
+import { EXCHANGE, HOME, WORKSPACE, type SandboxSpec } from "./spec.ts";
+
+const STOP_GRACE_MS = 3_000;
+const KILL_GRACE_MS = 1_000;
+
+export type ExecOptions = {
+  readonly cwd?: string;
+  readonly timeoutMs?: number;
+  /** Aborted: the command's process group is ended, and the answer says `stopped`. */
+  readonly signal?: AbortSignal;
+  readonly env?: Record<string, string>;
+};
+const EXEC_TIMEOUT_MS = 120_000;
+
+/** A file is longer than the reader wanted. */
+export class FileTooLarge extends Error {}
+
+/** A running sandbox: commands and files inside it. All questions reject with `SandboxGone` once it has ended. */
+export class Sandbox implements SandboxHandle {
+  readonly kind: SandboxSpec["kind"];
+  readonly pid: number;
+  readonly gone: Promise<void>;
+  readonly #spec: SandboxSpec;
+  readonly #launched: Launched;
+  readonly #channel: Channel;
+  readonly #tag: string;
+
+  constructor(spec: SandboxSpec, launched: Launched, tag: string) {
+    this.kind = spec.kind;
+    this.pid = launched.child.pid ?? 0;
+    this.#spec = spec;
+    this.#launched = launched;
+    this.#tag = tag;
+    this.#channel = new Channel(launched.input, launched.output, () => this.kill());
+    this.gone = this.#untilGone();
+  }
+
+  /** Where a directory of the sandbox is, as its commands name it. */
+  get workspace(): string {
+    return this.inside(WORKSPACE);
+  }
+  get home(): string {
+    return this.inside(HOME);
+  }
+  get exchange(): string {
+    return this.inside(EXCHANGE);
+  }
+  /** A directory for passing things, gone with the sandbox. */
+  get scratch(): string {
+    return this.kind === "bwrap" ? "/tmp" : this.#spec.dir;
+  }
+  /** Runs one of our own programs inside, such as `grep`. */
+  ownProgram(name: string): string[] {
+    const [node, directory] = this.kind === "bwrap" ? [INSIDE_NODE, INSIDE_INIT] : [process.execPath, INIT_DIRECTORY];
+    return [node, "--no-warnings", `${directory}/${name}${PROGRAM_EXTENSION}`];
+  }
+  inside(target: string): string {
+    return this.kind === "bwrap" ? target : (this.#spec.mounts.find((mount) => mount.target === target)?.source ?? target);
+  }
+
+  /** Hands over the environment; resolves when `sandbox-init` is there. */
+  async greet(): Promise<void> {
+    const ordinary = { PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: this.home, USER: "agent", LOGNAME: "agent", SHELL: "/bin/sh", LANG: "C.UTF-8", TERM: "dumb", TMPDIR: this.scratch };
+    const quiet = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
+    await this.#channel.ask({ op: "hello", env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
+  }
+
+  /** Runs a shell command (text) or a program (list) to its end. Any exit code is an answer. */
+  async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
+    options.signal?.throwIfAborted();
+    const run: ExecRequest["run"] = typeof command === "string" ? { command } : { argv: [...command] };
+    const { id, answer } = this.#channel.ask({ op: "exec", run, cwd: options.cwd ?? this.workspace, timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS, ...(options.env ? { env: options.env } : {}) });
+    const stop = () => void this.#channel.ask({ op: "stop", exec: id }).answer.catch(() => undefined);
+    options.signal?.addEventListener("abort", stop, { once: true });
+    return answer.finally(() => options.signal?.removeEventListener("abort", stop));
+  }
+
+  /** A whole regular file inside `root`. Errors: SandboxRefusal, FileTooLarge. */
+  async readFile(root: string, path: string, bytesMax: number): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    for (let offset = 0; ; ) {
+      const { data, sizeBytes } = await this.#channel.ask({ op: "read", root, path, offset, length: CHUNK_BYTES_MAX }).answer;
+      if (sizeBytes > bytesMax) throw new FileTooLarge(`${path} has ${sizeBytes} bytes; the limit is ${bytesMax}.`);
+      const piece = Buffer.from(data, "base64");
+      pieces.push(piece);
+      offset += piece.length;
+      if (piece.length === 0 || offset >= sizeBytes) return Buffer.concat(pieces);
+      if (offset > bytesMax) throw new FileTooLarge(`${path} grows while it is read.`);
+    }
+  }
+
+  /** Writes a whole file inside `root`; says whether it is new. Errors: SandboxRefusal. */
+  async writeFile(root: string, path: string, content: Uint8Array): Promise<{ created: boolean }> {
+    let created = false;
+    for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES_MAX) {
+      const data = Buffer.from(content.subarray(offset, offset + CHUNK_BYTES_MAX)).toString("base64");
+      const answer = await this.#channel.ask({ op: "write", root, path, data, append: offset > 0 }).answer;
+      if (offset === 0) created = answer.created;
+    }
+    return { created };
+  }
+
+  stat(root: string, path: string): Promise<StatValue> {
+    return this.#channel.ask({ op: "stat", root, path }).answer;
+  }
+
+  list(root: string, path: string, pattern: string, depth: number): Promise<ListValue> {
+    return this.#channel.ask({ op: "list", root, path, pattern, depth }).answer;
+  }
+
+  terminate(): void {
+    this.#channel.ask({ op: "terminate" }).answer.catch(() => undefined);
+  }
+
+  /** With its first process everything in a bubblewrap sandbox dies; a plain one is ended by `sandbox-init`, then by force. */
+  kill(): void {
+    const inside = this.#launched.inside();
+    if (inside && startOf(inside.pid) === inside.start) signal(inside.pid, "SIGKILL");
+    this.#channel.end();
+    setTimeout(() => this.#killOutside(), this.kind === "bwrap" && !inside ? 0 : KILL_GRACE_MS).unref();
+  }
+
+  /** Ends it in good order, and by force if that takes long. Resolves when nothing of it is left. */
+  async stop(): Promise<void> {
+    this.#channel.end();
+    const force = setTimeout(() => this.kill(), STOP_GRACE_MS);
+    await this.gone;
+    clearTimeout(force);
+  }
+
+  #killOutside(): void {
+    const { child } = this.#launched;
+    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+    signal(this.kind === "bwrap" ? child.pid : -child.pid, "SIGKILL");
+  }
+
+  async #untilGone(): Promise<void> {
+    const { child } = this.#launched;
+    const ending = await new Promise<string>((resolve) => {
+      child.once("error", (error) => resolve(error.message));
+      child.once("exit", (code, signalName) => resolve(signalName ?? `exit code ${code}`));
+    });
+    this.#channel.close(new SandboxGone(`The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`));
+    const inside = this.#launched.inside(); // bubblewrap itself ends a little earlier
+    if (inside) await untilGone(inside.pid, inside.start);
+    if (this.kind === "none") await this.#endLeftovers();
+  }
+
+  /** Whatever left its process group still carries the tag. */
+  async #endLeftovers(): Promise<void> {
+    for (let left = processesWith(`${TAG}=${this.#tag}`); left.length > 0; left = processesWith(`${TAG}=${this.#tag}`)) {
+      for (const pid of left) signal(pid, "SIGKILL");
+      await Promise.all(left.map((pid) => untilGone(pid)));
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+
+/** What the platform takes of one event's payload, as UTF-8 JSON (design: quotas). */
+export const PAYLOAD_BYTES_MAX = 64 * 1024;
+
+const TOP_LEVEL_TEXT_MAX = 1_024;
+
+export const jsonBytes = (value: JsonValue): number => Buffer.byteLength(JSON.stringify(value));
+
+/**
+ * The payload, or one that fits: long texts keep their head and tail, and `truncated: true` says so. Where even that is too much
+ * (thousands of short texts), only the short top-level values stay.
+ */
+export function fitPayload(payload: JsonObject, bytesMax: number = PAYLOAD_BYTES_MAX): JsonObject {
+  if (jsonBytes(payload) <= bytesMax) return payload;
+  for (let charsMax = bytesMax / 2; charsMax >= TOP_LEVEL_TEXT_MAX; charsMax /= 2) {
+    const cut = { ...mapStrings(payload, (text) => cutText(text, charsMax)), truncated: true };
+    if (jsonBytes(cut) <= bytesMax) return cut;
+  }
+  const kept: JsonObject = { truncated: true };
+  for (const [name, value] of Object.entries(payload)) {
+    const isShort = typeof value === "object" && value !== null ? false : jsonBytes(value) <= TOP_LEVEL_TEXT_MAX;
+    if (isShort && jsonBytes(kept) + jsonBytes(value) + name.length * 6 < bytesMax - 16) kept[name] = value;
+  }
+  return kept;
+}
+
+/** A copy with every text replaced, the names of object members included. */
+export function mapStrings<T extends JsonValue>(value: T, change: (text: string) => string): T {
+  const walk = (part: JsonValue): JsonValue => {
+    if (typeof part === "string") return change(part);
+    if (Array.isArray(part)) return part.map(walk);
+    if (part === null || typeof part !== "object") return part;
+    return Object.fromEntries(Object.entries(part).map(([name, member]) => [change(name), walk(member)]));
+  };
+  return walk(value) as T;
+}
+
+/** Head and tail of a text longer than `charsMax`; no surrogate pair is torn apart. */
+function cutText(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  const half = Math.floor(charsMax / 2);
+  const head = text.slice(0, half).replace(/[\uD800-\uDBFF]$/, "");
+  const tail = text.slice(-half).replace(/^[\uDC00-\uDFFF]/, "");
+  return `${head}\n… ${text.length - head.length - tail.length} characters left out …\n${tail}`;
+}

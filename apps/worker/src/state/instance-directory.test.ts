@@ -1,0 +1,103 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { createLogger } from "@millwright/telemetry";
+import { InstanceDirectory } from "./instance-directory.ts";
+import { identify, isAlive, killLeftover } from "./process-identity.ts";
+import { removeTree } from "./remove-tree.ts";
+
+const log = createLogger({ service: "worker", level: "silent" });
+let root: string;
+const children: ChildProcess[] = [];
+beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "millwright-state-"))));
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  await removeTree(root);
+});
+
+/** A process that leads its own group, as an agent without a sandbox does. */
+async function aGroupLeader(): Promise<ChildProcess> {
+  const child = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
+  children.push(child);
+  await once(child, "spawn");
+  return child;
+}
+/** What a worker that was killed leaves behind: a directory whose owner no longer lives. */
+function leaveBehind(dir: InstanceDirectory): void {
+  const owner = join(dir.path, "owner.json");
+  writeFileSync(owner, JSON.stringify({ ...JSON.parse(readFileSync(owner, "utf8")), startedAt: "long ago" }));
+}
+
+describe("a worker's directory", () => {
+  test("is private, and made with its owner in it", async () => {
+    const dir = await InstanceDirectory.open(root, "a", log);
+    expect(statSync(dir.path).mode & 0o777).toBe(0o700);
+    expect(JSON.parse(readFileSync(join(dir.path, "owner.json"), "utf8"))).toMatchObject({ pid: process.pid });
+    expect(await dir.hasRoom()).toBe(true);
+  });
+
+  test("is left alone by others while its worker lives", async () => {
+    const first = await InstanceDirectory.open(root, "a", log);
+    await InstanceDirectory.open(root, "b", log);
+    expect(readdirSync(root).sort()).toEqual(["instance-a", "instance-b"]);
+    await first.remove();
+    expect(readdirSync(root)).toEqual(["instance-b"]);
+  });
+
+  test("of a dead worker is removed by the next one, with the processes it left running", async () => {
+    const dead = await InstanceDirectory.open(root, "a", log);
+    const ended = await aGroupLeader();
+    const running = await aGroupLeader();
+    for (const { pid } of [ended, running]) dead.processes.add(pid!);
+    dead.processes.remove(ended.pid!);
+    leaveBehind(dead);
+    const killed = once(running, "exit");
+    await InstanceDirectory.open(root, "b", log);
+    expect(await killed).toEqual([null, "SIGKILL"]);
+    expect([readdirSync(root), ended.exitCode, ended.signalCode]).toEqual([["instance-b"], null, null]);
+  });
+
+  test("that was half made or half removed is removed too", async () => {
+    mkdirSync(join(root, "instance-cut", "processes"), { recursive: true });
+    writeFileSync(join(root, "instance-cut", "owner.json"), '{"pid":');
+    await InstanceDirectory.open(root, "b", log);
+    expect(readdirSync(root)).toEqual(["instance-b"]);
+  });
+});
+
+describe("a process of the past", () => {
+  test("is not mistaken for a later one with its number", async () => {
+    const stranger = await aGroupLeader();
+    const now = identify(stranger.pid!)!;
+    expect([isAlive(now), isAlive({ ...now, startedAt: "0" }), isAlive({ ...now, boot: "before" })]).toEqual([true, false, false]);
+    killLeftover({ ...now, startedAt: "0" });
+    killLeftover({ ...now, boot: "before" });
+    expect(isAlive(now)).toBe(true);
+  });
+
+  test("that has ended is nobody", async () => {
+    const child = await aGroupLeader();
+    const then = identify(child.pid!)!;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect(isAlive(then)).toBe(false);
+    expect(() => killLeftover(then)).not.toThrow();
+  });
+});
+
+test("a tree is removed though parts are unwritable, and links in it are not followed", async () => {
+  const outside = join(root, "outside.txt");
+  writeFileSync(outside, "keep");
+  const tree = join(root, "tree");
+  mkdirSync(join(tree, "cache", "module"), { recursive: true });
+  writeFileSync(join(tree, "cache", "module", "f"), "x");
+  symlinkSync(root, join(tree, "link"));
+  chmodSync(join(tree, "cache", "module"), 0o555);
+  chmodSync(join(tree, "cache"), 0o555);
+  await removeTree(tree);
+  expect([existsSync(tree), readFileSync(outside, "utf8")]).toEqual([false, "keep"]);
+  rmSync(outside);
+});

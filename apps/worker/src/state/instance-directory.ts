@@ -1,0 +1,95 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { bestEffort } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import type { ProcessRecords } from "../executions/sandboxes.ts";
+import { identify, isAlive, killLeftover, type ProcessIdentity } from "./process-identity.ts";
+import { removeTree } from "./remove-tree.ts";
+
+/** Less free disk than this, and no further execution begins. */
+const FREE_BYTES_MIN = 256 * 1024 * 1024;
+const PREFIX = "instance-";
+
+type AttemptRef = { readonly executionId: bigint; readonly attempt: number };
+
+/**
+ * What one worker process keeps on disk: `<root>/instance-<name>/{owner.json,executions,spool,processes}`. Several processes may share a root;
+ * each removes at its start what dead ones left, and kills what they left running.
+ */
+export class InstanceDirectory {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Sweeps `root`, then makes this process's own directory in it. Errors: those of the file system. */
+  static async open(root: string, name: string, log: Logger): Promise<InstanceDirectory> {
+    const absolute = resolve(root);
+    mkdirSync(absolute, { recursive: true, mode: 0o700 });
+    await sweep(absolute, log);
+    const path = join(absolute, PREFIX + name);
+    const draft = join(absolute, `.new-${name}`);
+    for (const part of ["executions", "spool", "processes"]) mkdirSync(join(draft, part), { recursive: true, mode: 0o700 });
+    writeFileSync(join(draft, "owner.json"), JSON.stringify(identify(process.pid)));
+    renameSync(draft, path); // with its owner from the first moment: nobody takes it for a leftover
+    return new InstanceDirectory(path);
+  }
+
+  /** Shared by all processes with this root, and kept. */
+  get cacheDir(): string {
+    return join(dirname(this.path), "repositories");
+  }
+
+  executionDir({ executionId, attempt }: AttemptRef): string {
+    return join(this.path, "executions", `${executionId}-${attempt}`);
+  }
+
+  spoolFile({ executionId, attempt }: AttemptRef): string {
+    return join(this.path, "spool", `${executionId}-${attempt}.jsonl`);
+  }
+
+  readonly processes: ProcessRecords = {
+    add: (pid) => writeFileSync(this.#processFile(pid), JSON.stringify(identify(pid) ?? null)),
+    remove: (pid) => rmSync(this.#processFile(pid), { force: true }),
+  };
+
+  async hasRoom(): Promise<boolean> {
+    const { bavail, bsize } = await statfs(this.path);
+    return bavail * bsize >= FREE_BYTES_MIN;
+  }
+
+  remove(): Promise<void> {
+    return removeTree(this.path);
+  }
+
+  #processFile(pid: number): string {
+    return join(this.path, "processes", `${pid}.json`);
+  }
+}
+
+async function sweep(root: string, log: Logger): Promise<void> {
+  for (const name of readdirSync(root).filter((entry) => entry.startsWith(PREFIX))) {
+    const path = join(root, name);
+    const owner = readIdentity(join(path, "owner.json"));
+    if (owner && isAlive(owner)) continue;
+    await bestEffort("sweep a dead worker's directory", log, async () => {
+      for (const file of readdirSync(join(path, "processes"))) {
+        const leftover = readIdentity(join(path, "processes", file));
+        if (leftover) killLeftover(leftover);
+      }
+      await removeTree(path);
+      log.info({ operation: "sweep", path }, "a dead worker's directory was removed");
+    });
+  }
+}
+
+/** Undefined where there is none: never written, or cut off by a crash. */
+function readIdentity(file: string): ProcessIdentity | undefined {
+  try {
+    return (JSON.parse(readFileSync(file, "utf8")) as ProcessIdentity | null) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,47 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+
+/** A process that cannot be mistaken for a later one with the same number, not even after a restart of the machine. */
+export type ProcessIdentity = { readonly pid: number; readonly startedAt: string; readonly boot: string };
+
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
+/** Undefined when there is no such process. */
+export function identify(pid: number): ProcessIdentity | undefined {
+  const startedAt = startOf(pid);
+  return startedAt === undefined ? undefined : { pid, startedAt, boot: bootId() };
+}
+
+export function isAlive(process: ProcessIdentity): boolean {
+  const now = identify(process.pid);
+  return now !== undefined && now.startedAt === process.startedAt && now.boot === process.boot;
+}
+
+/**
+ * Kills a process of an earlier worker and the group it leads. A group whose leader has ended keeps its number from being given away, so its
+ * other members are killed too; a number that now belongs to somebody else is left alone.
+ */
+export function killLeftover(leftover: ProcessIdentity): void {
+  const now = identify(leftover.pid);
+  if (leftover.boot !== bootId() || (now && now.startedAt !== leftover.startedAt)) return;
+  for (const target of now ? [-leftover.pid, leftover.pid] : [-leftover.pid]) {
+    try {
+      process.kill(target, "SIGKILL");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
+}
+
+const bootId = (): string => (existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "");
+
+function startOf(pid: number): string | undefined {
+  try {
+    if (!existsSync("/proc/self/stat")) return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim() || undefined;
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // the name in brackets may hold anything
+    return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+  } catch {
+    return undefined; // no such process
+  }
+}

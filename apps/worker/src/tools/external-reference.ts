@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { defineTool } from "./tool.ts";
+
+export const externalReference = defineTool({
+  name: "external_reference",
+  action: "report_artifact",
+  category: "documents",
+  description: "Reports the address of something that this run made or changed elsewhere, such as an issue.",
+  isReadOnly: false,
+  input: z.object({ url: z.string().min(1), reference_type: z.string().optional(), title: z.string().optional(), public: z.boolean().optional() }),
+  shown: ({ url, title }) => ({ url, ...(title === undefined ? {} : { title }) }),
+  async run({ url, reference_type: type = "link", title, public: isPublic = false }, { platform, callId }) {
+    const data = { url, reference_type: type, ...(title === undefined ? {} : { title }) };
+    const { artifactUid } = await platform.createArtifact({ clientArtifactId: callId, artifactType: "EXTERNAL_REFERENCE", data, public: isPublic });
+    return { output: { artifact_uid: artifactUid, url } };
+  },
+});

@@ -1,0 +1,33 @@
+import { z } from "zod";
+import { absolute, onPath } from "./paths.ts";
+import { defineTool, ToolFailure } from "./tool.ts";
+
+const BYTES_MAX = 20 * 1024 * 1024;
+
+/** What the bytes are, whatever the name says. */
+function imageType(content: Buffer): string | undefined {
+  if (content.subarray(0, 8).equals(Buffer.from("89504e470d0a1a0a", "hex"))) return "image/png";
+  if (content.subarray(0, 3).equals(Buffer.from("ffd8ff", "hex"))) return "image/jpeg";
+  if (/^GIF8[79]a/.test(content.subarray(0, 6).toString("latin1"))) return "image/gif";
+  if (content.subarray(0, 4).toString("latin1") === "RIFF" && content.subarray(8, 12).toString("latin1") === "WEBP") return "image/webp";
+  return undefined;
+}
+
+export const screenshot = defineTool({
+  name: "screenshot",
+  action: "use_computer",
+  category: "computer",
+  description: "Hands over an image file of the workspace (PNG, JPEG, GIF or WebP) as a screenshot.",
+  isReadOnly: false,
+  input: z.object({ file: z.string().min(1), description: z.string().optional(), public: z.boolean().optional() }),
+  shown: ({ file }) => ({ path: file }),
+  async run({ file, description, public: isPublic = false }, { workspace, platform, callId }) {
+    const { sandbox } = workspace;
+    const content = await onPath(file, () => sandbox.readFile(sandbox.workspace, absolute(workspace, file), BYTES_MAX));
+    const mimeType = imageType(content);
+    if (!mimeType) throw new ToolFailure(`${file} is no PNG, JPEG, GIF or WebP image.`);
+    const data = { mime_type: mimeType, ...(description === undefined ? {} : { description }) };
+    const { artifactUid } = await platform.createArtifact({ clientArtifactId: callId, artifactType: "SCREENSHOT", data, public: isPublic, content });
+    return { output: { artifact_uid: artifactUid, mime_type: mimeType } };
+  },
+});

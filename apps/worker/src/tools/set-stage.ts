@@ -1,0 +1,37 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { z } from "zod";
+import { objectOf } from "./rest-answer.ts";
+import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
+
+/** The task of a dispatched run is made a moment after the run: it is looked for this often, at this interval. */
+const LOOKUPS_MAX = 40;
+const LOOKUP_INTERVAL_MS = 250;
+
+export const setStage = defineTool({
+  name: "set_stage",
+  action: "set_task_stage",
+  category: "integration",
+  description: "Moves the factory task that this run works on to a stage: TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
+  isReadOnly: false,
+  input: z.object({ stage: z.string().min(1) }),
+  shown: ({ stage }) => ({ stage }),
+  async run({ stage }, context) {
+    const { factoryUid } = context.run;
+    if (factoryUid === "") throw new ToolFailure("This run belongs to no factory, so it has no task.");
+    const task = objectOf(await findTask(context), "The task was not found");
+    const uid = task["uid"];
+    if (typeof uid !== "string") throw new ToolFailure("The platform did not name the task.");
+    const moved = await context.platform.rest("PATCH", `/api/v1/factory/${factoryUid}/tasks/${uid}`, { stage });
+    objectOf(moved, "The task was not moved");
+    return { output: { task_uid: uid, stage } };
+  },
+});
+
+async function findTask({ platform, run, signal }: ToolContext) {
+  const path = `/api/v1/factory/${run.factoryUid}/task-by-run?run_id=${run.runUid}`;
+  for (let lookup = 1; ; lookup += 1) {
+    const answer = await platform.rest("GET", path);
+    if (answer.status !== 404 || lookup === LOOKUPS_MAX) return answer;
+    await pause(LOOKUP_INTERVAL_MS, undefined, { signal });
+  }
+}

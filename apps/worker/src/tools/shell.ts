@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import type { ExecValue } from "../sandbox/init/protocol.ts";
+import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
+
+const TIMEOUT_SECONDS = 120;
+const TIMEOUT_SECONDS_MAX = 3_600;
+
+/** Runs a command; any exit code is an answer, only one that took too long is a failure. */
+export const shell = defineTool({
+  name: "shell",
+  action: "run_command",
+  category: "command",
+  description: `Runs a shell command in the workspace and answers its exit code and output. The working directory is kept between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds says otherwise.`,
+  isReadOnly: false,
+  input: z.object({ command: z.string().min(1), timeout_seconds: z.number().int().positive().max(TIMEOUT_SECONDS_MAX).optional() }),
+  shown: ({ command }) => ({ command }),
+  async run({ command, timeout_seconds: seconds = TIMEOUT_SECONDS }, context) {
+    const run = await runCommand(command, seconds * 1_000, context);
+    const output = { exit_code: run.exitCode, output: run.output, truncated: run.truncated, cwd: run.cwd };
+    if (run.stopped) throw new ToolFailure("The command was interrupted.", output);
+    if (run.timedOut) throw new ToolFailure(`The command took longer than ${seconds} s and was ended.`, output);
+    if (run.exitCode === null) throw new ToolFailure(`The command was ended by ${run.signal ?? "a signal"}.`, output);
+    return { output };
+  },
+});
+
+async function runCommand(command: string, timeoutMs: number, { workspace, signal }: ToolContext): Promise<ExecValue> {
+  const run = (cwd: string) => workspace.sandbox.exec(command, { cwd, timeoutMs, signal });
+  const ended = await run(workspace.cwd).catch((error: unknown) => {
+    if (error instanceof SandboxRefusal && error.code === "no_such_directory") return run(workspace.base); // the last command removed it
+    throw error;
+  });
+  workspace.cwd = ended.cwd;
+  return ended;
+}

@@ -1,0 +1,74 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { z } from "zod";
+import type { PlatformClient } from "../executions/execution-context.ts";
+import type { WorkingCopy } from "../git/repository.ts";
+import type { RunFailure } from "../model/model-provider.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+
+/** The agent's files, and where its shell stands. */
+export type Workspace = {
+  readonly sandbox: Sandbox;
+  readonly copies: readonly WorkingCopy[];
+  /** Where relative paths and the first command start: the only repository, or the workspace itself. */
+  readonly base: string;
+  /** Where the next command starts. */
+  cwd: string;
+};
+
+/** What a tool may use. */
+export type ToolContext = {
+  readonly callId: string;
+  readonly workspace: Workspace;
+  readonly platform: PlatformClient;
+  readonly run: { readonly runUid: string; readonly factoryUid: string; readonly spawnableAgents: readonly string[] };
+  /** Pushes a commit to the work branch from a clean sandbox, doors asserted. */
+  readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;
+  /** Adds an event to the run. */
+  readonly record: (kind: string, payload: JsonObject) => void;
+  /** Aborted by an interrupt, a cancel or the loss of the lease. */
+  readonly signal: AbortSignal;
+};
+
+/** How a turn ends. */
+export type TurnEnd =
+  | { readonly kind: "done"; readonly message?: string }
+  | { readonly kind: "failed"; readonly failure: RunFailure }
+  | { readonly kind: "blocked"; readonly message: string }
+  | { readonly kind: "waiting"; readonly policy: "all" | "any" }
+  | { readonly kind: "interrupted" };
+
+export type ToolResult = {
+  /** What the agent gets, and what people see; at most 64 KB. */
+  readonly output: JsonObject;
+  /** The call ends the turn. */
+  readonly end?: TurnEnd;
+};
+
+/** A tool could not do what was asked; the text is for the agent, and `output` what there is to show. */
+export class ToolFailure extends Error {
+  readonly output: JsonObject;
+  constructor(message: string, output: JsonObject = {}) {
+    super(message);
+    this.name = "ToolFailure";
+    this.output = output;
+  }
+}
+
+/** One thing an agent can do. */
+export type Tool<I = unknown> = {
+  /** As a model calls it. */
+  readonly name: string;
+  /** Name and category of the public action (fields-runs §6.8). */
+  readonly action: string;
+  readonly category: "command" | "files" | "search" | "documents" | "computer" | "integration" | "review";
+  readonly description: string;
+  /** Changes neither the workspace nor anything outside: allowed while a plan awaits approval. */
+  readonly isReadOnly: boolean;
+  readonly input: z.ZodType<I>;
+  /** The part of the input that people see. */
+  readonly shown: (input: I) => JsonObject;
+  readonly run: (input: I, context: ToolContext) => Promise<ToolResult>;
+};
+
+/** Keeps a tool's own input type while it is written, and hides it where tools are a list. */
+export const defineTool = <I>(tool: Tool<I>): Tool => tool as unknown as Tool;

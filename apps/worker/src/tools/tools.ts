@@ -1,0 +1,29 @@
+import { artifact } from "./artifact.ts";
+import { askUser } from "./ask-user.ts";
+import { editFile } from "./edit-file.ts";
+import { externalReference } from "./external-reference.ts";
+import { finish } from "./finish.ts";
+import { list } from "./list.ts";
+import { plan } from "./plan.ts";
+import { pullRequest } from "./pull-request.ts";
+import { readFile } from "./read-file.ts";
+import { screenshot } from "./screenshot.ts";
+import { search } from "./search.ts";
+import { setStage } from "./set-stage.ts";
+import { shell } from "./shell.ts";
+import { spawnRun } from "./spawn-run.ts";
+import type { Tool } from "./tool.ts";
+import { wait } from "./wait.ts";
+import { writeFile } from "./write-file.ts";
+
+/** Everything an agent can do. */
+export const TOOLS: readonly Tool[] = [
+  ...[shell, readFile, writeFile, editFile, search, list],
+  ...[plan, artifact, screenshot, externalReference],
+  ...[pullRequest, spawnRun, wait, setStage, askUser, finish],
+];
+
+/** Until its plan is approved an agent may look, plan, ask and end; `orchestrate` plans the work of others in the same way. */
+export const toolsIn = (mode: string): readonly Tool[] => (awaitsPlan(mode) ? TOOLS.filter((tool) => tool.isReadOnly) : TOOLS);
+export const awaitsPlan = (mode: string): boolean => mode === "plan" || mode === "orchestrate";
+export { plan } from "./plan.ts";

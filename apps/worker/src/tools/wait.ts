@@ -1,0 +1,13 @@
+import { z } from "zod";
+import { defineTool } from "./tool.ts";
+
+export const wait = defineTool({
+  name: "wait",
+  action: "wait_for_runs",
+  category: "integration",
+  description: "Parks this run until all its child runs have ended, or any one of them; then their results are told. Holds no worker meanwhile.",
+  isReadOnly: false,
+  input: z.object({ policy: z.enum(["all", "any"]) }),
+  shown: ({ policy }) => ({ policy }),
+  run: async ({ policy }) => ({ output: { policy }, end: { kind: "waiting", policy } }),
+});

@@ -1,0 +1,174 @@
+import { afterEach, describe, expect, test } from "@jest/globals";
+import { create } from "@bufbuild/protobuf";
+import { worker } from "@millwright/contracts";
+import { eventually } from "@millwright/testing";
+import { ExecutionCancelled } from "../src/executions/execution-errors.ts";
+import { drivenExecution, fakeSandbox, testWorker, type TestWorker, type TestWorkerSettings } from "./test-worker.ts";
+
+let running: TestWorker[] = [];
+afterEach(async () => {
+  await Promise.all(running.map((one) => one.close()));
+  running = [];
+});
+
+/** A worker with one execution under way. */
+async function startOne(settings: Partial<TestWorkerSettings> = {}) {
+  const driven = drivenExecution();
+  const started = await testWorker({ runExecution: driven.runExecution, ...settings });
+  running.push(started);
+  const attempt = started.platform.offer(1n);
+  await eventually(() => driven.contexts.length === 1);
+  return { ...started, attempt, ctx: driven.contexts[0]!, end: driven.ends[0]! };
+}
+const followup = (uid: string) => ({ case: "followup" as const, value: create(worker.FollowupSchema, { message: { uid, text: `text of ${uid}` } }) });
+const cancel = { case: "cancel" as const, value: create(worker.CancelSchema, { reason: "Not needed any more." }) };
+
+describe("a directive", () => {
+  test.each([
+    ["the stream", true],
+    ["heartbeats, while the stream is dead,", false],
+  ])("comes by %s", async (_, isStreamAlive) => {
+    const { platform, ctx } = await startOne({ platform: (fake) => (fake.isStreamAlive = isStreamAlive) });
+    const turns: string[] = [];
+    ctx.directives.onInterrupt((turnId) => void turns.push(turnId));
+    platform.direct(1n, 1n, { case: "interrupt", value: create(worker.InterruptSchema, { turnId: "turn-1" }) });
+    await eventually(() => turns.length > 0);
+    expect(turns).toEqual(["turn-1"]);
+  });
+
+  test("that comes again, on either road, is dropped; its acknowledgement goes with the heartbeats", async () => {
+    const { platform, ctx, attempt } = await startOne();
+    const received: string[] = [];
+    ctx.directives.onFollowup((message, seq) => {
+      received.push(message.uid);
+      if (seq === 2n) ctx.directives.ack(1n);
+    });
+    platform.direct(1n, 1n, followup("a"));
+    await eventually(() => received.length === 1);
+    const { length } = platform.heartbeats;
+    await eventually(() => platform.heartbeats.length > length + 2); // each repeats it
+    platform.direct(1n, 2n, followup("b"));
+    await eventually(() => attempt.beats.at(-1)?.ackedDirectiveSeq === 1n);
+    expect(received).toEqual(["a", "b"]);
+  });
+
+  test("handled just before the end is acknowledged before the execution completes", async () => {
+    const { platform, ctx, attempt, end } = await startOne();
+    let beatsAtEnd = -1;
+    platform.onCall = (method) => {
+      if (method === "complete") beatsAtEnd = attempt.beats.length;
+    };
+    ctx.directives.onFollowup((_, seq) => {
+      ctx.directives.ack(seq);
+      end({ outcome: "DONE" });
+    });
+    platform.direct(1n, 1n, followup("a"));
+    await eventually(() => attempt.completions.length === 1);
+    expect(attempt.beats[beatsAtEnd - 1]?.ackedDirectiveSeq).toBe(1n);
+  });
+
+  test("for an attempt that is not held here concerns nobody", async () => {
+    const { platform, ctx } = await startOne();
+    platform.offer(9n, {}, 1).state = "lost";
+    platform.direct(9n, 1n, cancel);
+    const { length } = platform.heartbeats;
+    await eventually(() => platform.heartbeats.length > length);
+    expect(ctx.signal.aborted).toBe(false);
+  });
+});
+
+describe("a cancel", () => {
+  test.each(["terminate", "kill"] as const)("climbs from the protocol over TERM to kill until the sandbox is gone (ends on %s)", async (diesOn) => {
+    const sandbox = fakeSandbox({ diesOn });
+    const stubborn = await testWorker({
+      runExecution: async (ctx) => {
+        ctx.ownSandbox(sandbox.handle);
+        await sandbox.handle.gone;
+        ctx.emit("sandbox_stopped", { reason: "cancelled" });
+        return { outcome: "DONE" };
+      },
+    });
+    running.push(stubborn);
+    const attempt = stubborn.platform.offer(1n);
+    await eventually(() => attempt.state === "accepted");
+    stubborn.platform.direct(1n, 1n, cancel);
+    await eventually(() => attempt.completions.length === 1);
+    expect(sandbox.orders.slice(0, 2)).toEqual(diesOn === "terminate" ? ["terminate"] : ["terminate", "kill"]);
+    expect(attempt.completions[0]).toMatchObject({ outcome: "CANCELLED", lastClientSeq: 1n });
+  });
+
+  test("gives the harness its reason, and its last events still arrive", async () => {
+    const { platform, ctx, attempt } = await startOne();
+    ctx.signal.addEventListener("abort", () => ctx.emit("turn_end", { outcome: "interrupted" }));
+    platform.direct(1n, 1n, cancel);
+    await eventually(() => attempt.completions.length === 1);
+    expect(ctx.signal.reason).toBeInstanceOf(ExecutionCancelled);
+    expect(ctx.signal.reason).toMatchObject({ message: "Not needed any more." });
+    expect(attempt.events.map(({ kind }) => kind)).toEqual(["turn_end"]);
+    expect(attempt.completions[0]?.outcome).toBe("CANCELLED");
+  });
+
+  test("told by a heartbeat's STOP does the same", async () => {
+    const { ctx, attempt } = await startOne();
+    attempt.state = "stopped";
+    ctx.signal.addEventListener("abort", () => ctx.emit("turn_end", { outcome: "interrupted" }));
+    await eventually(() => attempt.completions.length === 1);
+    expect([attempt.events.length, attempt.completions[0]?.outcome]).toEqual([1, "CANCELLED"]);
+  });
+
+  test("is not hindered by a harness that never ends", async () => {
+    const sandbox = fakeSandbox();
+    const started = await testWorker({
+      runExecution: (ctx) => {
+        ctx.ownSandbox(sandbox.handle);
+        return new Promise(() => {});
+      },
+    });
+    running.push(started);
+    const attempt = started.platform.offer(1n);
+    await eventually(() => attempt.state === "accepted");
+    started.platform.direct(1n, 1n, cancel);
+    await eventually(() => attempt.completions.length === 1);
+    expect(attempt.completions[0]?.outcome).toBe("CANCELLED");
+  });
+});
+
+test("an execution over its time limit ends as a timeout", async () => {
+  const driven = drivenExecution();
+  const started = await testWorker({ runExecution: driven.runExecution });
+  running.push(started);
+  const attempt = started.platform.offer(1n, { maxExecutionSeconds: 1 });
+  await eventually(() => attempt.completions.length === 1);
+  expect(attempt.completions[0]).toMatchObject({ outcome: "ERROR", error: { code: "infrastructure_timeout" } });
+});
+
+describe("draining", () => {
+  test("finishes what runs, still heartbeating, takes nothing more, and ends", async () => {
+    const { platform, worker: draining, attempt, end } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1h" } });
+    const drained = draining.drain();
+    await eventually(() => platform.heartbeats.at(-1)?.state === "DRAINING");
+    const refused = platform.offer(2n);
+    const { length } = platform.heartbeats;
+    await eventually(() => platform.heartbeats.length > length + 1);
+    expect([refused.state, attempt.beats.at(-1)?.phase]).toEqual(["offered", "SETUP"]);
+    end({ outcome: "DONE" });
+    await drained;
+    expect(attempt.completions).toMatchObject([{ outcome: "DONE" }]);
+    expect(await draining.ended).toEqual({});
+  });
+
+  test("over its time stops what runs and leaves it to the next attempt", async () => {
+    const { ctx, attempt, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1ms" } });
+    await draining.drain();
+    expect(ctx.signal.reason).toMatchObject({ stopCause: "worker_stopping" });
+    expect(attempt.completions).toEqual([]);
+  });
+
+  test("also begins when the platform says so", async () => {
+    const { platform, end, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1h" } });
+    platform.direct(1n, 1n, { case: "drain", value: create(worker.DrainSchema) });
+    await eventually(() => platform.heartbeats.at(-1)?.state === "DRAINING");
+    end({ outcome: "DONE" });
+    expect(await draining.ended).toEqual({});
+  });
+});

@@ -1,0 +1,257 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createConnectRouter, type HandlerContext } from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import { rpc, worker } from "@millwright/contracts";
+
+export type FakeEvent = { clientSeq: bigint; kind: string; payload: JsonObject };
+type Method = "lease" | "accept" | "heartbeat" | "appendEvents" | "complete" | "register" | "createArtifact";
+type Attempt = {
+  assignment: worker.Assignment;
+  state: "offered" | "accepted" | "lost" | "stopped" | "ended";
+  events: FakeEvent[];
+  completions: worker.Completion[];
+  directives: worker.Directive[];
+  /** What heartbeats said of it. */
+  beats: worker.HeldLease[];
+};
+
+export const WORKER_KEY = "mww_test";
+
+/** The platform's side of the worker protocol, in memory, over real HTTP/1.1. */
+export class FakePlatform {
+  url = "";
+  readonly attempts = new Map<string, Attempt>();
+  readonly registrations: worker.RegisterRequest[] = [];
+  readonly calls: string[] = [];
+  readonly declined: worker.DeclineRequest[] = [];
+  readonly leaseRequests: worker.LeaseRequest[] = [];
+  readonly heartbeats: worker.HeartbeatRequest[] = [];
+  readonly requests: { method: string; url: string; authorization: string | undefined; body: string }[] = [];
+  timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, doorsCloseMs: 60_000 };
+  /** Whether the directive stream carries anything. */
+  isStreamAlive = true;
+  validToken = "session-1";
+  /** Answers of the next REST requests; 200 {} when empty. */
+  restAnswers: { status: number; body: JsonObject }[] = [];
+  runToken = "";
+  /** What happened before, for ReadHistory. */
+  history: { kind: string; payload?: JsonObject }[] = [];
+  /** Runs before each call is handled. */
+  onCall: (method: Method) => void = () => {};
+  #faults: { method: Method; when: "before" | "after"; error: ConnectError }[] = [];
+  #streams = new Set<(directive: worker.Directive) => void>();
+  #wakes = new Set<() => void>();
+  #server: Server | undefined;
+  #isDown = false;
+  #sessions = 0;
+
+  async start(): Promise<this> {
+    const router = createConnectRouter().service(worker.WorkerService, this.#service());
+    const handlers = new Map(router.handlers.map((handler) => [`/rpc${handler.requestPath}`, handler]));
+    this.#server = createServer((request, response) => {
+      const handler = handlers.get(request.url ?? "");
+      if (this.#isDown) request.socket.destroy();
+      else if (handler) void serveRpc(handler, request, response);
+      else void this.#serveRest(request, response);
+    });
+    await new Promise<void>((resolve) => this.#server?.listen(0, "127.0.0.1", resolve));
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#server?.closeAllConnections();
+    await new Promise((resolve) => this.#server?.close(resolve));
+  }
+
+  /** Cuts every connection and refuses new ones, or comes back. */
+  setDown(isDown: boolean): void {
+    this.#isDown = isDown;
+    if (isDown) this.#server?.closeAllConnections();
+  }
+
+  /** The next call of `method` fails: before it did anything, or after it did all (its answer is lost). */
+  failNext(method: Method, when: "before" | "after", error: ConnectError = new ConnectError("away", Code.Unavailable)): void {
+    this.#faults.push({ method, when, error });
+  }
+
+  offer(executionId: bigint, more: Partial<worker.Assignment> = {}, attempt = 1): Attempt {
+    const { $typeName: _, ...fields } = create(worker.AssignmentSchema);
+    const assignment = create(worker.AssignmentSchema, { ...fields, executionId, attempt, runUid: `run-${executionId}`, runToken: "mwr_token-1", ...more });
+    const entry: Attempt = { assignment, state: "offered", events: [], completions: [], directives: [], beats: [] };
+    this.attempts.set(keyOf({ executionId, attempt }), entry);
+    for (const wake of this.#wakes) wake();
+    return entry;
+  }
+
+  direct(executionId: bigint, seq: bigint, directive: worker.Directive["directive"], attempt = 1): void {
+    const message = create(worker.DirectiveSchema, { seq, executionId, attempt, directive });
+    this.attempts.get(keyOf({ executionId, attempt }))?.directives.push(message);
+    if (this.isStreamAlive) for (const push of this.#streams) push(message);
+  }
+
+  invalidateSession(): void {
+    this.validToken = "none";
+  }
+
+  #service() {
+    return {
+      register: this.#faulty("register", (request: worker.RegisterRequest, context: HandlerContext) => {
+        if (context.requestHeader.get("authorization") !== `Bearer ${WORKER_KEY}`) throw refusal("unauthenticated", "key_invalid", Code.Unauthenticated);
+        this.registrations.push(request);
+        this.validToken = `session-${++this.#sessions}`;
+        return { ...this.timings, sessionToken: this.validToken, publicUrl: "https://public.example" };
+      }),
+      subscribe: (_: worker.SubscribeRequest, context: HandlerContext) => this.#subscribe(context),
+      lease: this.#faulty("lease", async (request: worker.LeaseRequest, context: HandlerContext) => {
+        this.leaseRequests.push(request);
+        const open = () => [...this.attempts.values()].filter(({ state }) => state === "offered").slice(0, request.freeSlots);
+        if (open().length === 0) await this.#untilWoken(context.signal);
+        return { offers: open().map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt, offerExpiresAt: timestampFromMs(0) })) };
+      }),
+      accept: this.#faulty("accept", ({ leases }: worker.AcceptRequest) => {
+        const entries = leases.flatMap((lease) => this.attempts.get(keyOf(lease)) ?? []);
+        for (const entry of entries) if (entry.state === "offered") entry.state = "accepted";
+        return {
+          assignments: entries.filter(({ state }) => state === "accepted").map(({ assignment }) => assignment),
+          lost: entries.filter(({ state }) => state !== "accepted").map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt })),
+        };
+      }),
+      decline: (request: worker.DeclineRequest) => {
+        this.declined.push(request);
+        return {};
+      },
+      heartbeat: this.#faulty("heartbeat", (request: worker.HeartbeatRequest) => {
+        this.heartbeats.push(request);
+        const held = request.leases.map((lease) => ({ lease, entry: this.attempts.get(keyOf(lease)) }));
+        for (const { lease, entry } of held) entry?.beats.push(lease);
+        const word = { offered: "LOST", accepted: "OK", lost: "LOST", stopped: "STOP", ended: "LOST" } as const;
+        return {
+          leases: held.map(({ lease: { executionId, attempt }, entry }) => ({ executionId, attempt, status: entry ? word[entry.state] : "LOST", runToken: this.runToken })),
+          directives: held.flatMap(({ lease, entry }) => entry?.directives.filter(({ seq }) => seq > lease.ackedDirectiveSeq) ?? []),
+        };
+      }),
+      appendEvents: this.#faulty("appendEvents", ({ batches }: worker.AppendEventsRequest) => ({ results: batches.map((batch) => this.#append(batch)) })),
+      complete: this.#faulty("complete", ({ completions }: worker.CompleteRequest) => ({ results: completions.map((completion) => this.#complete(completion)) })),
+      createArtifact: this.#faulty("createArtifact", (request: worker.CreateArtifactRequest) => ({
+        artifactUid: `uid-of-${request.clientArtifactId}`,
+        uploadUrl: request.content ? "" : `${this.url}/blobs/${request.clientArtifactId}`,
+      })),
+      commitArtifact: () => {
+        this.calls.push("commitArtifact");
+        return {};
+      },
+      reportUsage: () => ({}),
+      putSnapshot: () => ({ uploadUrl: `${this.url}/blobs/snapshot`, snapshotKey: "snap-1" }),
+      // One event per page, so that reading on is needed.
+      readHistory: ({ afterSeq }: worker.ReadHistoryRequest) => ({
+        events: this.history.slice(Number(afterSeq), Number(afterSeq) + 1).map((event, i) => ({ ...event, seq: afterSeq + BigInt(i) + 1n })),
+        hasMore: Number(afterSeq) + 1 < this.history.length,
+      }),
+    };
+  }
+
+  #append({ executionId, attempt, events }: worker.EventBatch) {
+    const entry = this.attempts.get(keyOf({ executionId, attempt }));
+    if (!entry || (entry.state !== "accepted" && entry.state !== "stopped")) return { executionId, attempt, error: "LEASE_LOST" };
+    for (const { clientSeq, kind, payload } of events) {
+      const expected = BigInt(entry.events.length) + 1n;
+      if (clientSeq > expected) return { executionId, attempt, ackedClientSeq: expected - 1n, error: "SEQUENCE_GAP" };
+      if (clientSeq === expected) entry.events.push({ clientSeq, kind, payload: payload ?? {} });
+    }
+    return { executionId, attempt, ackedClientSeq: BigInt(entry.events.length) };
+  }
+
+  #complete(completion: worker.Completion) {
+    const { executionId, attempt } = completion;
+    const entry = this.attempts.get(keyOf(completion));
+    if (!entry || entry.state === "lost") return { executionId, attempt, error: "LEASE_LOST" };
+    if (completion.lastClientSeq > entry.events.length) return { executionId, attempt, error: "EVENTS_PENDING", ackedClientSeq: BigInt(entry.events.length) };
+    entry.completions.push(completion);
+    entry.state = "ended";
+    return { executionId, attempt };
+  }
+
+  async #serveRest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = (await request.toArray()).map((chunk: Buffer) => chunk.toString("latin1")).join("");
+    this.requests.push({ method: request.method ?? "", url: request.url ?? "", authorization: request.headers.authorization, body });
+    const answer = this.restAnswers.shift() ?? { status: 200, body: {} };
+    response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body));
+  }
+
+  async *#subscribe(context: HandlerContext) {
+    this.#checkSession(context);
+    const queue: worker.Directive[] = [];
+    let wake = (): void => {};
+    const push = (directive: worker.Directive): void => {
+      queue.push(directive);
+      wake();
+    };
+    this.#streams.add(push);
+    context.signal.addEventListener("abort", () => wake());
+    try {
+      yield {};
+      for (;;) {
+        const directives = queue.splice(0);
+        if (directives.length > 0) yield { directives };
+        else await new Promise<void>((resolve) => (wake = resolve));
+        if (context.signal.aborted) return;
+      }
+    } finally {
+      this.#streams.delete(push);
+    }
+  }
+
+  #faulty<I, O>(method: Method, handle: (request: I, context: HandlerContext) => O | Promise<O>) {
+    return async (request: I, context: HandlerContext): Promise<O> => {
+      this.calls.push(method);
+      this.onCall(method);
+      if (method !== "register") this.#checkSession(context);
+      const before = this.#takeFault(method, "before");
+      if (before) throw before;
+      const answer = await handle(request, context);
+      const after = this.#takeFault(method, "after");
+      if (after) throw after;
+      return answer;
+    };
+  }
+
+  #takeFault(method: Method, when: "before" | "after"): ConnectError | undefined {
+    const index = this.#faults.findIndex((fault) => fault.method === method && fault.when === when);
+    return index < 0 ? undefined : this.#faults.splice(index, 1)[0]?.error;
+  }
+
+  #checkSession(context: HandlerContext): void {
+    if (context.requestHeader.get("authorization") !== `Bearer ${this.validToken}`) throw refusal("unauthenticated", "session_invalid", Code.Unauthenticated);
+  }
+
+  #untilWoken(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#wakes.delete(wake);
+        resolve();
+      };
+      this.#wakes.add(wake);
+      signal.addEventListener("abort", wake);
+    });
+  }
+}
+
+/** Connect's own adapter prints when a client goes away, which here is what clients do. */
+async function serveRpc(handler: UniversalHandler, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    await universalResponseToNodeResponse(await handler(universalRequestFromNodeRequest(request, response, undefined, undefined)), response);
+  } catch {
+    response.destroy();
+  }
+}
+
+/** An error as the platform sends it: meaning in the detail, not in the code. */
+export const refusal = (kind: string, reason: string, code: Code, retryable = false): ConnectError =>
+  new ConnectError(reason, code, undefined, [{ desc: rpc.ErrorDetailSchema, value: { kind, reason, retryable, message: reason } }]);
+
+const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;

@@ -1,0 +1,214 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "@jest/globals";
+import type { worker } from "@millwright/contracts";
+import { cloneRepository } from "../src/git/clone.ts";
+import { commitAll } from "../src/git/commit.ts";
+import { HostGit } from "../src/git/host-git.ts";
+import { BranchMoved, push } from "../src/git/push.ts";
+import type { WorkingCopy } from "../src/git/repository.ts";
+import { restoreSnapshot } from "../src/git/restore-snapshot.ts";
+import { AGENT_IDENTITY } from "../src/git/sandbox-git.ts";
+import { snapshotFile, takeSnapshot } from "../src/git/take-snapshot.ts";
+import type { Sandbox } from "../src/sandbox/sandbox.ts";
+import type { SandboxKind } from "../src/sandbox/spec.ts";
+import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
+import { withSmartHttp } from "./support/smart-http.ts";
+import { inEachSandbox, withDirectory, withSandbox } from "./support/sandboxes.ts";
+
+const never = new AbortController().signal;
+
+/** A clone in `<execution>/workspace`, through a cache in `root`. */
+async function clone(root: string, repository: worker.Repository, execution = join(root, "execution")): Promise<WorkingCopy> {
+  const [workspace, cacheDir] = [join(execution, "workspace"), join(root, "cache")];
+  mkdirSync(workspace, { recursive: true });
+  return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
+}
+
+const pushing = (kind: SandboxKind, dir: string, assertOpen = () => {}) => ({ kind, dir, signal: never, assertOpen, ownSandbox: () => {} });
+
+/** A sandbox over a fresh clone of a local bare repository. */
+const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
+  withDirectory(async (root) => {
+    const bare = aBareRepository(root);
+    await withSandbox(async (sandbox, dir) => use({ sandbox, copy: await clone(root, aRepository(bare), dir), bare, dir, root }), { kind, env: AGENT_IDENTITY });
+  });
+
+test("a clone begins on the work branch at the base, and keeps no credential", () =>
+  withDirectory(async (dir) => {
+    const bare = aBareRepository(dir);
+    const copy = await clone(dir, aRepository(bare));
+    const checkout = join(dir, "execution", "workspace", "shop");
+    expect(copy).toMatchObject({ directory: "shop", baseBranch: "main", baseSha: git(bare, "rev-parse", "main"), pushedSha: "" });
+    expect(git(checkout, "branch", "--show-current")).toBe("agent/run-1");
+    expect(git(checkout, "remote", "get-url", "origin")).toBe("/repositories/acme/shop.git");
+    expect(await readdir(join(checkout, ".git", "hooks")).catch(() => [])).toEqual([]);
+  }));
+
+test("what is not there is told by name", () =>
+  withDirectory(async (dir) => {
+    const bare = aBareRepository(dir);
+    await expect(clone(dir, aRepository(bare, { baseBranch: "absent" }))).rejects.toThrow("Cannot clone acme/shop: it has no branch absent");
+    await expect(clone(dir, aRepository(join(dir, "absent.git")))).rejects.toThrow(/Cannot fetch acme\/shop/);
+    git(dir, "init", "--quiet", "--bare", "empty.git");
+    await expect(clone(dir, aRepository(join(dir, "empty.git")))).rejects.toThrow(/no branch/);
+  }));
+
+test("executions that clone the same repository at once do not disturb each other", () =>
+  withDirectory(async (dir) => {
+    const bare = aBareRepository(dir);
+    const copies = await Promise.all([1, 2, 3, 4].map((n) => clone(dir, aRepository(bare), join(dir, `e${n}`))));
+    expect(new Set(copies.map((copy) => copy.baseSha)).size).toBe(1);
+    commitFiles(join(dir, "checkout-shop"), { "new.txt": "new" }, "Go on");
+    git(join(dir, "checkout-shop"), "push", "--quiet", bare, "main");
+    expect((await clone(dir, aRepository(bare), join(dir, "later"))).baseSha).toBe(git(bare, "rev-parse", "main"));
+  }));
+
+test("a lock that a killed git has left does not keep a repository away for ever", () =>
+  withDirectory(async (dir) => {
+    const bare = aBareRepository(dir);
+    await clone(dir, aRepository(bare), join(dir, "e1"));
+    const [cache = ""] = (await readdir(join(dir, "cache"))).filter((name) => name.endsWith(".git"));
+    writeFileSync(join(dir, "cache", cache, "refs", "heads", "main.lock"), "");
+    commitFiles(join(dir, "checkout-shop"), { "new.txt": "new" }, "Go on");
+    git(join(dir, "checkout-shop"), "push", "--quiet", bare, "main");
+    expect((await clone(dir, aRepository(bare), join(dir, "e2"))).baseSha).toBe(git(bare, "rev-parse", "main"));
+    expect((await readdir(join(dir, "cache"))).sort()).toEqual([cache, "gitconfig"].sort());
+  }));
+
+// The cache may be shared by teams, and a name on a code host may change hands.
+test("what the code host no longer shows is in no clone, though the cache has seen it", () =>
+  withDirectory(async (dir) => {
+    const [bare, checkout] = [aBareRepository(dir), join(dir, "checkout-shop")];
+    const removed = commitFiles(checkout, { "secret.txt": "secret" }, "Secret");
+    git(checkout, "push", "--quiet", bare, "HEAD:refs/heads/side");
+    await clone(dir, aRepository(bare), join(dir, "e1"));
+    git(bare, "update-ref", "-d", "refs/heads/side");
+    await clone(dir, aRepository(bare), join(dir, "e2"));
+    expect(git(join(dir, "e1", "workspace", "shop"), "cat-file", "-t", removed)).toBe("commit");
+    expect(() => git(join(dir, "e2", "workspace", "shop"), "cat-file", "-t", removed)).toThrow(/could not get object info|Not a valid object/);
+  }));
+
+test("a branch is not mistaken for one beneath its name", () =>
+  withDirectory(async (dir) => {
+    const bare = aBareRepository(dir);
+    git(bare, "branch", "agent/run-1/other", "main");
+    expect((await clone(dir, aRepository(bare))).pushedSha).toBe("");
+  }));
+
+inEachSandbox("commit and push", (kind) => {
+  test("the agent's work arrives on its branch, under the agent's name", () =>
+    withClone(kind, async ({ sandbox, copy, bare, dir }) => {
+      await sandbox.exec("cd shop && echo new > new.txt && rm README.md");
+      const sha = await commitAll(sandbox, copy, "Replace the file");
+      expect(await commitAll(sandbox, copy, "Nothing to commit")).toBe(sha);
+      await push(copy, sha, pushing(kind, dir));
+      expect(git(bare, "log", "-1", "--format=%an <%ae> %s", "agent/run-1")).toBe("Millwright agent <agent@millwright.invalid> Replace the file");
+      expect(git(bare, "ls-tree", "--name-only", "agent/run-1")).toBe("new.txt");
+      await sandbox.exec("cd shop && echo more >> new.txt");
+      await push(copy, await commitAll(sandbox, copy, "Add more"), pushing(kind, dir));
+      expect(git(bare, "rev-list", "--count", "agent/run-1")).toBe("3");
+    }));
+
+  test("a push is refused when the branch was moved by somebody else, and nothing changes", () =>
+    withClone(kind, async ({ sandbox, copy, bare, dir, root }) => {
+      const other = commitFiles(join(root, "checkout-shop"), { "other.txt": "other" }, "Somebody else");
+      git(join(root, "checkout-shop"), "push", "--quiet", bare, "HEAD:refs/heads/agent/run-1");
+      await sandbox.exec("cd shop && echo new > new.txt");
+      const sha = await commitAll(sandbox, copy, "Mine");
+      await expect(push(copy, sha, pushing(kind, dir))).rejects.toBeInstanceOf(BranchMoved);
+      expect(git(bare, "rev-parse", "agent/run-1")).toBe(other);
+      const again = await clone(root, aRepository(bare), join(root, "restarted"));
+      expect(again.pushedSha).toBe(other);
+    }));
+
+  test("nothing is pushed once the doors are closed", () =>
+    withClone(kind, async ({ sandbox, copy, bare, dir }) => {
+      await sandbox.exec("cd shop && echo new > new.txt");
+      const sha = await commitAll(sandbox, copy, "Mine");
+      const closed = () => {
+        throw new Error("doors closed");
+      };
+      await expect(push(copy, sha, pushing(kind, dir, closed))).rejects.toThrow("doors closed");
+      expect(git(bare, "branch", "--list", "agent/*")).toBe("");
+    }));
+
+  test("no hook, filter, address or setting of the agent's repository has a part in the push", () =>
+    withClone(kind, async ({ sandbox, copy, bare, dir }) => {
+      await sandbox.exec(`cd shop && echo '* filter=evil' > .gitattributes && mkdir -p .git/hooks
+        for hook in pre-push reference-transaction post-index-change; do printf '#!/bin/sh\\necho $0 >> "$HOME/ran"\\n' > .git/hooks/$hook; chmod +x .git/hooks/$hook; done`);
+      const sha = await commitAll(sandbox, copy, "Mine");
+      await sandbox.exec(`cd shop && rm -f ~/ran && touch touched
+        git config core.hooksPath .git/hooks; git config core.fsmonitor 'echo fsmonitor >> "$HOME/ran"; true'; git config filter.evil.clean 'echo filter >> "$HOME/ran"; cat'
+        git config url./nowhere.insteadOf '${bare}'; git config remote.origin.pushurl /nowhere; git config push.default nothing; git config core.sshCommand /nowhere; git config gpg.program /nowhere`);
+      await push(copy, sha, pushing(kind, dir));
+      expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
+      expect(existsSync(join(dir, "home", "ran"))).toBe(false);
+      expect((await readdir(dir)).filter((name) => name.startsWith("push-")).flatMap((name) => (existsSync(join(dir, name, "ran")) ? [name] : []))).toEqual([]);
+    }));
+
+  test("a remote code host gets its credential from the worker, and the agent's side never holds it", () =>
+    withDirectory((root) =>
+      withSmartHttp(root, aBareRepository(root), async ({ url, header, requests }) => {
+        await withSandbox(
+          async (sandbox, dir) => {
+            const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
+            await sandbox.exec("cd shop && echo new > new.txt");
+            await push(copy, await commitAll(sandbox, copy, "Over the wire"), pushing(kind, dir));
+            expect(git(join(root, "code", "acme", "shop.git"), "log", "-1", "--format=%s", "agent/run-1")).toBe("Over the wire");
+            expect(new Set(requests.map((request) => request.authorized))).toEqual(new Set([true]));
+            expect(readFileSync(join(dir, "workspace", "shop", ".git", "config"), "utf8")).not.toContain("xtraheader");
+            expect((await sandbox.exec(`grep -r '${header.slice(-20)}' . ~ ; env | grep -c '${header.slice(-20)}'`)).output.trim()).toBe("0");
+          },
+          { kind, env: AGENT_IDENTITY },
+        );
+      }),
+    ));
+});
+
+inEachSandbox("snapshots", (kind) => {
+  test("restore local commits, branch, changes, deletions, untracked and binary files, modes and other files; ignored ones stay away", () =>
+    withClone(kind, async ({ sandbox, copy, bare, dir, root }) => {
+      await sandbox.exec(`cd shop && git checkout -q -b side && echo one > one.txt && printf '\\000\\001\\377' > data.bin && echo ignored/ > .gitignore && git add -A && git commit -qm One
+        echo changed >> one.txt; rm README.md; echo '#!/bin/sh' > run.sh; chmod 755 run.sh; printf '\\377\\000' > untracked.bin; ln -s one.txt link; mkdir ignored && echo x > ignored/x
+        echo note > ../note.txt; mkdir -p ../.attachments/1 && echo a > ../.attachments/1/a`);
+      const told = await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list");
+      expect(await takeSnapshot(sandbox, [copy])).toBe(true);
+      expect((await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list")).output).toBe(told.output);
+      const archive = readFileSync(await snapshotFile(dir));
+
+      await withSandbox(
+        async (later, laterDir) => {
+          const fresh = await clone(root, aRepository(bare), laterDir);
+          writeFileSync(join(laterDir, "exchange", "in.tar"), archive);
+          await restoreSnapshot(later, [fresh], "in.tar", never);
+          expect((await later.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list")).output).toBe(told.output);
+          expect((await later.exec("cd shop && cat one.txt && od -An -tx1 data.bin untracked.bin && stat -c %a run.sh && readlink link && cat ../note.txt && ls -a . ..")).output.split("\n")).toEqual(
+            expect.arrayContaining(["one", "changed", " 00 01 ff ff 00", "755", "one.txt", "note"]),
+          );
+          expect((await later.exec("ls shop/ignored .attachments shop/README.md; cd shop && git for-each-ref refs/millwright")).output).not.toMatch(/^(x|1|.*refs.millwright)$/m);
+        },
+        { kind, env: AGENT_IDENTITY },
+      );
+    }));
+
+  test("an untouched workspace has none", () =>
+    withClone(kind, async ({ sandbox, copy }) => {
+      expect(await takeSnapshot(sandbox, [copy])).toBe(false);
+    }));
+
+  test("an archive that the agent replaced by a link is not taken", () =>
+    withClone(kind, async ({ sandbox, copy, dir }) => {
+      await sandbox.exec("echo x > note.txt");
+      await takeSnapshot(sandbox, [copy]);
+      await sandbox.exec(`ln -sf /etc/hostname '${sandbox.exchange}/snapshot.tar'`);
+      await expect(snapshotFile(dir)).rejects.toThrow(/cannot be read/);
+    }));
+
+  test("a forged manifest is refused", () =>
+    withClone(kind, async ({ sandbox, copy }) => {
+      await sandbox.exec(`cd '${sandbox.exchange}' && echo '{"version":1,"hasFiles":false,"repositories":[{"directory":"../x","branch":null}]}' > manifest.json && tar -cf in.tar manifest.json`);
+      await expect(restoreSnapshot(sandbox, [copy], "in.tar", never)).rejects.toThrow(/no repository of this run/);
+    }));
+});

@@ -1,0 +1,141 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { create } from "@bufbuild/protobuf";
+import { worker } from "@millwright/contracts";
+import { eventually } from "@millwright/testing";
+import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
+import { inBubblewrap, processesLike } from "./support/sandboxes.ts";
+
+const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+let platform: FakePlatform;
+let dir: string;
+let children: ChildProcess[] = [];
+beforeEach(async () => {
+  platform = await new FakePlatform().start();
+  dir = await mkdtemp(join(tmpdir(), "millwright-main-"));
+});
+afterEach(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  children = [];
+  await platform.stop();
+  await rm(dir, { recursive: true });
+});
+
+/** The real process, as `node main.ts` starts it. */
+function startMain(env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", MAIN], {
+    stdio: ["pipe", "ignore", "pipe"],
+    env: { PATH: process.env["PATH"] ?? "", MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_SANDBOX: "none", ...env },
+  });
+  children.push(child);
+  let stderr = "";
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  return { child, ended: once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>, stderr: () => stderr };
+}
+const isReady = () => eventually(() => platform.heartbeats.length > 0);
+
+describe("the worker process", () => {
+  test("ends when its parent's pipe closes", async () => {
+    const { child, ended } = startMain({ MILLWRIGHT_WORKER_SUPERVISED: "1" });
+    await isReady();
+    child.stdin.end();
+    expect(await ended).toEqual([0, null]);
+  });
+
+  test("that nobody supervises does not mind a closed standard input, and drains on SIGTERM", async () => {
+    const { child, ended } = startMain();
+    child.stdin.end();
+    await isReady();
+    const { length } = platform.heartbeats;
+    await eventually(() => platform.heartbeats.length > length + 1);
+    child.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
+    expect(await readdir(dir)).toEqual([]);
+  });
+
+  test("killed outright leaves a directory that its successor removes", async () => {
+    const first = startMain();
+    await isReady();
+    first.child.kill("SIGKILL");
+    await first.ended;
+    const [left] = await readdir(dir);
+    const { length } = platform.registrations;
+    const second = startMain({ MILLWRIGHT_WORKER_SUPERVISED: "1" });
+    await eventually(() => platform.registrations.length > length);
+    expect(await readdir(dir)).not.toContain(left);
+    second.child.stdin.end();
+    await second.ended;
+  });
+
+  test("exits with 3 when the platform refuses its key, and with 2 when it is not configured", async () => {
+    expect(await startMain({ MILLWRIGHT_WORKER_KEY: "mww_other" }).ended).toEqual([3, null]);
+    const unconfigured = startMain({ MILLWRIGHT_URL: "", MILLWRIGHT_WORKER_KEY: "" });
+    expect(await unconfigured.ended).toEqual([2, null]);
+    expect(unconfigured.stderr()).toMatch(/MILLWRIGHT_URL[^]*MILLWRIGHT_WORKER_KEY/);
+  });
+});
+
+/** An assignment for the scripted provider. */
+const scripted = (...steps: string[]): Partial<worker.Assignment> => ({
+  provider: "scripted",
+  modelId: "scripted",
+  harness: "oz",
+  executionSeq: 1,
+  inputs: [create(worker.InputMessageSchema, { uid: "0199c2f0-1111-7abc-8def-0123456789ab", kind: "prompt", mode: "normal", text: `\`\`\`scripted\n${steps.join("\n")}\n\`\`\`` })],
+});
+
+describe("an execution in the real process", () => {
+  test("runs its script to the end", async () => {
+    startMain({ MILLWRIGHT_WORKER_SUPERVISED: "1" });
+    const attempt = platform.offer(1n, scripted("- say: Working.", "- shell: echo all-good"));
+    await eventually(() => attempt.completions.length === 1);
+    expect(attempt.completions[0]).toMatchObject({ outcome: "DONE", lastClientSeq: BigInt(attempt.events.length) });
+    expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({ state: "completed", output: { exit_code: 0 } });
+  });
+
+  inBubblewrap("whose worker is killed outright", () => {
+    test("leaves no process", async () => {
+      const mark = `99${process.pid}1`;
+      const { child, ended } = startMain({ MILLWRIGHT_SANDBOX: "bwrap" });
+      platform.offer(1n, scripted(`- shell: setsid nohup sleep ${mark} & sleep ${mark}`));
+      await eventually(() => processesLike(`sleep\0${mark}`).length >= 2);
+      child.kill("SIGKILL");
+      await ended;
+      await eventually(() => processesLike(`sleep\0${mark}`).length === 0);
+      expect(processesLike(`sleep\0${mark}`)).toEqual([]);
+    });
+  });
+
+  test("whose worker was frozen and lost it is killed when the worker thaws, and says nothing more", async () => {
+    const mark = `99${process.pid}3`;
+    const { child } = startMain();
+    const attempt = platform.offer(1n, scripted(`- shell: sleep ${mark}; echo late`));
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    child.kill("SIGSTOP");
+    attempt.state = "lost";
+    const { length } = attempt.events;
+    child.kill("SIGCONT");
+    await eventually(() => processesLike(`sleep\0${mark}`).length === 0);
+    expect(processesLike(`sleep\0${mark}`)).toEqual([]);
+    await eventually(() => platform.heartbeats.at(-1)?.leases.length === 0);
+    expect([attempt.events.length, attempt.completions]).toEqual([length, []]);
+  });
+
+  test("without a sandbox is killed by the next worker", async () => {
+    const mark = `99${process.pid}2`;
+    const first = startMain();
+    platform.offer(1n, scripted(`- shell: sleep ${mark}`));
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    first.child.kill("SIGKILL");
+    await first.ended;
+    startMain({ MILLWRIGHT_WORKER_SUPERVISED: "1" });
+    await eventually(() => processesLike(`sleep\0${mark}`).length === 0);
+    expect(processesLike(`sleep\0${mark}`)).toEqual([]);
+  });
+});

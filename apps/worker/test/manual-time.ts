@@ -1,0 +1,33 @@
+import { manualClock } from "@millwright/clock";
+import type { Timers } from "../src/time.ts";
+
+/** A clock and timers that move only when the test says so. */
+export function manualTime() {
+  const clock = manualClock();
+  let due: { atMs: number; run: () => void }[] = [];
+  const timers: Timers = {
+    after(ms, run) {
+      const entry = { atMs: clock.monotonicMs() + ms, run };
+      due.push(entry);
+      return () => {
+        due = due.filter((other) => other !== entry);
+      };
+    },
+  };
+  return {
+    clock,
+    timers,
+    /** Moves both clocks, and fires what falls due in order. */
+    advance(ms: number) {
+      const untilMs = clock.monotonicMs() + ms;
+      for (;;) {
+        const next = due.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+        if (!next) break;
+        due = due.filter((other) => other !== next);
+        clock.advance(Math.max(0, next.atMs - clock.monotonicMs()));
+        next.run();
+      }
+      clock.advance(untilMs - clock.monotonicMs());
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "@jest/globals";
+import { eventually, ModelServer, type ModelAnswer, type ModelRequest } from "@millwright/testing";
+import { resultOf } from "../src/harness/result.ts";
+import { executionDir, type ContextOptions } from "./support/a-context.ts";
+import { during, ends, execute, said } from "./support/execute.ts";
+import { aBareRepository, aRepository, git } from "./support/repositories.ts";
+import { inBubblewrap, withDirectory } from "./support/sandboxes.ts";
+
+const KEY = "canary-provider-key";
+const COUNTED = { usage: { input: 100, output: 10 } };
+let server: ModelServer;
+afterEach(() => server?.stop());
+
+async function aModel(answer: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer)): Promise<NonNullable<ContextOptions["assignment"]>> {
+  server = await ModelServer.start(answer);
+  return { provider: "anthropic", modelId: "claude-sonnet-4-5", executionId: 3n, providerCredentials: { provider: "anthropic", apiKey: KEY, baseUrl: server.url } };
+}
+
+inBubblewrap("a model", () => {
+  test("works in the sandbox through the same tools, by the rules of the repository, and never sees its own key", () =>
+    withDirectory(async (root) => {
+      const bare = aBareRepository(root, { "src/total.js": "export const bulk = (n) => n > 10;\n", "AGENTS.md": "Compare with care.\n" });
+      const model = await aModel([
+        { text: "I mend it.", calls: [{ name: "edit_file", input: { path: "src/total.js", old: "n > 10", new: "n >= 10" } }, { name: "shell", input: { command: "env; cat src/total.js" } }], ...COUNTED },
+        { calls: [{ name: "shell", input: { no: "command" } }, { name: "fly", input: {} }], ...COUNTED },
+        { calls: [{ name: "pull_request", input: { title: "Compare with at least" } }], ...COUNTED },
+        { text: "It is mended.", ...COUNTED },
+      ]);
+      const { result, events, usage, pullRequests } = await execute({ dir: await executionDir(root, "e1"), prompt: "Mend it.", assignment: { ...model, repositories: [aRepository(bare)] } });
+      expect(result).toMatchObject({ outcome: "DONE" });
+      expect(said(events)).toEqual(["I mend it.", "It is mended."]);
+      expect(ends(events).map(({ call_id: id, state }) => [id, state])).toEqual([
+        ["e3-a1-c1-0", "completed"], ["e3-a1-c1-1", "completed"], ["e3-a1-c2-0", "failed"], ["e3-a1-c2-1", "failed"], ["e3-a1-c3-0", "completed"],
+      ]);
+      expect((ends(events)[1]!["output"] as { output: string }).output).toContain("n >= 10");
+      expect(git(bare, "show", "agent/run-1:src/total.js")).toContain("n >= 10");
+      expect(pullRequests).toHaveLength(1);
+      expect(usage).toEqual([1, 2, 3, 4].map((call) => ({ callId: `e3-a1-c${call}`, modelId: "claude-sonnet-4-5", usage: { inputTokens: 100, outputTokens: 10 } })));
+      const bodies = server.requests.map(({ body }) => JSON.stringify(body));
+      expect(bodies[0]).toContain("Compare with care.");
+      expect(bodies[2]).toContain("There is no tool");
+      expect(JSON.stringify([events, bodies])).not.toContain(KEY);
+      expect(readFileSync(join(root, "e1", "workspace", "shop", "src", "total.js"), "utf8")).not.toContain(KEY);
+    }));
+
+  test("that is interrupted while it thinks ends its turn; the next message goes on", () =>
+    withDirectory(async (dir) => {
+      const model = await aModel((_request, index) => (index === 0 ? "hang" : { text: "I go on.", ...COUNTED }));
+      const { running, events } = await during({ dir, prompt: "Think.", assignment: { ...model, idleTimeoutSeconds: 60 } }, async (context) => {
+        await eventually(() => expect(server.requests).toHaveLength(1));
+        context.interrupt();
+        await eventually(() => expect(context.phases.at(-1)).toBe("IDLE"));
+        context.followup({ text: "Go on." });
+      });
+      expect(await running).toMatchObject({ outcome: "DONE" });
+      expect([said(events), events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"])]).toEqual([["I go on."], ["interrupted", "done"]]);
+    }));
+
+  test("stops before the call that its run has no tokens left for, what earlier executions used included", () =>
+    withDirectory(async (dir) => {
+      const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
+      const history = [{ kind: "usage_recorded", payload: { call_id: "e1-a1-c1", input_tokens: 60, output_tokens: 10, input_cache_read_tokens: 50 } }];
+      const { result } = await execute({ dir, prompt: "Work.", history, assignment: { ...model, tokenLimit: 340n } });
+      expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "token_limit", message: "The run has used 340 of 340 tokens." } });
+      expect(server.requests).toHaveLength(2);
+    }));
+
+  test("that is cancelled while it thinks ends with the execution", () =>
+    withDirectory(async (dir) => {
+      const { running } = await during({ dir, prompt: "Think.", assignment: await aModel(["hang"]) }, async (context) => {
+        await eventually(() => expect(server.requests).toHaveLength(1));
+        context.cancel();
+      });
+      await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
+    }));
+});
+
+test("without a sandbox that somebody chose, no AI gets a shell", () =>
+  withDirectory(async (dir) => {
+    const { result } = await execute({ dir, kind: "none", prompt: "Work.", assignment: await aModel([{ text: "never" }]) });
+    expect(result).toMatchObject({ outcome: "BLOCKED", message: expect.stringContaining("no sandbox") });
+    expect(server.requests).toEqual([]);
+  }));
+
+test("a provider that is no longer configured blocks, and says what to do", () =>
+  withDirectory(async (dir) => {
+    const { providerCredentials: _, ...model } = await aModel([{ text: "never" }]);
+    const { result } = await execute({ dir, prompt: "Work.", assignment: model });
+    expect(result).toMatchObject({ outcome: "BLOCKED", message: expect.stringContaining("docs/guides/models.md") });
+  }));
+
+test.each([
+  ["resource_unavailable", "ERROR"],
+  ["external_authentication_required", "FAILED"],
+])("a turn that fails with %s ends the execution as %s", (code, outcome) =>
+  expect(resultOf({ kind: "failed", failure: { code, message: "m", retryable: true, reason: "r" } })).toMatchObject({ outcome, error: { code } }));

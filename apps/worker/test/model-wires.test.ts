@@ -1,0 +1,152 @@
+import { afterEach, describe, expect, test } from "@jest/globals";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ModelServer, type ModelAnswer, type ModelRequest, type WireName } from "@millwright/testing";
+import type { ConversationEvent, ModelContext } from "../src/model/model-provider.ts";
+import { providerFor } from "../src/model/providers.ts";
+import { systemTimers, type Timers } from "../src/time.ts";
+import { aContext } from "./support/a-context.ts";
+
+const KEY = "canary-provider-key";
+const LIMITS = { silenceMs: 60_000, triesMax: 3, retryFirstMs: 1, retryMaxMs: 5 };
+const WIRES: readonly (readonly [WireName, string])[] = [["anthropic", ""], ["openai", "/v1"], ["openai-compatible", "/v1"], ["google", "/v1beta"]];
+const TOOLS = [{ name: "shell", description: "Runs a command.", inputSchema: { type: "object", properties: { command: { type: "string" } }, required: ["command"] } }];
+
+let server: ModelServer;
+afterEach(() => server.stop());
+
+const message = (text: string): ConversationEvent => ({ kind: "message", payload: { role: "user", text, message_uid: "m", kind: "prompt" } });
+
+/** A provider at the server, and a way to take its next step after some events. */
+async function connect(wire: readonly [WireName, string], answers: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer), secrets: Record<string, string> = {}) {
+  const answerOf = (request: ModelRequest, index: number) => (typeof answers === "function" ? answers(request, index) : answers[Math.min(index, answers.length - 1)]!);
+  server = await ModelServer.start((request, index) => {
+    const answer = answerOf(request, index);
+    if (answer === "hang") setImmediate(() => onSilence());
+    return answer;
+  });
+  const [provider, path] = wire;
+  const context = aContext({ dir: "", assignment: { executionId: 7n, attempt: 2, provider, modelId: `${provider}/a-model`, secrets, providerCredentials: { provider, apiKey: KEY, baseUrl: server.url + path } } });
+  const warnings: string[] = [];
+  let onSilence = () => {}; // time passes only for a call that hangs
+  const timers: Timers = { after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)) };
+  const model = providerFor(context.ctx, (text) => warnings.push(text), { limits: LIMITS, timers })!;
+  const step = (events: readonly ConversationEvent[] = [message("Hello.")], signal = new AbortController().signal) => {
+    const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, tools: TOOLS, mode: "normal", directory: "/workspace", rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }] };
+    return model.step(asked, signal);
+  };
+  return { step, warnings, usage: context.usage, requests: server.requests };
+}
+
+describe.each(WIRES)("the %s wire", (...wire) => {
+  test("gives text and parallel tool calls, with unique ids and the tokens that the provider counted", async () => {
+    const { step, requests } = await connect(wire, [{ text: "I look.", calls: [{ name: "shell", input: { command: "ls" } }, { name: "shell", input: { command: "pwd" } }], usage: { input: 1_234, output: 56, cacheRead: 789 } }]);
+    expect(await step()).toEqual({
+      ...{ stepId: "e7-a2-c1", text: "I look.", usage: { inputTokens: 1_234, outputTokens: 56, inputCacheReadTokens: 789 }, next: { kind: "go_on" } },
+      toolCalls: [{ callId: "e7-a2-c1-0", name: "shell", input: { command: "ls" } }, { callId: "e7-a2-c1-1", name: "shell", input: { command: "pwd" } }],
+    });
+    expect(requests).toEqual([expect.objectContaining({ wire: wire[0], model: "a-model", key: KEY })]);
+    const sent = JSON.stringify(requests[0]!.body);
+    for (const part of ["Be kind.", "You mend.", "Use tabs.", "/workspace", "Hello.", "Runs a command."]) expect(sent).toContain(part);
+    expect(sent).not.toContain("say: no");
+  });
+
+  test("takes the results of its calls, and ends when there are none", async () => {
+    const { step, requests } = await connect(wire, [{ text: "First.", calls: [{ name: "shell", input: { command: "ls" } }, { name: "shell", input: { command: "pwd" } }], usage: { input: 1, output: 1 } }, { text: "Done.", usage: { input: 2, output: 2 } }]);
+    const first = (await step())!;
+    const ends = first.toolCalls.map(({ callId }, index): ConversationEvent => ({ kind: "tool_end", payload: { call_id: callId, state: "completed", output: { output: `result-${index}` } } }));
+    const events = [message("Hello."), stepEvent(first), ...ends];
+    expect(await step(events)).toMatchObject({ stepId: "e7-a2-c2", text: "Done.", toolCalls: [], next: { kind: "done" } });
+    const sent = JSON.stringify(requests[1]!.body);
+    for (const part of ["First.", "result-0", "result-1"]) expect(sent).toContain(part);
+    expect(sent.includes("signature-0")).toBe(wire[0] === "google"); // what only the provider can read comes back to it
+  });
+
+  test("tells what another execution left, with an interrupted call as such", async () => {
+    const { step, requests } = await connect(wire, [{ text: "Done.", usage: { input: 1, output: 1 } }]);
+    const calls = ["e1-a1-c1-0", "e1-a1-c1-1"].map((call_id) => ({ call_id, name: "shell", input: { command: "make" } }));
+    const events: ConversationEvent[] = [message("Hello."), { kind: "model_step", payload: { step_id: "e1-a1-c1", text: "", tool_calls: calls } }, { kind: "tool_start", payload: { call_id: "e1-a1-c1-0" } }, message("Go on.")];
+    await step(events);
+    const sent = JSON.stringify(requests[0]!.body);
+    for (const part of ["its effect is unknown", "It was not begun.", "Go on."]) expect(sent).toContain(part);
+  });
+
+  test.each([
+    ["429", { status: 429 }],
+    ["500", { status: 500 }],
+    ["529", { status: 529 }],
+    ["a hang", "hang"],
+    ["a stream that ends early", "cut"],
+    ["a connection that breaks", "reset"],
+  ] as const)("is asked again after %s", async (_what, fault) => {
+    const { step, warnings, requests } = await connect(wire, [fault, { text: "At last.", usage: { input: 10, output: 2 } }]);
+    expect(await step()).toMatchObject({ stepId: "e7-a2-c2", text: "At last.", usage: { inputTokens: 10, outputTokens: 2 } });
+    expect([requests.length, warnings]).toEqual([2, [expect.stringMatching(/^The model gave no answer \(.+\); it is asked again in \d+ s \(try 2 of 3\)\.$/)]]);
+  });
+
+  test("gives up after its last try, as the platform's fault", async () => {
+    const { step, usage, requests } = await connect(wire, [{ status: 503, message: `overloaded, ${KEY}` }]);
+    const { next, ...rest } = (await step())!;
+    expect(next).toMatchObject({ kind: "failed", failure: { code: "resource_unavailable", retryable: true, reason: "model_unavailable", message: expect.stringContaining("503: overloaded, ***") } });
+    expect([requests.length, usage, rest.usage]).toEqual([3, [], undefined]);
+  });
+
+  test.each([
+    [401, "external_authentication_required"],
+    [404, "resource_not_found"],
+    [400, "invalid_request"],
+  ])("takes %i as final: %s; the key is in no text", async (status, code) => {
+    const { step, warnings, requests } = await connect(wire, [{ status, message: `wrong key ${KEY}` }]);
+    const { next } = (await step())!;
+    expect(next).toMatchObject({ kind: "failed", failure: { code, retryable: false } });
+    expect([requests.length, JSON.stringify([next, warnings])]).toEqual([1, expect.not.stringContaining(KEY)]);
+  });
+
+  test("ends at once when it is told to", async () => {
+    const stop = new AbortController();
+    const { step, warnings } = await connect(wire, () => (stop.abort(new Error("stopped")), "hang"));
+    await expect(step(undefined, stop.signal)).rejects.toThrow("stopped");
+    expect(warnings).toEqual([]);
+  });
+
+  test("counts nothing where the provider counts nothing", async () => {
+    const { step } = await connect(wire, [{ text: "Done." }]);
+    expect((await step())!.usage).toEqual(wire[0] === "anthropic" ? { inputTokens: 0, outputTokens: 0 } : {});
+  });
+
+  test("gives the provider no secret of the run", async () => {
+    const { step, requests } = await connect(wire, [{ text: "Done.", usage: { input: 1, output: 1 } }], { TOKEN: 'canary-"secret"' });
+    await step([message('The token is canary-"secret".')]);
+    expect(JSON.stringify(requests[0]!.body)).not.toContain("canary");
+  });
+});
+
+test("what a broken call was counted is reported under its own id", async () => {
+  const { step, usage } = await connect(["google", "/v1beta"], ["cut", { text: "Done.", usage: { input: 10, output: 2 } }]);
+  expect((await step())!.stepId).toBe("e7-a2-c2");
+  expect(usage).toEqual([{ callId: "e7-a2-c1", modelId: "google/a-model", usage: { inputTokens: 5, outputTokens: 0 } }]);
+});
+
+test("cache writes are counted, and the prompt is marked for the cache where a wire needs it", async () => {
+  const { step, requests } = await connect(["anthropic", ""], [{ text: "Done.", usage: { input: 10, output: 2, cacheRead: 3, cacheWrite: 4 } }]);
+  expect((await step())!.usage).toEqual({ inputTokens: 10, outputTokens: 2, inputCacheReadTokens: 3, inputCacheWriteTokens: 4 });
+  expect(JSON.stringify(requests[0]!.body).match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(2);
+});
+
+test.each([
+  ["refused", "failed"],
+  ["length", "done"],
+] as const)("an answer that ends by %s: %s", async (end, kind) => {
+  const { step, warnings } = await connect(["openai-compatible", "/v1"], [{ text: "Half", end, usage: { input: 1, output: 1 } }]);
+  expect((await step())!.next.kind).toBe(kind);
+  expect(warnings.length).toBe(end === "length" ? 1 : 0);
+});
+
+test("the wait that the provider asks for is kept, within bounds", async () => {
+  const { step, warnings } = await connect(["openai", "/v1"], [{ status: 429, retryAfter: 0.02 }, { text: "Done.", usage: { input: 1, output: 1 } }]);
+  await step();
+  expect(warnings).toHaveLength(1);
+});
+
+function stepEvent({ stepId, text, toolCalls }: { stepId: string; text: string; toolCalls: readonly { callId: string; name: string; input: JsonObject }[] }): ConversationEvent {
+  return { kind: "model_step", payload: { step_id: stepId, text, tool_calls: toolCalls.map(({ callId, name, input }) => ({ call_id: callId, name, input })) } };
+}

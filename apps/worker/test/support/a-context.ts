@@ -1,0 +1,128 @@
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import { systemClock } from "@millwright/clock";
+import { worker } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { memoryLog } from "@millwright/testing";
+import type { Logger } from "@millwright/telemetry";
+import type { CallUsage, ExecutionContext, ExecutionPhase, NewArtifact, NewPullRequest, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
+import { ExecutionCancelled } from "../../src/executions/execution-errors.ts";
+import { Masker } from "../../src/spool/masker.ts";
+import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
+
+export type Event = { kind: string; payload: JsonObject };
+export type RestCall = { method: string; path: string; body: JsonObject | undefined; headers: Readonly<Record<string, string>> };
+
+export type TestContext = {
+  readonly ctx: ExecutionContext;
+  /** What the execution wrote, oldest first. */
+  readonly events: Event[];
+  /** The run's history with it: what the next execution reads. */
+  readonly history: () => Event[];
+  readonly artifacts: NewArtifact[];
+  readonly pullRequests: NewPullRequest[];
+  readonly usage: CallUsage[];
+  readonly restCalls: RestCall[];
+  readonly phases: ExecutionPhase[];
+  readonly sandboxes: SandboxHandle[];
+  readonly ackedDirectiveSeq: () => bigint;
+  followup(message: MessageInitShape<typeof worker.InputMessageSchema>): void;
+  interrupt(): void;
+  endIdle(): void;
+  cancel(): void;
+};
+
+export type ContextOptions = {
+  readonly dir: string;
+  readonly assignment?: Omit<MessageInitShape<typeof worker.AssignmentSchema>, "$typeName">;
+  /** Text of the one input; none where `assignment.inputs` says otherwise. */
+  readonly prompt?: string;
+  readonly kind?: "bwrap" | "none";
+  readonly history?: readonly Event[];
+  /** Files behind signed URLs. */
+  readonly files?: Record<string, Uint8Array>;
+  readonly rest?: (call: RestCall) => { status: number; body: unknown };
+  readonly assertOpen?: () => void;
+  /** Resolves when the platform has every event. */
+  readonly flushed?: () => Promise<void>;
+};
+
+const signedUrl = (name: string): string => `memory:${name}`;
+/** Where `putSnapshot` of a context in `dir` leaves its file, as a URL that the next one can download. */
+export const snapshotUrl = (dir: string): string => signedUrl(join(dir, "kept-snapshot"));
+
+/** An execution's context in memory: a platform that remembers what it was told, and directives at the caller's hand. */
+export function aContext(options: ContextOptions): TestContext {
+  const { dir, history = [] } = options;
+  const input = { uid: newUid(), text: options.prompt ?? "", kind: history.length === 0 ? "prompt" : "followup", mode: "normal" };
+  const assignment = create(worker.AssignmentSchema, {
+    ...{ executionId: 1n, attempt: 1, runUid: newUid(), executionSeq: 1, provider: "scripted", modelId: "scripted", mode: "normal", inputs: [input], stepLimit: 200 },
+    ...options.assignment,
+  });
+  const masker = new Masker([...Object.values(assignment.secrets), assignment.providerCredentials?.apiKey ?? ""]);
+  const log = memoryLog();
+  const directives = new DirectiveQueue({ onCancel: () => stop.abort(cancelled()), onError: (error) => log.error({ error }, "directive handler failed") });
+  const stop = new AbortController();
+  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], restCalls: [] as RestCall[] };
+  const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
+  let directiveSeq = 0n;
+  const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
+    directives.deliver(create(worker.DirectiveSchema, { seq: (directiveSeq += 1n), executionId: 1n, attempt: 1, ...(directive ? { directive } : {}) }));
+
+  const ctx: ExecutionContext = {
+    assignment,
+    dir,
+    cacheDir: join(dir, "..", "cache"),
+    emit: (kind, payload) => void told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject }),
+    mask: (text) => masker.text(text),
+    flushed: options.flushed ?? (() => Promise.resolve()),
+    doors: { assertOpen: options.assertOpen ?? (() => {}), whenOpen: () => Promise.resolve() },
+    directives,
+    signal: stop.signal,
+    phase: (phase) => void phases.push(phase),
+    ownSandbox: (sandbox) => void sandboxes.push(sandbox),
+    sandbox: { kind: options.kind ?? "bwrap", isChosen: false },
+    publicUrl: "http://127.0.0.1:8080",
+    log: quietLogger(log),
+    clock: systemClock,
+    platform: {
+      createArtifact: (artifact) => (told.artifacts.push(artifact), Promise.resolve({ artifactUid: `artifact-${told.artifacts.length}` })),
+      openPullRequest: (pullRequest) => {
+        told.pullRequests.push(pullRequest);
+        return Promise.resolve({ url: "http://127.0.0.1:8080/pull/1", number: 1, artifactUid: "artifact-pr", adopted: told.pullRequests.length > 1 });
+      },
+      reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
+      readHistory: () => Promise.resolve(history.map(({ kind, payload }, index) => ({ seq: BigInt(index + 1), kind, payload, executionId: 1n }))),
+      putSnapshot: async (file) => (await copyFile(file, join(dir, "kept-snapshot")), { snapshotKey: "snapshot-1" }),
+      download: async (url, file) => writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
+      rest: (method, path, body, headers = {}): Promise<RestAnswer> => {
+        const call = { method, path, body, headers };
+        told.restCalls.push(call);
+        return Promise.resolve({ headers: new Headers(), ...(options.rest?.(call) ?? { status: 404, body: { title: "Not found" } }) });
+      },
+    },
+  };
+  return {
+    ...{ ctx, ...told, phases, sandboxes },
+    history: () => [...history, ...told.events],
+    ackedDirectiveSeq: () => directives.ackedSeq,
+    followup: (message) => direct({ case: "followup", value: { message: create(worker.InputMessageSchema, { uid: newUid(), kind: "followup", mode: "normal", ...message }) } }),
+    interrupt: () => direct({ case: "interrupt", value: { turnId: "" } }),
+    endIdle: () => direct({ case: "endIdle", value: {} }),
+    cancel: () => stop.abort(cancelled()),
+  };
+}
+
+const refuseTransfer = (): never => {
+  throw new DomainError({ kind: "internal", reason: "transfer_refused", message: "A transfer was refused with status 404." });
+};
+const quietLogger = (log: Omit<Logger, "child">): Logger => ({ ...log, child: () => quietLogger(log) });
+const cancelled = () => new ExecutionCancelled("cancelled", "The run was cancelled.");
+
+/** A directory for one context, beneath a directory of the test. */
+export async function executionDir(root: string, name: string): Promise<string> {
+  await mkdir(join(root, name), { recursive: true, mode: 0o700 });
+  return join(root, name);
+}

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe } from "@jest/globals";
+import { probeSandbox } from "../../src/sandbox/probe.ts";
+import { isRunning } from "../../src/sandbox/processes.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import type { SandboxKind } from "../../src/sandbox/spec.ts";
+import { startWorkspaceSandbox } from "../../src/sandbox/start-sandbox.ts";
+
+const probe = await probeSandbox({ sandbox: "auto" });
+
+const isDeclared = probe.kind === "bwrap" || process.env["CI"] === "true";
+const declareWhereItWorks = isDeclared ? describe : describe.skip;
+
+/** Declares tests that need a working bubblewrap: skipped under a name that says so, and failing there with `CI=true`. */
+export function inBubblewrap(name: string, tests: () => void): void {
+  declareWhereItWorks(isDeclared ? name : `${name} (needs a working bubblewrap)`, tests);
+}
+
+/** Declares the same tests for both kinds of sandbox. */
+export function inEachSandbox(name: string, tests: (kind: SandboxKind) => void): void {
+  inBubblewrap(`${name} (bwrap)`, () => tests("bwrap"));
+  describe(`${name} (none)`, () => {
+    tests("none");
+  });
+}
+
+/** A started sandbox in a directory of its own; both are gone after `use`. */
+export async function withSandbox(
+  use: (sandbox: Sandbox, dir: string) => Promise<void>,
+  { kind = "bwrap", env = {} }: { kind?: SandboxKind; env?: Record<string, string> } = {},
+): Promise<void> {
+  await withDirectory(async (dir) => {
+    const sandbox = await startWorkspaceSandbox(kind, dir, env);
+    try {
+      await use(sandbox, dir);
+    } finally {
+      await sandbox.stop();
+    }
+  });
+}
+
+export async function withDirectory<T>(use: (dir: string) => Promise<T>): Promise<T> {
+  const dir = await mkdtemp(join(tmpdir(), "millwright-worker-test-"));
+  try {
+    return await use(dir);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** Host processes whose command line holds `marker`. */
+export function processesLike(marker: string): number[] {
+  return readdirSync("/proc").map(Number).filter((pid) => {
+    if (!Number.isInteger(pid) || pid === process.pid) return false;
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker) && isRunning(pid);
+    } catch {
+      return false;
+    }
+  });
+}
+
+let markers = 0;
+/** A duration for `sleep` that no other process has. */
+export const markedSeconds = (): string => `${600 + (markers += 1)}.${process.pid}${Date.now() % 100_000}`;

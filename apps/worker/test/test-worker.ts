@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock, type Clock } from "@millwright/clock";
+import { createLogger } from "@millwright/telemetry";
+import { startWorker, type RunningWorker, type WorkerOptions } from "../src/compose.ts";
+import { loadConfig } from "../src/config.ts";
+import type { ExecutionContext, ExecutionResult, RunExecution, SandboxHandle } from "../src/executions/execution-context.ts";
+import { systemTimers } from "../src/time.ts";
+import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
+
+export type TestWorker = { platform: FakePlatform; worker: RunningWorker; dir: string; close(): Promise<void> };
+
+export type TestWorkerSettings = {
+  runExecution: RunExecution;
+  clock?: Clock;
+  sandbox?: WorkerOptions["sandbox"];
+  env?: Record<string, string>;
+  platform?: (platform: FakePlatform) => void;
+};
+
+/** A worker of this process, against a fake platform of its own. */
+export async function testWorker({ runExecution, clock = systemClock, sandbox = { kind: "bwrap", features: [] }, env = {}, platform: prepare }: TestWorkerSettings): Promise<TestWorker> {
+  const platform = await new FakePlatform().start();
+  prepare?.(platform);
+  const dir = await mkdtemp(join(tmpdir(), "millwright-worker-"));
+  const config = loadConfig({ MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_WORKER_DRAIN: "50ms", ...env });
+  const log = createLogger({ service: "worker", level: "silent" });
+  const worker = await startWorker({ config, sandbox, runExecution, clock, timers: systemTimers, log });
+  return {
+    platform,
+    worker,
+    dir,
+    async close() {
+      await worker.drain();
+      await platform.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A sandbox without a process: notes what is done to it, and is gone when told so (by default when it is killed). */
+export function fakeSandbox({ diesOn = "kill" }: { diesOn?: "terminate" | "kill" | "never" } = {}) {
+  const orders: string[] = [];
+  let vanish = (): void => {};
+  const gone = new Promise<void>((resolve) => (vanish = resolve));
+  const obey = (order: "terminate" | "kill") => () => {
+    orders.push(order);
+    if (order === diesOn) vanish();
+  };
+  const handle: SandboxHandle = { pid: process.pid, terminate: obey("terminate"), kill: obey("kill"), gone };
+  return { orders, handle, vanish };
+}
+
+/** An execution that the test drives: it waits inside until the test lets it end. */
+export function drivenExecution() {
+  const contexts: ExecutionContext[] = [];
+  const ends: ((result: ExecutionResult) => void)[] = [];
+  const runExecution: RunExecution = (ctx) => {
+    contexts.push(ctx);
+    return new Promise((resolve, reject) => {
+      ends.push(resolve);
+      ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error));
+    });
+  };
+  return { contexts, ends, runExecution };
+}
