@@ -1,0 +1,44 @@
+import type { ParseArgsConfig } from "node:util";
+import type { ApiClient } from "@millwright/api-client";
+import type { Paint } from "@millwright/terminal";
+
+/** What a command may use: the platform, the terminal, and how the user wants answers. */
+export type Cli = {
+  api(): ApiClient;
+  env: NodeJS.ProcessEnv;
+  paint: Paint;
+  /** Prints a record or list: JSON with `--json`, else what `human` says. */
+  show(value: unknown, human: () => string): void;
+  readonly print: (text: string) => void;
+};
+
+export type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
+
+export type Command = {
+  /** The words that select it, such as "factory apply". */
+  words: string;
+  /** Positional arguments; `[X]` is optional. */
+  args: string[];
+  summary: string;
+  options?: ParseArgsConfig["options"];
+  /** Answers the exit code; nothing = 0. */
+  run(cli: Cli, args: string[], values: Values): Promise<number | void>;
+};
+
+/** Exit codes of the client (runtime contract): scripts rely on them. */
+export const EXIT = { done: 0, failed: 1, usage: 2, notAuthorised: 3, notFound: 4 } as const;
+
+/** The command line was wrong; the message says how. */
+export class UsageError extends Error {}
+
+/** An option's text value, or undefined when it was not given. */
+export const textOption = (values: Values, name: string): string | undefined => {
+  const value = values[name];
+  return typeof value === "string" ? value : undefined;
+};
+
+/** An option that may be given several times. */
+export const textOptions = (values: Values, name: string): string[] => {
+  const value = values[name];
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+};

@@ -1,0 +1,9 @@
+import type { Command } from "../command.ts";
+import { accessCommands } from "./access.ts";
+import { factoryCommands } from "./factory.ts";
+import { runCommands } from "./run.ts";
+import { taskCommands } from "./task.ts";
+import { workerCommands } from "./worker.ts";
+
+/** Every command; longer words first, so that "run create" is found before anything called "run". */
+export const COMMANDS: Command[] = [...accessCommands, ...factoryCommands, ...runCommands, ...taskCommands, ...workerCommands];

@@ -1,0 +1,103 @@
+import { parseDefinition } from "@millwright/definition";
+import { table } from "@millwright/terminal";
+import { EXIT, textOption, type Cli, type Command } from "../command.ts";
+import { readDefinitionDirectory } from "../definition-directory.ts";
+
+type Factory = { uid: string; name: string; alias: string | null; definition_version?: number; foreman_agent_uid?: string | null };
+type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity?: string };
+type PlanItem = { kind: string; name: string; action: string; changed_fields?: string[] };
+type Check = { valid: boolean; diagnostics: Diagnostic[]; plan?: PlanItem[] };
+
+const FACTORY = { factory: { type: "string" as const } };
+
+/** The factory named with --factory (uid, name or alias), else the only one there is. */
+async function factoryOf(cli: Cli, named: string | undefined): Promise<Factory> {
+  const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", named ? { search: isUid(named) ? undefined : named } : {});
+  const found = factories.filter((one) => !named || one.uid === named || one.name === named || one.alias === named);
+  if (found.length === 1) return found[0]!;
+  if (named && isUid(named)) return cli.api().get<Factory>(`/factory/${named}`);
+  throw new Error(found.length === 0 ? "No such factory." : "There are several factories: name one with --factory UID.");
+}
+
+const isUid = (text: string): boolean => /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(text);
+
+const diagnosticLines = (diagnostics: Diagnostic[]): string =>
+  diagnostics.map((d) => `${d.path}:${d.line}:${d.column} ${d.severity ?? "error"} ${d.code} ${d.message}`).join("\n");
+
+const planLines = (plan: PlanItem[]): string =>
+  table(["ACTION", "KIND", "NAME", "FIELDS"], plan.map((item) => [item.action, item.kind, item.name, (item.changed_fields ?? []).join(", ")]));
+
+/** Factories and their definitions. */
+export const factoryCommands: Command[] = [
+  {
+    words: "factory create",
+    args: ["NAME"],
+    options: { alias: { type: "string" } },
+    summary: "Create an empty factory.",
+    run: async (cli, [name], values) => {
+      const alias = textOption(values, "alias");
+      const factory = await cli.api().post<Factory>("/factory", { name, ...(alias !== undefined && { alias }) });
+      cli.show(factory, () => `factory ${factory.uid} (${factory.name})`);
+    },
+  },
+  {
+    words: "factory list",
+    args: [],
+    options: { search: { type: "string" } },
+    summary: "List factories.",
+    run: async (cli, _args, values) => {
+      const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", { search: textOption(values, "search"), limit: 100 });
+      cli.show(factories, () => table(["FACTORY", "NAME", "ALIAS"], factories.map((one) => [one.uid, one.name, one.alias ?? ""])));
+    },
+  },
+  {
+    words: "factory plan",
+    args: ["DIR"],
+    options: FACTORY,
+    summary: "Show what applying a definition directory would change.",
+    run: async (cli, [dir], values) => {
+      const factory = await factoryOf(cli, textOption(values, "factory"));
+      const check = await cli.api().post<Check>(`/factory/${factory.uid}/source/plan`, { files: await readDefinitionDirectory(dir!) });
+      cli.show(check, () => [diagnosticLines(check.diagnostics), planLines(check.plan ?? [])].filter(Boolean).join("\n"));
+      return check.valid ? EXIT.done : EXIT.failed;
+    },
+  },
+  {
+    words: "factory apply",
+    args: ["DIR"],
+    options: FACTORY,
+    summary: "Upload a definition directory and put it in force.",
+    run: async (cli, [dir], values) => {
+      const factory = await factoryOf(cli, textOption(values, "factory"));
+      await cli.api().request("PUT", `/factory/${factory.uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
+      const applied = await cli.api().post<{ source: { active_version: number; state: string }; plan: PlanItem[] }>(`/factory/${factory.uid}/source/apply`);
+      cli.show(applied, () => `${planLines(applied.plan)}\nversion ${applied.source.active_version} is ${applied.source.state.toLowerCase()}.`);
+    },
+  },
+  {
+    words: "factory dispatch",
+    args: ["PROMPT"],
+    options: { ...FACTORY, title: { type: "string" }, ticket: { type: "string" } },
+    summary: "Send work to a factory's foreman.",
+    run: async (cli, [prompt], values) => {
+      const factory = await factoryOf(cli, textOption(values, "factory"));
+      const run = await cli.api().post<{ run_id: string; foreman_agent: string; run_url?: string }>(`/factory/${factory.uid}/runs`, {
+        prompt,
+        ...(textOption(values, "title") && { title: textOption(values, "title") }),
+        ...(textOption(values, "ticket") && { ticket_ref: textOption(values, "ticket") }),
+      });
+      cli.show(run, () => `run ${run.run_id} went to ${run.foreman_agent}\n${run.run_url ?? ""}`.trimEnd());
+    },
+  },
+  {
+    words: "validate",
+    args: ["DIR"],
+    summary: "Check a definition directory offline.",
+    run: async (cli, [dir]) => {
+      const { diagnostics } = parseDefinition(await readDefinitionDirectory(dir!));
+      const isValid = diagnostics.every((one) => one.severity === "warning");
+      cli.show({ valid: isValid, diagnostics }, () => (diagnostics.length > 0 ? diagnosticLines(diagnostics) : "The definition is valid."));
+      return isValid ? EXIT.done : EXIT.failed;
+    },
+  },
+];

@@ -1,0 +1,92 @@
+import { readFile } from "node:fs/promises";
+import { describeRunEvent, table, type RunEventJson } from "@millwright/terminal";
+import { EXIT, textOption, UsageError, type Cli, type Command } from "../command.ts";
+
+type Run = { run_id: string; state: string; title: string; created_at: string; session_link?: string; status_message?: { message: string } };
+
+const MARKS = { start: "·", say: "»", work: "✓", done: "●", fail: "✗", wait: "…", note: "!" } as const;
+
+/** Follows a run until it ends, one line for each thing worth reading. Answers the run as it ended. */
+async function watch(cli: Cli, runId: string): Promise<Run> {
+  for await (const event of cli.api().events(`/agent/runs/${runId}/events`)) {
+    const line = describeRunEvent(JSON.parse(event.data) as RunEventJson);
+    if (!line) continue;
+    cli.print(`${MARKS[line.mark]} ${line.text}`);
+    for (const detail of line.detail ?? []) cli.print(cli.paint.dim(`    ${detail}`));
+  }
+  return cli.api().get<Run>(`/agent/runs/${runId}`);
+}
+
+const exitOf = (run: Run): number => (run.state === "SUCCEEDED" ? EXIT.done : EXIT.failed);
+
+/** Runs: start, follow, steer, stop. */
+export const runCommands: Command[] = [
+  {
+    words: "run create",
+    args: ["[PROMPT]"],
+    options: { file: { type: "string" }, title: { type: "string" }, model: { type: "string" }, environment: { type: "string" }, watch: { type: "boolean" } },
+    summary: "Start a run with a prompt (or --file FILE); --watch follows it.",
+    run: async (cli, [prompt], values) => {
+      const file = textOption(values, "file");
+      const body = file ? await readFile(file, "utf8") : prompt;
+      if (!body) throw new UsageError("Give a PROMPT or --file FILE.");
+      const made = await cli.api().post<{ run_id: string; state: string }>("/agent/runs", {
+        prompt: body,
+        ...(textOption(values, "title") && { title: textOption(values, "title") }),
+        config: { ...(textOption(values, "model") && { model_id: textOption(values, "model") }), ...(textOption(values, "environment") && { environment_id: textOption(values, "environment") }) },
+      });
+      if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
+      return exitOf(await watch(cli, made.run_id));
+    },
+  },
+  {
+    words: "run list",
+    args: [],
+    options: { state: { type: "string" }, limit: { type: "string" } },
+    summary: "List runs, most recently changed first.",
+    run: async (cli, _args, values) => {
+      const { runs } = await cli.api().get<{ runs: Run[] }>("/agent/runs", { state: textOption(values, "state"), limit: textOption(values, "limit") });
+      cli.show(runs, () => table(["RUN", "STATE", "CREATED", "TITLE"], runs.map((run) => [run.run_id, run.state, run.created_at, run.title])));
+    },
+  },
+  {
+    words: "run get",
+    args: ["RUN"],
+    summary: "Show one run.",
+    run: async (cli, [id]) => {
+      const run = await cli.api().get<Run>(`/agent/runs/${id}`);
+      cli.show(run, () => `${run.title}\n${run.state}${run.status_message ? `: ${run.status_message.message}` : ""}\n${run.session_link ?? ""}`.trimEnd());
+    },
+  },
+  {
+    words: "run watch",
+    args: ["RUN"],
+    summary: "Follow a run until it ends; exit 1 when it did not succeed.",
+    run: async (cli, [id]) => exitOf(await watch(cli, id!)),
+  },
+  {
+    words: "run cancel",
+    args: ["RUN"],
+    options: { tree: { type: "boolean" } },
+    summary: "Cancel a run; --tree cancels its descendants too.",
+    run: async (cli, [id], values) => {
+      await cli.api().request("POST", `/agent/runs/${id}/cancel`, values["tree"] ? { query: { tree: true } } : {});
+      cli.show({ run_id: id, cancelled: true }, () => `run ${id} is cancelled.`);
+    },
+  },
+  {
+    words: "run follow-up",
+    args: ["RUN", "MESSAGE"],
+    summary: "Send a message to a run, whatever its state.",
+    run: async (cli, [id, message]) => {
+      const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, { message });
+      cli.show(answer, () => `accepted: ${answer.outcome}`);
+    },
+  },
+  {
+    words: "run transcript",
+    args: ["RUN"],
+    summary: "Print a run's transcript (JSON Lines).",
+    run: async (cli, [id]) => cli.print((await cli.api().download(`/agent/runs/${id}/transcript`)).trimEnd()),
+  },
+];

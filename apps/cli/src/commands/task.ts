@@ -1,0 +1,46 @@
+import { table } from "@millwright/terminal";
+import { textOption, UsageError, type Command, type Values } from "../command.ts";
+
+type Task = { uid: string; title: string; stage: string; created_at: string };
+
+const FACTORY = { factory: { type: "string" as const } };
+
+function factoryUid(values: Values): string {
+  const uid = textOption(values, "factory");
+  if (!uid) throw new UsageError("Name the factory with --factory UID.");
+  return uid;
+}
+
+/** Tasks of a factory. */
+export const taskCommands: Command[] = [
+  {
+    words: "task list",
+    args: [],
+    options: { ...FACTORY, stage: { type: "string" } },
+    summary: "List a factory's tasks, newest first.",
+    run: async (cli, _args, values) => {
+      const { tasks } = await cli.api().get<{ tasks: Task[] }>(`/factory/${factoryUid(values)}/tasks`, { stage: textOption(values, "stage") });
+      cli.show(tasks, () => table(["TASK", "STAGE", "CREATED", "TITLE"], tasks.map((task) => [task.uid, task.stage, task.created_at, task.title])));
+    },
+  },
+  {
+    words: "task get",
+    args: ["TASK"],
+    options: FACTORY,
+    summary: "Show a task with its outputs.",
+    run: async (cli, [uid], values) => {
+      const task = await cli.api().get<Task & { outputs: { artifact_type: string; data: Record<string, string> }[] }>(`/factory/${factoryUid(values)}/tasks/${uid}`);
+      cli.show(task, () => [`${task.title}  [${task.stage}]`, ...task.outputs.map((one) => `  ${one.artifact_type}  ${one.data["url"] ?? one.data["filename"] ?? one.data["title"] ?? ""}`)].join("\n"));
+    },
+  },
+  {
+    words: "task move",
+    args: ["TASK", "STAGE"],
+    options: FACTORY,
+    summary: "Move a task to TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
+    run: async (cli, [uid, stage], values) => {
+      const task = await cli.api().request<Task>("PATCH", `/factory/${factoryUid(values)}/tasks/${uid}`, { body: { stage } });
+      cli.show(task, () => `${task.title} is in ${task.stage}.`);
+    },
+  },
+];

@@ -1,0 +1,33 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { table } from "@millwright/terminal";
+import { EXIT, textOption, UsageError, type Command } from "../command.ts";
+
+const WORKER_MAIN = fileURLToPath(new URL("../../../worker/src/main.ts", import.meta.url));
+
+/** Workers: see them, start one. */
+export const workerCommands: Command[] = [
+  {
+    words: "worker list",
+    args: [],
+    summary: "List the team's connected workers.",
+    run: async (cli) => {
+      const { workers } = await cli.api().get<{ workers: { worker_host: string; connection_count: number; last_seen_at: string }[] }>("/agent/connected-self-hosted-workers");
+      cli.show(workers, () => table(["WORKER", "CONNECTIONS", "LAST SEEN"], workers.map((one) => [one.worker_host, String(one.connection_count), one.last_seen_at])));
+    },
+  },
+  {
+    words: "worker start",
+    args: [],
+    summary: "Run a worker here; needs MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY, nothing else.",
+    run: async (cli, _args, values) => {
+      const url = textOption(values, "url") ?? cli.env["MILLWRIGHT_URL"];
+      if (!url || !cli.env["MILLWRIGHT_WORKER_KEY"]) throw new UsageError("Set MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY.");
+      const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], { stdio: "inherit", env: { ...cli.env, MILLWRIGHT_URL: url } });
+      for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
+      const [code] = (await once(child, "exit")) as [number | null];
+      return code === 0 ? EXIT.done : EXIT.failed;
+    },
+  },
+];

@@ -1,0 +1,103 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { execute } from "../src/execute.ts";
+
+type Seen = { method: string; path: string; key: string | undefined; body: unknown };
+
+let server: Server;
+let url: string;
+let seen: Seen[];
+let answers: Record<string, { status: number; body?: unknown; text?: string; type?: string }>;
+
+beforeEach(async () => {
+  seen = [];
+  answers = {};
+  server = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk) => (text += String(chunk)));
+    request.on("end", () => {
+      seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text ? JSON.parse(text) : undefined });
+      const answer = answers[`${request.method} ${request.url}`] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
+      response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
+      response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+async function millwright(...argv: string[]) {
+  const out: string[] = [];
+  const err: string[] = [];
+  const code = await execute(argv, {
+    env: { MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: "mw_test", HOME: "/nonexistent" },
+    isColour: false,
+    print: (text) => out.push(text),
+    printError: (text) => err.push(text),
+  });
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+test("--json prints the record itself", async () => {
+  const run = { run_id: "r1", state: "QUEUED" };
+  answers["POST /api/v1/agent/runs"] = { status: 200, body: run };
+  const result = await millwright("run", "create", "hello", "--json");
+  expect(result).toMatchObject({ code: 0, err: "" });
+  expect(JSON.parse(result.out)).toEqual(run);
+  expect(seen).toEqual([{ method: "POST", path: "/api/v1/agent/runs", key: "Bearer mw_test", body: { prompt: "hello", config: {} } }]);
+});
+
+test.each([
+  [401, 3],
+  [403, 3],
+  [404, 4],
+  [409, 1],
+  [500, 1],
+])("an answer of %i is exit code %i", async (status, code) => {
+  answers["GET /api/v1/agent/runs/r1"] = { status, body: { status, title: "Refused", detail: "because", reason: "some_reason" } };
+  const result = await millwright("run", "get", "r1");
+  expect(result.code).toBe(code);
+  expect(result.err).toBe("because (some_reason)");
+});
+
+test.each([[["run", "get"]], [["run", "get", "a", "b"]], [["run", "list", "--no-such-option"]], [["no-such-command"]], [["run", "create"]]])(
+  "%j is wrong usage, sends nothing and exits 2",
+  async (argv) => {
+    expect((await millwright(...argv)).code).toBe(2);
+    expect(seen).toEqual([]);
+  },
+);
+
+test("diagnostics of a refused definition are listed with their places", async () => {
+  answers["POST /api/v1/factory/f/source/apply"] = { status: 400, body: {} };
+  answers["GET /api/v1/factory?search=f"] = { status: 200, body: { factories: [{ uid: "f", name: "f", alias: null }] } };
+  answers["PUT /api/v1/factory/f/source"] = {
+    status: 400,
+    body: { status: 400, title: "Invalid", diagnostics: [{ path: "factory.yaml", line: 2, column: 3, code: "FF_UNKNOWN_FIELD", message: "no such key" }] },
+  };
+  const result = await millwright("factory", "apply", new URL("../../../examples/first-factory", import.meta.url).pathname, "--factory", "f");
+  expect(result.code).toBe(1);
+  expect(result.err).toContain("factory.yaml:2:3 FF_UNKNOWN_FIELD no such key");
+});
+
+test("watching a run prints what happened and tells by its exit code how it ended", async () => {
+  const events = [
+    { id: 1, event: "run_created", data: { seq: 1, kind: "run_created", occurred_at: "2026-01-01T00:00:00.000Z" } },
+    { id: 2, event: "tool_end", data: { seq: 2, kind: "tool_end", occurred_at: "2026-01-01T00:00:01.000Z", payload: { name: "run_command", state: "completed", input: { command: "ls" }, output: { exit_code: 0, output: "a" } } } },
+  ];
+  answers["GET /api/v1/agent/runs/r1/events"] = {
+    status: 200,
+    type: "text/event-stream",
+    text: `${events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${JSON.stringify(e.data)}\n\n`).join("")}event: end\ndata: {}\n\n`,
+  };
+  answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { run_id: "r1", state: "FAILED", title: "t", created_at: "" } };
+  const result = await millwright("run", "watch", "r1");
+  expect(result.out.split("\n")).toEqual(["· queued", "✓ $ ls", "    a"]);
+  expect(result.code).toBe(1);
+});
