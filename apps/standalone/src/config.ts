@@ -1,0 +1,60 @@
+import { hostname } from "node:os";
+import { resolve } from "node:path";
+import { optional, readConfig, type Env } from "@millwright/config";
+
+export type StandaloneConfig = ReturnType<typeof loadConfig>;
+
+/** Everything `npm start` reads (runtime contract). */
+export const loadConfig = (env: Env) => {
+  const values = readConfig(env, {
+    /** The one public port; 0 takes a free one. */
+    port: optional.int("PORT", 8080),
+    /** Listen address. */
+    host: optional.string("HOST", "127.0.0.1"),
+    /** Database cluster, blobs, master key, logs. */
+    dataDir: optional.string("MILLWRIGHT_DATA_DIR", ".millwright"),
+    /** Origin used in links and signed URLs; default `http://HOST:PORT`. */
+    publicUrl: optional.url("MILLWRIGHT_PUBLIC_URL"),
+    /** API key of the first team's owner; generated and printed once when absent. */
+    bootstrapApiKey: optional.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
+    /** An external PostgreSQL server; one database per service is created there. Absent: embedded PostgreSQL. */
+    databaseUrl: optional.string("MILLWRIGHT_DATABASE_URL"),
+    /** A NATS server with JetStream, to which the lifecycle events are published. Absent: nowhere. */
+    natsUrl: optional.url("MILLWRIGHT_NATS_URL"),
+    /** Worker processes started and supervised with the platform. */
+    workers: optional.int("MILLWRIGHT_WORKERS", 1),
+    /** Runs at once per worker. */
+    workerSlots: optional.int("MILLWRIGHT_WORKER_SLOTS", 4),
+    /** "auto", "bwrap" or "none". */
+    sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
+    /** Directories below which local code hosts and definition repositories may lie; none by default. */
+    localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    /** Access to model providers for every team, for a first try; teams keep their own as managed secrets of the same names. */
+    anthropicKey: optional.secret("ANTHROPIC_API_KEY"),
+    anthropicUrl: optional.url("ANTHROPIC_BASE_URL"),
+    openaiKey: optional.secret("OPENAI_API_KEY"),
+    openaiUrl: optional.url("OPENAI_BASE_URL"),
+    googleKey: optional.secret("GOOGLE_API_KEY"),
+    googleUrl: optional.url("GOOGLE_BASE_URL"),
+    /** A server that speaks OpenAI's chat API; the key only where it wants one. */
+    compatibleUrl: optional.url("OPENAI_COMPATIBLE_BASE_URL"),
+    compatibleKey: optional.secret("OPENAI_COMPATIBLE_API_KEY"),
+    /** Ids of its models to offer. */
+    compatibleModels: optional.list("OPENAI_COMPATIBLE_MODELS", []),
+    /** Tokens that the model calls of one run may use together; 0 = no limit. */
+    runTokenLimit: optional.int("MILLWRIGHT_RUN_TOKEN_LIMIT", 0),
+    /** Divides every lease, offer and heartbeat time; for tests of failures. */
+    timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
+    /** "-" = JSON lines to standard output; otherwise a file, by default `logs/millwright.log` in the data directory. */
+    log: optional.string("MILLWRIGHT_LOG", ""),
+    /** "debug", "info", "warn" or "error". */
+    logLevel: optional.string("LOG_LEVEL", "info"),
+  });
+  return {
+    ...values,
+    dataDir: resolve(values.dataDir),
+    workerName: hostname(),
+    /** What a worker process inherits of ours; nothing that could hold a secret. */
+    workerEnvironment: Object.fromEntries(["PATH", "HOME", "LANG", "TZ"].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))) as Record<string, string>,
+  };
+};

@@ -1,0 +1,36 @@
+import { join } from "node:path";
+import { EmbeddedPostgres, ensureDatabase, migrate } from "@millwright/database";
+import type { StandaloneConfig } from "./config.ts";
+
+/** Connections of each service's pool; small, because all services share one server. */
+export const POOL_SIZE = 10;
+
+export type Databases = { url(service: string): string; stop(): Promise<void> };
+
+/** Starts (or adopts) the embedded PostgreSQL, or takes the external one. */
+export async function startDatabases(config: StandaloneConfig): Promise<Databases> {
+  if (config.databaseUrl) {
+    const server = config.databaseUrl;
+    return { url: (service) => databaseUrl(server, service), stop: async () => {} };
+  }
+  const embedded = await EmbeddedPostgres.start({ dataDir: join(config.dataDir, "postgres") });
+  return { url: (service) => embedded.url(databaseName(service)), stop: () => embedded.stop() };
+}
+
+/** Creates a service's database when it is missing and brings it up to date. */
+export async function prepareDatabase(databases: Databases, service: string, migrationsDir: string): Promise<string> {
+  const url = databases.url(service);
+  const admin = new URL(url);
+  admin.pathname = "/postgres";
+  await ensureDatabase(admin.href, databaseName(service));
+  await migrate(url, migrationsDir);
+  return url;
+}
+
+const databaseName = (service: string): string => `millwright_${service}`;
+
+function databaseUrl(server: string, service: string): string {
+  const url = new URL(server);
+  url.pathname = `/${databaseName(service)}`;
+  return url.href;
+}

@@ -1,0 +1,18 @@
+import { IN_PERSON, type LocalTransport } from "@millwright/rpc";
+
+/** A transport that is named before it exists: services of one process call each other in circles. */
+export type DeferredTransport = LocalTransport & { become(transport: LocalTransport): void };
+
+export function deferredTransport(): DeferredTransport {
+  let target: LocalTransport | undefined;
+  const ready = (): LocalTransport => {
+    if (!target) throw new Error("A service was called before it was composed.");
+    return target;
+  };
+  return {
+    [IN_PERSON]: true,
+    become: (transport) => void (target = transport),
+    unary: (...call) => ready().unary(...call),
+    stream: (...call) => ready().stream(...call),
+  };
+}

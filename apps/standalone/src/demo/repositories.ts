@@ -1,0 +1,49 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
+const run = promisify(execFile);
+
+export type DemoRepositories = { codeRoot: string; bareRepository: string; definitionRepository: string };
+
+/**
+ * Makes the demo's world: a bare repository `acme/price-list` holding a small program with a failing test, and a git
+ * repository holding the definition of the factory that shall mend it. The definition names the model: what keys happen to be
+ * in the environment decides nothing.
+ */
+export async function createDemoRepositories(directory: string, model: string): Promise<DemoRepositories> {
+  const codeRoot = join(directory, "code");
+  const bareRepository = join(codeRoot, "acme", "price-list.git");
+  const checkout = join(directory, "checkout");
+  await cp(join(EXAMPLES, "price-list"), checkout, { recursive: true });
+  await commitAll(checkout, "Add the price list");
+  await mkdir(join(codeRoot, "acme"), { recursive: true });
+  await git(directory, "clone", "--quiet", "--bare", checkout, bareRepository);
+  const definitionRepository = join(directory, "definition");
+  await cp(join(EXAMPLES, "first-factory"), definitionRepository, { recursive: true });
+  const settings = join(definitionRepository, "factory.yaml");
+  await writeFile(settings, (await readFile(settings, "utf8")).replace("model: auto", `model: ${JSON.stringify(model)}`));
+  await commitAll(definitionRepository, "Define the first factory");
+  return { codeRoot, bareRepository, definitionRepository };
+}
+
+/** The branches of a repository, by name. */
+export async function branchesOf(repository: string): Promise<string[]> {
+  return (await git(repository, "for-each-ref", "--format=%(refname:short)", "refs/heads")).split("\n").filter(Boolean);
+}
+
+async function commitAll(target: string, message: string): Promise<void> {
+  await git(target, "init", "--quiet", "--initial-branch=main");
+  await git(target, "add", "--all");
+  await git(target, "commit", "--quiet", "--message", message);
+}
+
+async function git(directory: string, ...args: string[]): Promise<string> {
+  const { stdout } = await run("git", ["-c", "user.name=Demo", "-c", "user.email=demo@example.com", "-c", "commit.gpgsign=false", "-C", directory, ...args], {
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: directory, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" },
+  });
+  return stdout;
+}

@@ -1,0 +1,27 @@
+import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
+import { createLogger } from "@millwright/telemetry";
+import { loadConfig } from "./config.ts";
+import { startStandalone } from "./standalone.ts";
+
+try {
+  await main();
+} catch (error) {
+  const { code, message } = error as NodeJS.ErrnoException;
+  process.stderr.write(`${code === "EADDRINUSE" ? `The port is taken: ${message}. Set PORT to another one.` : message}\n`);
+  process.exit(1);
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig(process.env);
+  let platform: Awaited<ReturnType<typeof startStandalone>> | undefined;
+  const lifecycle = new Lifecycle().add("platform", {
+    start: async () => void (platform = await startStandalone(config)),
+    stop: () => platform?.stop(),
+  });
+  stopOnSignals(lifecycle, createLogger({ service: "standalone", level: "warn" }));
+  await lifecycle.start();
+  if (!platform) return; // a signal came first
+  const lines = ["Millwright is ready.", `  API   ${platform.url}/api/v1`, `  docs  ${platform.url}/api/v1/openapi.json`, `  data  ${config.dataDir}`];
+  if (platform.isFirstStart) lines.push(`  key   ${platform.apiKey}   (the owner's API key; shown this once)`);
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

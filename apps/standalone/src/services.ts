@@ -1,0 +1,105 @@
+import type { RequestListener } from "node:http";
+import { join } from "node:path";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { directoryBlobs } from "@millwright/blobs";
+import { systemClock } from "@millwright/clock";
+import { worker } from "@millwright/contracts";
+import { localDoorbell, NatsLink } from "@millwright/events";
+import { allowedServices as factoriesAllow, composeFactories, migrationsDir as factoriesMigrations } from "@millwright/factories/compose";
+import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
+import { composeOrchestrator, migrationsDir as orchestratorMigrations } from "@millwright/orchestrator/compose";
+import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
+import type { Logger, Metrics } from "@millwright/telemetry";
+import { deriveKey } from "@millwright/vault";
+import type { StandaloneConfig } from "./config.ts";
+import { modelProviders } from "./model-providers.ts";
+import { POOL_SIZE, prepareDatabase, type Databases } from "./databases.ts";
+import { deferredTransport } from "./deferred-transport.ts";
+
+export type ServicesOptions = { config: StandaloneConfig; databases: Databases; masterKey: Uint8Array; publicUrl: string; log: Logger; metrics: Metrics };
+
+/** What a service answers, and under which rules: served in this process here, over HTTP/2 elsewhere. */
+export type Door = { readonly routes: Routes; readonly options: ServerOptions };
+
+export type Services = {
+  /** By service; `workers` is the orchestrator's own for workers. */
+  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "workers", Door>>;
+  /** Everything public but health and metrics. */
+  readonly requestListener: RequestListener;
+  /** `apiKey` only when this start made it. */
+  readonly bootstrap: { readonly apiKey?: string; readonly workerKey: string };
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  ready(): Promise<boolean>;
+};
+
+/** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
+export async function composeServices(options: ServicesOptions): Promise<Services> {
+  const { config, databases, masterKey, publicUrl, log, metrics } = options;
+  const [gatewayUrl, orchestratorUrl, factoriesUrl] = await Promise.all([
+    prepareDatabase(databases, "gateway", gatewayMigrations),
+    prepareDatabase(databases, "orchestrator", orchestratorMigrations),
+    prepareDatabase(databases, "factories", factoriesMigrations),
+  ]);
+  const signers = { gateway: await CallerSigner.create("gateway"), orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories") };
+  const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
+  const transports = { identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport() };
+  const blobSigningKey = deriveKey(masterKey, "blob urls");
+  const blobs = directoryBlobs({ dir: join(config.dataDir, "blobs"), publicUrl, signingKey: blobSigningKey, clock: systemClock });
+  const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, "standalone", log);
+  const shared = { ...(nats && { nats }), masterKey, publicUrl, verifier, clock: systemClock, metrics, poolSize: POOL_SIZE, doorbell: localDoorbell() };
+  const of = (service: keyof typeof signers) => ({ ...shared, signer: signers[service], log: log.child({ service }) });
+
+  const orchestrator = await composeOrchestrator({
+    ...of("orchestrator"),
+    databaseUrl: orchestratorUrl,
+    neighbours: { identity: transports.identity, factories: transports.factories },
+    blobs,
+    localRepositoryRoots: config.localRepositoryRoots,
+    timeScale: config.timeScale,
+    modelProviders: modelProviders(config),
+    runTokenLimit: config.runTokenLimit,
+  });
+  const factories = await composeFactories({
+    ...of("factories"),
+    databaseUrl: factoriesUrl,
+    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator },
+    localRepositoryRoots: config.localRepositoryRoots,
+  });
+  const gateway = await composeGateway({
+    ...of("gateway"),
+    databaseUrl: gatewayUrl,
+    neighbours: { orchestrator: transports.orchestrator, factories: transports.factories },
+    blobs: { store: blobs, signingKey: blobSigningKey },
+    ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
+    workerDoor: orchestrator.workerDoor,
+    runTokenKeys: localKeys([orchestrator.runTokenJwk]),
+  });
+  const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({ service, verifier, log: log.child({ service }), metrics, ...more });
+  const doors = {
+    gateway: { routes: gateway.routes, options: serving("gateway", { allow: gateway.allow }) },
+    orchestrator: { routes: orchestrator.routes, options: serving("orchestrator", { allow: orchestrator.allow }) },
+    factories: { routes: (router: ConnectRouter) => factories.routes(router), options: serving("factories", { allow: factoriesAllow }) },
+    workers: { routes: orchestrator.workerRoutes, options: serving("orchestrator", { open: [worker.WorkerService.typeName] }) },
+  };
+  transports.identity.become(inProcess(doors.gateway.routes, doors.gateway.options));
+  transports.orchestrator.become(inProcess(doors.orchestrator.routes, doors.orchestrator.options));
+  transports.factories.become(inProcess(doors.factories.routes, doors.factories.options));
+
+  const inOrder = [gateway, orchestrator, factories];
+  const bootstrap = await gateway.bootstrap();
+  return {
+    doors,
+    requestListener: gateway.requestListener,
+    bootstrap,
+    start: async () => {
+      for (const service of inOrder) await service.start();
+    },
+    stop: async () => {
+      await Promise.all(inOrder.map((service) => service.pause())); // they read each other's events
+      for (const service of inOrder.toReversed()) await service.stop();
+      await nats?.close();
+    },
+    ready: async () => (await Promise.all(inOrder.map((service) => service.ready()))).every(Boolean),
+  };
+}

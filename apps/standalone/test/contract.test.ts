@@ -1,0 +1,156 @@
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, fromJson, ScalarType, toJson, type DescMessage, type DescMethod, type JsonObject, type JsonValue, type MessageShape } from "@bufbuild/protobuf";
+import { createConnectRouter, type Transport } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { factories as factoriesContract, orchestrator as runs } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { call, CallerSigner, CallerVerifier, clientFor, inProcess, neighbourTransport, serveHttp2 } from "@millwright/rpc";
+import { Metrics } from "@millwright/telemetry";
+import { aCaller, memoryLog, postgresUrl } from "@millwright/testing";
+import { loadConfig } from "../src/config.ts";
+import { composeServices, type Services } from "../src/services.ts";
+
+type DoorName = keyof Services["doors"];
+/** The same door, entered in two ways. */
+type Ways = { readonly local: Transport; readonly remote: Transport; readonly methods: readonly DescMethod[] };
+
+const DOORS: readonly DoorName[] = ["gateway", "orchestrator", "factories", "workers"];
+const signer = await CallerSigner.create("gateway");
+/** Services speak through signers of their own. */
+const signers: Readonly<Record<string, CallerSigner>> = { gateway: signer, orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories") };
+const member = aCaller();
+const [team] = member.teams;
+
+let dir: string;
+let services: Services;
+const ways = {} as Record<DoorName, Ways>;
+const closers: (() => unknown)[] = [];
+
+/** Composed and not started: nothing happens by itself between two calls that are compared. */
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "millwright-contract-"));
+  const url = (service: string) => Object.assign(new URL(postgresUrl()), { pathname: `/millwright_${service}` }).href;
+  const config = loadConfig({ MILLWRIGHT_DATA_DIR: dir });
+  services = await composeServices({ config, databases: { url, stop: async () => {} }, masterKey: new Uint8Array(32).fill(7), publicUrl: "http://mill.test", log: memoryLog(), metrics: new Metrics() });
+  const verifier = new CallerVerifier(Object.values(signers).map(({ jwk }) => jwk));
+  for (const name of DOORS) {
+    const { routes, options } = services.doors[name];
+    const trusting = { ...options, verifier };
+    const server = await serveHttp2(routes, trusting, { port: 0 });
+    const remote = neighbourTransport([`http://127.0.0.1:${server.port}`]);
+    closers.push(() => server.close(0), () => remote.close());
+    const router = createConnectRouter();
+    routes(router);
+    ways[name] = { local: inProcess(routes, trusting), remote, methods: router.handlers.map(({ method }) => method) };
+  }
+}, 60_000);
+afterAll(async () => {
+  for (const close of closers.toReversed()) await close();
+  await services?.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+type AnyClient = Readonly<Record<string, (request: unknown, options: object) => unknown>>;
+
+/** What became of a call: the answer, or the messages of the stream, or everything public of the error. */
+async function outcome(transport: Transport, method: DescMethod, request: unknown, caller: Caller | undefined): Promise<unknown> {
+  const by = caller?.principal.type === "service" ? signers[caller.principal.uid] : signer;
+  const client = clientFor(method.parent, transport, by ? { signer: by } : {}) as unknown as AnyClient;
+  const options = caller ? call(caller) : {};
+  try {
+    const answer = client[method.localName]!(request, options);
+    const messages: unknown[] = [];
+    if (method.methodKind === "unary") messages.push(await answer);
+    else for await (const message of answer as AsyncIterable<unknown>) messages.push(message);
+    return messages.map((message) => toJson(method.output, message as MessageShape<DescMessage>));
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const { kind, reason, code, message, retryable, metadata, retryAfterSeconds, details } = error;
+    return { kind, reason, code, message, retryable, metadata, retryAfterSeconds, details };
+  }
+}
+
+/** What differs between two calls of the same kind: new uids, the time, and what is signed with them. */
+function comparable(value: unknown): unknown {
+  const uids = new Map<string, string>();
+  const text = JSON.stringify(value ?? null)
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, (uid) => uids.get(uid) ?? (uids.set(uid, `uid ${uids.size}`), `uid ${uids.size - 1}`))
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "time")
+    .replaceAll(/(sessionToken":")[^"]+/g, "$1token")
+    .replaceAll(/(environmentUid|"uid)":"[A-Za-z0-9]{22}"/g, '$1":"environment"');
+  return JSON.parse(text);
+}
+
+/** Asks in both ways; answers what came of it. Errors: when they differ. */
+async function compare(door: DoorName, method: DescMethod, request: unknown, caller: Caller | undefined): Promise<unknown> {
+  const { local, remote } = ways[door];
+  const here = comparable(await outcome(local, method, request, caller));
+  expect({ method: method.name, outcome: comparable(await outcome(remote, method, request, caller)) }).toEqual({ method: method.name, outcome: here });
+  return here;
+}
+
+/** A request with something in every field that holds a text or a number. */
+function filled(message: DescMessage): unknown {
+  const json: JsonObject = {};
+  for (const field of message.fields) {
+    const one = field.fieldKind === "scalar" || (field.fieldKind === "list" && field.listKind === "scalar") ? sample(field.name, field.scalar) : undefined;
+    if (one !== undefined && field.oneof?.name.startsWith("_") !== false) json[field.jsonName] = field.fieldKind === "list" ? [one] : one;
+  }
+  return fromJson(message, json);
+}
+function sample(name: string, type: ScalarType): JsonValue | undefined {
+  if (type === ScalarType.STRING) return /uid/.test(name) ? newUid() : "some text";
+  if (type === ScalarType.BOOL) return true;
+  return type === ScalarType.BYTES ? undefined : 1;
+}
+
+const CALLERS: readonly [string, () => Caller | undefined][] = [
+  ["a member of a team", () => member],
+  ["a platform administrator without teams", () => ({ ...aCaller(), teams: [], platformAdmin: true })],
+  ["a service in its own name", () => serviceCaller("orchestrator", newUid())],
+  ["another service in its own name", () => serviceCaller("factories", newUid())],
+  ["nobody", () => undefined],
+];
+
+describe.each(DOORS)("every RPC of %s answers the same over HTTP/2 as within the process", (door) => {
+  test.each(CALLERS)("asked by %s, with nothing and with something in every field", async (_who, caller) => {
+    const asked = caller();
+    const outcomes: unknown[] = [];
+    for (const method of ways[door].methods) {
+      outcomes.push(await compare(door, method, create(method.input), asked), await compare(door, method, filled(method.input), asked));
+    }
+    expect(outcomes).toHaveLength(2 * ways[door].methods.length);
+  });
+});
+
+test("what has been made in one way is the same seen in both", async () => {
+  const { FactoryService } = factoriesContract;
+  const { RunService } = runs;
+  const factoriesClient = clientFor(FactoryService, ways.factories.local, { signer });
+  const runsClient = clientFor(RunService, ways.orchestrator.local, { signer });
+  const as = call(member);
+  const { factory } = await factoriesClient.createFactory({ teamUid: team!.teamUid, factory: { name: "Works" } }, as);
+  const factoryUid = factory!.uid;
+  const files = [{ path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\n" }, { path: "agents/a/agent.md", content: "no front matter" }];
+  await factoriesClient.putSource({ factoryUid, source: { kind: "files", files } }, as);
+  const { runs: made } = await runsClient.createRuns({ runs: ["First", "Second"].map((title) => ({ title, prompt: "Do it.", ownerType: "user", ownerUid: member.principal.uid })) }, as);
+  const [first, second] = made.map(({ run }) => run!.uid);
+  await runsClient.cancelRun({ runUid: first! }, as);
+
+  const seen: unknown[] = [];
+  const see = async (door: DoorName, method: DescMethod, request: unknown) => void seen.push(await compare(door, method, request, member));
+  await see("factories", FactoryService.method.getFactory, { uid: factoryUid });
+  await see("factories", FactoryService.method.listFactories, {});
+  await see("factories", FactoryService.method.getSource, { factoryUid });
+  await see("factories", FactoryService.method.checkSource, { factoryUid, files });
+  const { getRun, getQueueStatus, getTimeline, getConversation, listRunEvents, listRuns, watchRunEvents } = RunService.method;
+  for (const runUid of [first, second]) for (const method of [getRun, getQueueStatus, getTimeline, getConversation, listRunEvents]) await see("orchestrator", method, { runUid });
+  await see("orchestrator", listRuns, { pageSize: 10 });
+  await see("orchestrator", watchRunEvents, { runUid: first });
+  expect(seen.filter((one) => !Array.isArray(one))).toEqual([]);
+});
