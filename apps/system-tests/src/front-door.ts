@@ -1,0 +1,51 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+
+/** One address in front of several servers, as a load balancer is: each connection goes to one that takes it, in turn. */
+export class FrontDoor {
+  readonly url: string;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(server: Server) {
+    this.#server = server;
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  static async open(ports: readonly number[]): Promise<FrontDoor> {
+    let turn = 0;
+    const server = createServer({ pauseOnConnect: true }, (client) => {
+      door.#keep(client);
+      const first = turn++;
+      door.#join(client, ports.map((_port, index) => ports[(first + index) % ports.length]!));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const door = new FrontDoor(server);
+    return door;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<unknown>((resolve) => this.#server.close(resolve)); // also when it was closed before
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  #join(client: Socket, [port, ...others]: readonly number[]): void {
+    if (port === undefined) return void client.destroy();
+    const server = connect(port, "127.0.0.1");
+    const refused = (): void => this.#join(client, others);
+    server.once("error", refused);
+    server.once("connect", () => {
+      server.off("error", refused);
+      this.#keep(server);
+      client.once("close", () => server.destroy());
+      server.once("close", () => client.destroy());
+      client.pipe(server).pipe(client);
+    });
+  }
+
+  #keep(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+}

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { bareRepository, git } from "./support/git.ts";
+import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+
+let platform: Platform;
+let api: Client;
+
+beforeAll(async () => {
+  platform = await Platform.start();
+  api = await connect(platform);
+}, 120_000);
+afterAll(() => platform?.remove());
+
+describe("work on a repository", () => {
+  let bare: string;
+  let factory: string;
+  let run: any;
+  beforeAll(async () => {
+    const root = platform.path("repositories");
+    bare = bareRepository(root, "acme", "prices", { "README.md": "# Prices\n", "src/a.txt": "old\n" });
+    await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root });
+    const files = definitionFiles("No script here.").map((file) => (file.path === "factory.yaml" ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") } : file));
+    factory = await aFactory(api, files);
+    const steps = ["shell: cd /workspace/prices && cat src/a.txt", "edit: {path: src/a.txt, old: old, new: new}", "pull_request: {title: Use <new> prices, body: As asked.}"];
+    const again = ["write: {path: src/b.txt, content: more}", "pull_request: {title: Use <new> prices}"];
+    const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: script(...steps, ...again) });
+    run = await succeeded(api, id);
+  }, 60_000);
+  const pullRequest = () => run.artifacts.find((one: any) => one.artifact_type === "PULL_REQUEST").data;
+
+  test("comes back as one pull request, whose branch has all of it", () => {
+    expect(run.artifacts).toMatchObject([{ artifact_type: "PULL_REQUEST", data: { url: expect.stringContaining(`/runs/${run.run_id}/pull-requests/`), branch: expect.any(String), status: "open" } }]);
+    const { branch } = pullRequest();
+    expect(git(bare, "show", `${branch}:src/a.txt`)).toBe("new\n");
+    expect(git(bare, "diff", "--name-only", `main...${branch}`).trim().split("\n")).toEqual(["src/a.txt", "src/b.txt"]);
+    expect(git(bare, "show", "main:src/a.txt")).toBe("old\n");
+  });
+  test("has a page with its diff, for those with the run's link or a key", async () => {
+    const view = new URL(run.session_link).search;
+    const page = await fetch(pullRequest().url + view);
+    const html = await page.text();
+    expect([page.status, html.includes("Use &lt;new&gt; prices"), html.includes("+new")]).toEqual([200, true, true]);
+    const diff = await (await fetch(`${pullRequest().url}.diff${view}`)).text();
+    expect(diff).toMatch(/^-old$/m);
+    expect((await fetch(pullRequest().url)).status).toBe(401);
+    const form = new URLSearchParams({ key: api.key, next: new URL(pullRequest().url).pathname });
+    const signedIn = await fetch(`${platform.url}/sign-in/`, { method: "POST", body: form, redirect: "manual" });
+    const cookie = signedIn.headers.get("set-cookie")!.split(";")[0]!;
+    expect((await fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(200);
+  });
+  test("is an output of its task", async () => {
+    const task = await api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`);
+    expect(task.outputs.map((one: any) => [one.artifact_type, one.data.url])).toEqual([["PULL_REQUEST", pullRequest().url]]);
+    expect((await api.get(`/factory/${factory}/task-by-conversation?conversation_id=${run.conversation_id}`)).uid).toBe(task.uid);
+  });
+  test("goes on from where it was when somebody answers", async () => {
+    await api.post(`/agent/runs/${run.run_id}/followups`, { message: script("shell: cd /workspace/prices && git status --porcelain && cat src/b.txt") });
+    const seen = await sees(api, run.run_id, ({ kind, payload }) => kind === "tool_end" && payload.output.output === "more");
+    expect(seen.payload.output.exit_code).toBe(0);
+    await succeeded(api, run.run_id);
+  });
+});
+
+describe("a definition", () => {
+  test("with 50 errors reports 50 positions, changes nothing, and the last valid one serves on", async () => {
+    const factory = await aFactory(api, definitionFiles(script("say: I still serve.")));
+    const faulty = Array.from({ length: 50 }, (_one, index) => ({ path: `agents/a${index}/agent.md`, content: "---\ndescription: x\nagentType: NONSENSE\n---\n\nDo.\n" }));
+    const files = [...definitionFiles("new"), ...faulty];
+    const check = await api.post(`/factory/${factory}/source/validate`, { files });
+    expect([check.valid, check.diagnostics.length]).toEqual([false, 50]);
+    expect(new Set(check.diagnostics.map((one: any) => one.path)).size).toBe(50);
+    for (const one of check.diagnostics) expect(one).toMatchObject({ line: 3, column: expect.any(Number), severity: "error" });
+    const before = await api.get(`/factory/${factory}/source`);
+    await api.put(`/factory/${factory}/source`, { files });
+    const apply = await api.call("POST", `/factory/${factory}/source/apply`);
+    expect([apply.status, apply.body.reason, apply.body.diagnostics]).toEqual([400, "definition_invalid", check.diagnostics]);
+    expect(await api.get(`/factory/${factory}/source`)).toMatchObject({ active_version: before.active_version, active_revision: before.active_revision });
+    const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
+    await succeeded(api, id);
+    expect(JSON.stringify(await eventsOf(api, id))).toContain("I still serve.");
+  }, 60_000);
+  test("says what applying would change, and applying changes that", async () => {
+    const factory = await aFactory(api, definitionFiles("one"));
+    const files = definitionFiles("two").filter(({ path }) => !path.includes("helper"));
+    const { plan } = await api.post(`/factory/${factory}/source/plan`, { files });
+    const changes = (items: any[]) => new Set(items.filter(({ kind, action }) => kind === "agent" && !/^(keep|unchanged|none)$/.test(action)).map(({ name, action }) => `${action} ${name}`));
+    expect(changes(plan)).toEqual(new Set(["update foreman", "delete helper"]));
+    await api.put(`/factory/${factory}/source`, { files });
+    expect(changes((await api.post(`/factory/${factory}/source/apply`)).plan)).toEqual(changes(plan));
+    expect((await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map((one: any) => one.name)).toEqual(["foreman"]);
+  });
+  test("without a foreman takes no work: 409, not to be repeated", async () => {
+    const { uid } = await api.post("/factory", { name: "Empty" });
+    const { status, body, headers } = await api.call("POST", `/factory/${uid}/runs`, { body: { prompt: "Go." } });
+    expect([status, body.retryable, headers.get("x-should-retry")]).toEqual([409, false, "false"]);
+    await api.delete(`/factory/${uid}`);
+    expect((await api.call("GET", `/factory/${uid}`)).status).toBe(404);
+  });
+});
+
+test("events come while they happen, to a reader that came early and to one that comes back", async () => {
+  const id = await startRun(api, script("say: one", "shell: sleep 1", "say: two"));
+  const read = async (lastId: string) => {
+    const { body } = await api.call("GET", `/agent/runs/${id}/events`, { headers: { accept: "text/event-stream", "last-event-id": lastId } });
+    return [...(body as string).matchAll(/^data: (\{"seq".*)$/gm)].map(([, json]) => JSON.parse(json!));
+  };
+  const [live, resumed] = await Promise.all([read("0"), read("2")]);
+  expect((await runOf(api, id)).state).toBe("SUCCEEDED");
+  const pages = await eventsOf(api, id);
+  expect([live, resumed]).toEqual([pages, pages.slice(2)]);
+}, 60_000);

@@ -1,0 +1,118 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { eventually, needs } from "@millwright/testing";
+import { Platform, processesWith, Program } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { HandWorker } from "./support/hand-worker.ts";
+import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { teamOf } from "./support/world.ts";
+
+/** Another attempt must hold a run 60 s after its worker was lost; all times are divided by this. */
+const TIME_SCALE = 15;
+const BOUND_MS = 60_000 / TIME_SCALE + 10_000; // and what a busy machine takes beside the platform's own clocks
+
+let platform: Platform;
+let api: Client;
+let workerKey: string;
+const workers = new Map<string, Program>();
+
+beforeAll(async () => {
+  platform = await Platform.start({ workers: 0, timeScale: TIME_SCALE });
+  api = await connect(platform);
+  workerKey = (await api.post(`/team/${await teamOf(api)}/keys`, { name: "workers", kind: "worker" })).api_key;
+}, 120_000);
+afterEach(() => stopWorkers());
+afterAll(async () => {
+  await stopWorkers();
+  await platform?.remove();
+});
+
+function startWorker(name: string): void {
+  const env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`), MILLWRIGHT_SANDBOX: "bwrap" };
+  workers.set(name, new Program("worker/src/main.ts", { log: platform.path(`worker-${name}.log`), env }));
+}
+async function stopWorkers(): Promise<void> {
+  await Promise.all([...workers.values()].map((worker) => worker.kill()));
+  workers.clear();
+}
+/** Who holds the run now, told by the newest claim. */
+const holders = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
+const heldBy = (runId: string, name: string) => eventually(async () => (await holders(runId)).at(-1) === name, { timeoutMs: BOUND_MS, everyMs: 100 });
+const toolStarted = (runId: string, attempt: number) => sees(api, runId, ({ kind, attempt: of }) => kind === "tool_start" && of === attempt);
+const sandboxProcesses = (runId: string): number[] => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).map(({ pid }) => pid);
+
+/** A run in the middle of a command, with the worker that holds it and what runs there. */
+async function heldRun(...after: string[]) {
+  for (const name of ["one", "two"]) startWorker(name);
+  const runId = await startRun(api, script("say: begin", "shell: sleep 5", ...after));
+  await toolStarted(runId, 1);
+  const [holder] = await holders(runId);
+  const processes = sandboxProcesses(runId);
+  expect(processes.length).toBeGreaterThan(0);
+  return { runId, holder: workers.get(holder!)!, other: holder === "one" ? "two" : "one", processes };
+}
+
+describe("when the worker that holds a run", () => {
+  needs("bwrap", "is killed, another one holds the run in time, and no process of the lost attempt survives", async () => {
+    const { runId, holder, other, processes } = await heldRun("write: {path: out.txt, content: x}", "artifact: out.txt");
+    await holder.kill();
+    await heldBy(runId, other);
+    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+    const { artifacts } = await succeeded(api, runId);
+    expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
+    expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
+  }, 120_000);
+
+  needs("bwrap", "is frozen, another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
+    const { runId, holder, other, processes } = await heldRun("write: {path: out.txt, content: x}", "artifact: out.txt");
+    holder.signal("SIGSTOP");
+    await heldBy(runId, other);
+    await toolStarted(runId, 2);
+    holder.signal("SIGCONT");
+    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+    const { artifacts } = await succeeded(api, runId);
+    expect(artifacts).toHaveLength(1);
+    const events = await eventsOf(api, runId);
+    const lostAt = events.findIndex(({ kind }) => kind === "worker_lost");
+    expect(events.slice(lostAt).filter(({ attempt }) => attempt === 1)).toEqual([]);
+    const [thawed] = await holders(runId);
+    await succeeded(api, await startRun(api, script("say: I am back."), { config: { worker_host: thawed } }));
+  }, 120_000);
+});
+
+test("whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
+  const late = await HandWorker.register(api, "late");
+  const runId = await startRun(api, script("say: x"));
+  const lease = (await late.accept(await late.offer()))!;
+  await late.start(lease);
+  await sees(api, runId, ({ kind }) => kind === "worker_lost");
+  const next = await HandWorker.register(api, "next");
+  const taken = (await next.accept(await next.offer()))!;
+  expect([taken.runUid, taken.executionId, taken.attempt]).toEqual([runId, lease.executionId, 2]);
+  await next.start(taken);
+
+  const everything = async () => [{ ...(await runOf(api, runId)), run_time: "passes" }, await eventsOf(api, runId)];
+  const before = await everything();
+  const mine = { executionId: lease.executionId, attempt: lease.attempt };
+  expect(await late.append(lease, 3, "message", { role: "assistant", text: "late" })).toBe("LEASE_LOST");
+  expect((await late.heartbeat(lease)).status).toBe("LOST");
+  expect((await late.call("Accept", { leases: [mine] })).assignments ?? []).toEqual([]);
+  const writes: [string, object][] = [
+    ["Complete", { completions: [{ ...mine, outcome: "DONE", lastClientSeq: "2" }] }],
+    ["ReportUsage", { ...mine, callId: "c", modelId: "scripted", usage: { inputTokens: "1" } }],
+    ["CreateArtifact", { ...mine, clientArtifactId: "a", artifactType: "PLAN", data: { title: "t" }, content: "eA==" }],
+    ["PutSnapshot", { ...mine, sizeBytes: "1" }],
+    ["OpenPullRequest", { ...mine, owner: "o", repo: "r", headBranch: "agent/x", headSha: "0".repeat(40), baseBranch: "main", title: "t" }],
+    ["ReadHistory", { ...mine, afterSeq: "0" }],
+  ];
+  for (const [method, request] of writes) {
+    const answer = await late.call(method, request).then((given) => JSON.stringify(given), (error: Error) => error.message);
+    expect([method, answer]).toEqual([method, expect.stringMatching(/lease_lost/i)]);
+  }
+  for (const [method, path, body] of [["GET", "/whoami"], ["POST", "/agent/runs", { prompt: "late" }], ["GET", `/agent/runs/${runId}`]] as const) {
+    expect((await api.call(method, path, { key: lease.runToken, ...(body ? { body } : {}) })).status).toBe(401);
+  }
+  expect((await api.call("GET", "/whoami", { key: taken.runToken })).status).toBe(200);
+  expect(await everything()).toEqual(before);
+  await next.complete(taken, "DONE");
+}, 60_000);

@@ -1,0 +1,133 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { execFile, execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect } from "@jest/globals";
+import { eventually, ModelServer, needs, type ModelAnswer, type ModelRequest } from "@millwright/testing";
+import { Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { bareRepository, git } from "./support/git.ts";
+import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
+import { aFactory, aTeam, teamOf } from "./support/world.ts";
+
+const PLATFORM_KEY = "canary-key-of-the-platform";
+const TEAM_KEY = "canary-key-of-a-team";
+const OTHER_SECRET = "canary-of-another-secret";
+const FILES = [
+  { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories:\n  - {owner: acme, name: shop}\nsecrets: [OTHER]\nagentDefaults:\n  model: auto\n" },
+  { path: "agents/foreman/agent.md", content: "---\ndescription: Works.\nagentType: FOREMAN\n---\n\nMend what is asked.\n" },
+];
+
+let models: ModelServer;
+let platform: Platform;
+let api: Client;
+let repository: string;
+
+/** The conversation decides what the model answers, so that several runs can talk to it at once. */
+function mend({ key, body }: ModelRequest): ModelAnswer {
+  const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
+  if (key === "wrong") return { status: 401, message: `invalid x-api-key: ${key}` };
+  if (JSON.stringify(body["messages"]).includes("Only talk")) return { text: "I only talk.", usage: { input: 7, output: 3 } };
+  const answers: ModelAnswer[] = [
+    { status: 529, message: "overloaded" },
+    { text: "I mend it.", calls: [{ name: "edit_file", input: { path: "price.txt", old: "ten", new: "nine" } }, { name: "shell", input: { command: 'env; cat price.txt; echo "$OTHER"' } }], usage: { input: 1_000, output: 200, cacheWrite: 3_000 } },
+    { calls: [{ name: "pull_request", input: { title: "Lower the price" } }], usage: { input: 501, output: 33, cacheRead: 3_001 } },
+    { text: "The price is nine.", usage: { input: 11, output: 7, cacheRead: 4_000 } },
+  ];
+  return answers[models.requests.length === 1 ? 0 : steps + 1]!;
+}
+
+beforeAll(async () => {
+  models = await ModelServer.start(mend);
+  platform = await Platform.start({ env: { ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: models.url } });
+  api = await connect(platform);
+  repository = bareRepository(platform.path("repositories"), "acme", "shop", { "price.txt": "ten\n" });
+}, 120_000);
+afterAll(async () => {
+  await platform?.remove();
+  await models?.stop();
+});
+
+const everyPath = (runId: string) => ["", "/timeline", "/conversation", "/queue"].map((path) => `/agent/runs/${runId}${path}`);
+
+needs("bwrap", "a model edits, runs a command and opens a pull request; tokens and cost are what the provider counted; no secret is told", async () => {
+  const team = await teamOf(api);
+  await api.put(`/team/${team}/secrets/OTHER`, { value: OTHER_SECRET });
+  await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root: platform.path("repositories") });
+  const factory = await aFactory(api, FILES);
+  const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt: "Make it nine." });
+  const run = await succeeded(api, runId);
+  expect(run.agent_config.model_id).toBe("claude-opus-5-5");
+  expect(git(repository, "show", `agent/${runId}:price.txt`)).toBe("nine\n");
+  expect(run.artifacts.map(({ artifact_type: type }: any) => type)).toEqual(["PULL_REQUEST"]);
+
+  // 1,512 input at $4, 240 output at $20, 7,001 read at $0.20 and 3,000 written at $5 per million tokens: each call rounded to the micro-dollar.
+  expect(run.request_usage).toMatchObject({ total_tokens: 11_753, inference_cost_usd: 0.027_248 });
+  expect(run.request_usage.usage_by_category.primary_agent.byok_inference_usage["claude-opus-5-5"].token_count).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
+
+  const events = await eventsOf(api, runId);
+  expect(events.filter(({ kind }) => kind === "warning").map(({ payload }) => payload.text)).toEqual([expect.stringContaining("529: overloaded")]);
+  const shown = events.filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload.output.output).join("");
+  expect(shown).toContain("nine\n***\n");
+  const transcript = await eventually(async () => {
+    const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
+    return status === 302 && (await fetch(headers.get("location")!)).text();
+  });
+  const told = [events, await Promise.all(everyPath(runId).map((path) => api.get(path))), transcript, models.requests.map(({ body }) => body)];
+  expect(JSON.stringify(told)).toContain("I mend it.");
+  expect(JSON.stringify(told)).not.toContain("canary-");
+  expect(models.requests.every(({ key }) => key === PLATFORM_KEY)).toBe(true);
+});
+
+needs("bwrap", "a team's own key serves its runs alone, and a key that is refused ends the run with a reason that does not show it", async () => {
+  const other = await aTeam(api, "other");
+  const own = await teamOf(other);
+  await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: TEAM_KEY });
+  await other.put(`/team/${own}/secrets/ANTHROPIC_BASE_URL`, { value: models.url });
+  const { default_model_id: byDefault, models: listed } = await other.get("/agent/models");
+  expect([byDefault, listed.find(({ id }: any) => id === "gpt-5.1").disabled]).toEqual(["claude-opus-5-5", true]);
+  const run = await succeeded(other, await startRun(other, "Only talk.", { config: { model_id: "anthropic/claude-next" } }));
+  expect(models.requests.at(-1)).toMatchObject({ key: TEAM_KEY, model: "claude-next" });
+  expect(run.request_usage).toMatchObject({ total_tokens: 10 });
+  expect(run.request_usage).not.toHaveProperty("inference_cost_usd"); // nobody knows its price
+
+  await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: "wrong" });
+  const refused = await ended(other, await startRun(other, "Only talk."));
+  expect([refused.state, refused.status_message.error_code]).toEqual(["FAILED", "external_authentication_required"]);
+  expect(refused.status_message.message).toContain("401: invalid x-api-key: ***");
+});
+
+/** What a foreman and an implementer do of their own accord, told by their instructions and by how far they have come. */
+function demonstrate({ body }: ModelRequest): ModelAnswer {
+  const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
+  const usage = { input: 100, output: 10 };
+  const isForeman = JSON.stringify(body["system"]).includes("You are the foreman");
+  const foreman: ModelAnswer[] = [
+    { calls: [{ name: "spawn_run", input: { agent: "implementer", prompt: "Mend lineTotal." } }, { name: "wait", input: { policy: "all" } }], usage },
+    { calls: [{ name: "set_stage", input: { stage: "REVIEW" } }], usage },
+  ];
+  const implementer: ModelAnswer[] = [
+    { text: "I look.", calls: [{ name: "read_file", input: { path: "src/total.js" } }, { name: "shell", input: { command: "node --test" } }], usage },
+    { calls: [{ name: "edit_file", input: { path: "src/total.js", old: "quantity > BULK_QUANTITY", new: "quantity >= BULK_QUANTITY" } }, { name: "shell", input: { command: "node --test" } }], usage },
+    { calls: [{ name: "pull_request", input: { title: "Give the discount from ten items on" } }], usage },
+  ];
+  return (isForeman ? foreman : implementer)[steps] ?? { text: "It is done.", usage };
+}
+
+needs("bwrap", "the demo's job is done by a model that its agents' instructions guide", async () => {
+  const server = await ModelServer.start(demonstrate);
+  const demo = fileURLToPath(new URL("../../standalone/src/demo/main.ts", import.meta.url));
+  const { PATH = "", HOME = "" } = process.env;
+  const env = { PATH, HOME, ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: server.url };
+  const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=@millwright/source", "--no-warnings", demo, "--model", "claude-sonnet-4-5"], { env });
+  await server.stop();
+  expect(stdout).toContain("stage REVIEW");
+  expect(stdout).toContain("$0.003150 for model calls  (770 tokens)"); // seven calls of 100 in at $3 and 10 out at $15 per million
+  expect(stdout).not.toContain(PLATFORM_KEY);
+}, 120_000);
+
+needs("bwrap", "no key is in any file of the platform: database, logs, blobs, workspaces", () => {
+  const found = (text: string) => execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });
+  expect(found("I mend it.")).not.toBe("");
+  for (const secret of [PLATFORM_KEY, TEAM_KEY, OTHER_SECRET]) expect(found(secret)).toBe("");
+});

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { collectionOfMember, collectionsOfPath, comparable, idIn, isName, pathWith, randomLike, snapshot } from "./support/prober.ts";
+import { operationsOf, Samples, type Operation } from "./support/samples.ts";
+import { aTeam, aWorld, type World } from "./support/world.ts";
+
+let platform: Platform;
+let [ours, theirs]: Client[] = [];
+let [own, foreign]: World[] = [];
+let samples: Samples;
+let operations: Operation[];
+let theirsBefore: string[];
+
+/** We are one team; "they" are another on the same platform, whose things we must not notice. */
+beforeAll(async () => {
+  platform = await Platform.start({ workers: 1 });
+  theirs = await connect(platform);
+  ours = await aTeam(theirs, "ours");
+  foreign = await aWorld(theirs, platform);
+  own = await aWorld(ours, platform);
+  samples = new Samples(ours.document);
+  operations = operationsOf(ours.document);
+  theirsBefore = await snapshot(theirs, operations, foreign);
+}, 120_000);
+afterAll(() => platform?.remove());
+
+/** Probes every operation, several at a time; answers what was found. */
+async function failures(probe: (operation: Operation) => Promise<void>): Promise<string[]> {
+  const found: string[] = [];
+  const left = [...operations];
+  const work = async () => {
+    for (let operation = left.shift(); operation; operation = left.shift()) {
+      const name = `${operation.method} ${operation.path}`;
+      await probe(operation).catch((error: unknown) => found.push(`${name}: ${(error as Error).message}`));
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, work));
+  return found;
+}
+const ownIds = (operation: Operation) => Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(own!, collection)]));
+/** The least valid body, and the least valid query, of an operation. */
+const bodyOf = ({ body }: Operation): any => (body ? samples.valid(body) : undefined);
+const queryOf = ({ query }: Operation, more: Record<string, string> = {}) => {
+  const required = query.filter(({ isRequired }) => isRequired).map(({ name, schema }) => [name, String(samples.valid(schema))]);
+  const search = new URLSearchParams({ ...Object.fromEntries(required), ...more }).toString();
+  return search && `?${search}`;
+};
+const ask = (operation: Operation, ids: Record<string, string>, { body = bodyOf(operation), query = {}, headers = {}, key }: { body?: unknown; query?: Record<string, string>; headers?: Record<string, string>; key?: string | null } = {}) =>
+  ours!.call(operation.method, pathWith(operation.path, ids) + queryOf(operation, query), { ...(body === undefined ? {} : { body }), headers, ...(key === undefined ? {} : { key }) });
+
+/** Asks twice, once with their id and once with one that nobody has, and fails when the answers can be told apart. */
+async function expectTheSame(theirId: string, asking: (id: string) => ReturnType<typeof ask>): Promise<void> {
+  const nobodys = randomLike(theirId);
+  const [seen, unseen] = [await asking(theirId), await asking(nobodys)];
+  if (seen.status >= 500) throw new Error(`${seen.status} ${JSON.stringify(seen.body)}`);
+  expect(comparable(seen, [theirId, nobodys])).toBe(comparable(unseen, [theirId, nobodys]));
+}
+
+/** Every way to put theirs in the place of ours, in a path of one or more ids. */
+const places = (count: number): number[][] => Array.from({ length: 2 ** count - 1 }, (_one, bits) => Array.from({ length: count }, (_place, index) => index).filter((index) => (bits + 1) & (1 << index)));
+
+describe("another team's ids answer exactly as ids that nobody has", () => {
+  test("in paths", async () =>
+    expect(await failures(async (operation) => {
+      const parts = collectionsOfPath(operation);
+      for (const chosen of places(parts.length)) {
+        if (chosen.every((index) => isName(parts[index]!.collection))) continue;
+        const foreignIds = chosen.map((index) => ({ name: parts[index]!.name, id: idIn(foreign!, parts[index]!.collection) }));
+        const nobodys = foreignIds.map(({ name, id }) => ({ name, id: randomLike(id) }));
+        const sent = [...foreignIds, ...nobodys].map(({ id }) => id);
+        const asking = (swapped: { name: string; id: string }[]) => ask(operation, { ...ownIds(operation), ...Object.fromEntries(swapped.map(({ name, id }) => [name, id])) });
+        const [seen, unseen] = [await asking(foreignIds), await asking(nobodys)];
+        expect(comparable(seen, sent)).toBe(comparable(unseen, sent));
+        expect(seen.status).toBe(404);
+      }
+    })).toEqual([]));
+  test("in query parameters", async () =>
+    expect(await failures(async (operation) => {
+      for (const { name } of operation.query) {
+        const collection = collectionOfMember(name);
+        if (collection) await expectTheSame(idIn(foreign!, collection), (id) => ask(operation, ownIds(operation), { query: { [name]: id } }));
+      }
+    })).toEqual([]));
+  test("in bodies", async () =>
+    expect(await failures(async (operation) => {
+      if (!operation.body) return;
+      for (const name of Object.keys(samples.resolve(operation.body)["properties"] ?? {})) {
+        const collection = collectionOfMember(name);
+        if (collection) await expectTheSame(idIn(foreign!, collection), (id) => ask(operation, ownIds(operation), { body: { prompt: "p", ...bodyOf(operation), [name]: id } }));
+      }
+      if ("config" in (samples.resolve(operation.body)["properties"] ?? {}) && operation.path.startsWith("/agent/run"))
+        await expectTheSame(idIn(foreign!, "environments"), (id) => ask(operation, {}, { body: { prompt: "p", config: { environment_id: id } } }));
+    })).toEqual([]));
+  test("as the active team", async () =>
+    expect(await failures(async (operation) => {
+      if (!operation.takesTeamHeader) return;
+      await expectTheSame(idIn(foreign!, "team"), (id) => ask(operation, ownIds(operation), { body: operation.body && { prompt: "p", ...bodyOf(operation) }, headers: { "x-service-team-uid": id } }));
+    })).toEqual([]));
+});
+
+describe("the anonymous", () => {
+  test("may use what is documented as public, and nothing else", () => {
+    const isOpen = operations.filter(({ access }) => access !== "required").map(({ method, path, access }) => `${method} ${path} ${access}`);
+    expect(isOpen.toSorted((a, b) => a.localeCompare(b))).toEqual(["GET /agent/artifacts/{artifactUid} optional", "GET /agent/artifacts/{artifactUid}/download optional", "GET /openapi.json none"]);
+  });
+  test("and the holders of wrong keys get 401 for everything else, existing or not", async () =>
+    expect(await failures(async (operation) => {
+      if (operation.access === "none") return;
+      const ids = ownIds(operation);
+      for (const key of [null, "mw_nobodys", "mwr_a.b.c"]) {
+        for (const asked of [ids, Object.fromEntries(Object.entries(ids).map(([name, id]) => [name, randomLike(id)]))]) expect((await ask(operation, asked, { key })).status).toBe(401);
+      }
+    })).toEqual([]));
+});
+
+describe("wrong input", () => {
+  let oursBefore: string[];
+  beforeAll(async () => void (oursBefore = await snapshot(ours!, operations, own!)));
+  /** Documented (every answer is checked against the document), refused, and our own fault in no case. */
+  const expectRefusal = async (operation: Operation, what: string, answer: ReturnType<Client["call"]>) => {
+    const { status, body } = await answer;
+    if (status < 400 || status >= 500) throw new Error(`${what}: ${status} ${JSON.stringify(body)}`);
+  };
+  test("bodies that are no JSON, or not what is documented", async () =>
+    expect(await failures(async (operation) => {
+      if (!operation.body) return;
+      const path = pathWith(operation.path, ownIds(operation));
+      for (const rawBody of ["{", "not json", '{"a":1,}', "\u0000", '"\\ud800"']) await expectRefusal(operation, rawBody, ours!.call(operation.method, path, { rawBody }));
+      await expectRefusal(operation, "text/plain", ours!.call(operation.method, path, { rawBody: "{}", headers: { "content-type": "text/plain" } }));
+      for (const body of samples.wrong(operation.body)) await expectRefusal(operation, JSON.stringify(body), ask(operation, ownIds(operation), { body }));
+      for (const variant of samples.variants(operation.body)) {
+        const valid = samples.valid(variant) as object;
+        for (const [name, schema] of Object.entries<object>(variant["properties"] ?? {})) {
+          const faults = [...samples.wrong(schema), ...(samples.takes(schema, "any text") ? ["nul \0"] : [])];
+          for (const value of faults) await expectRefusal(operation, `${name}: ${JSON.stringify(value)}`, ask(operation, ownIds(operation), { body: { ...valid, [name]: value, unknown_member: [1] } }));
+        }
+      }
+    })).toEqual([]));
+  test("query parameters", async () =>
+    expect(await failures(async (operation) => {
+      for (const { name, schema } of operation.query) {
+        for (const value of samples.wrongTexts(name, schema)) await expectRefusal(operation, `${name}=${value}`, ask(operation, ownIds(operation), { query: { [name]: value } }));
+      }
+    })).toEqual([]));
+  test("missing query parameters", async () =>
+    expect(await failures(async (operation) => {
+      if (operation.query.some(({ isRequired }) => isRequired)) await expectRefusal(operation, "none", ours!.call(operation.method, pathWith(operation.path, ownIds(operation))));
+    })).toEqual([]));
+  test("ids in paths that are none", async () =>
+    expect(await failures(async (operation) => {
+      for (const { name, schema } of operation.pathParameters) {
+        for (const id of ["x y", "0", "null", "a".repeat(300), "..%2f", "\0", "%", "' OR 1=1", "😀"].filter((text) => schema["format"] !== undefined || !samples.takes(schema, text))) await expectRefusal(operation, id, ask(operation, { ...ownIds(operation), [name]: id }));
+      }
+    })).toEqual([]));
+  test("none of which has changed anything", async () => expect(await snapshot(ours!, operations, own!)).toEqual(oursBefore));
+});
+
+test("nothing of theirs has changed by all this", async () => expect(await snapshot(theirs!, operations, foreign!)).toEqual(theirsBefore));

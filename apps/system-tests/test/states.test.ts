@@ -1,0 +1,173 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
+import { eventsOf, runOf, startRun } from "./support/runs.ts";
+
+let platform: Platform;
+let api: Client;
+let worker: HandWorker;
+
+beforeAll(async () => {
+  platform = await Platform.start({ workers: 0 });
+  api = await connect(platform);
+  worker = await HandWorker.register(api);
+}, 120_000);
+afterAll(() => platform?.remove());
+afterEach(async () => {
+  for (const lease of offered.splice(0)) await worker.decline(lease);
+  const { runs } = await api.get("/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&state=PENDING&limit=500");
+  const roots = runs.filter((run: any) => run.parent_run_id === undefined).concat(runs); // a root takes its offered children with it
+  for (const { run_id: id } of roots) await api.call("POST", `/agent/runs/${id}/cancel?tree=true`);
+});
+
+/** Offers made to the test that is running; what it did not take must not come to the next one. */
+const offered: Lease[] = [];
+const anOffer = async (): Promise<Lease> => {
+  const lease = await worker.offer();
+  offered.push(lease);
+  return lease;
+};
+
+type Brought = { runId: string; lease: Lease; assignment?: Assignment };
+const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "waiting"] as const;
+const ENDED = ["SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"] as const;
+const OUTCOMES: Record<string, [string, object]> = {
+  SUCCEEDED: ["DONE", {}],
+  FAILED: ["FAILED", { error: { code: "agent_reported_failure", message: "no" } }],
+  ERROR: ["ERROR", { error: { code: "infrastructure_timeout", message: "late" } }],
+  BLOCKED: ["BLOCKED", { message: "Which?" }],
+};
+
+/** A run in a state; "waiting" = INPROGRESS, parked until its child ends. */
+async function bring(state: string): Promise<Brought> {
+  const runId = await startRun(api, "Do it.");
+  if (state === "QUEUED") return { runId, lease: { executionId: "0", attempt: 0 } };
+  const lease = await anOffer();
+  if (state === "PENDING") return { runId, lease };
+  const assignment = (await worker.accept(lease))!;
+  const brought = { runId, lease, assignment };
+  if (state === "CLAIMED") return brought;
+  await worker.start(assignment);
+  if (state === "waiting") {
+    await aChild(brought);
+    await worker.complete(lease, "WAITING", { waitFor: { policy: "all" } });
+  } else if (state === "CANCELLED") {
+    await cancel(runId);
+    await worker.complete(lease, "CANCELLED");
+  } else if (state !== "INPROGRESS") {
+    await worker.complete(lease, ...OUTCOMES[state]!);
+  }
+  return brought;
+}
+const aChild = async ({ assignment }: Brought): Promise<string> => (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment!.runToken })).run_id;
+const cancel = (runId: string, query = "") => api.call("POST", `/agent/runs/${runId}/cancel${query}`);
+const followUp = (runId: string, message = "And then?") => api.post(`/agent/runs/${runId}/followups`, { message });
+const stateOf = async (runId: string): Promise<string> => (await runOf(api, runId)).state;
+const shown = (state: string) => (state === "waiting" ? "INPROGRESS" : state);
+
+test.each([...LIVE, ...ENDED])("a run can be brought to %s", async (state) => {
+  const { runId } = await bring(state);
+  const run = await runOf(api, runId);
+  expect([run.state, run.finished_at === null, run.started_at === null]).toEqual([shown(state), (LIVE as readonly string[]).includes(state), ["QUEUED", "PENDING", "CLAIMED"].includes(state)]);
+});
+
+describe("cancelling", () => {
+  test.each(["QUEUED", "CLAIMED", "INPROGRESS", "waiting"])("a run that is %s answers its id, and the run is CANCELLED at once", async (state) => {
+    const { runId } = await bring(state);
+    expect(await cancel(runId)).toMatchObject({ status: 200, body: runId });
+    expect(await runOf(api, runId)).toMatchObject({ state: "CANCELLED", finished_at: expect.any(String) });
+    const { events } = await api.get(`/agent/runs/${runId}/timeline`);
+    expect(events.at(-1)).toMatchObject({ event_type: "oz_run_cancelled", payload: { cancelled_by: expect.any(String) } });
+  });
+  test("a run that is PENDING must be tried again in a moment, and nothing changes", async () => {
+    const { runId } = await bring("PENDING");
+    const answer = await cancel(runId);
+    expect(answer).toMatchObject({ status: 409, body: { reason: "run_pending", error_code: "conflict", retryable: true } });
+    expect([answer.headers.get("x-should-retry"), answer.headers.get("retry-after")]).toEqual(["true", "1"]);
+    expect(await stateOf(runId)).toBe("PENDING");
+  });
+  test.each(ENDED)("a run that is %s is a 400, and nothing changes", async (state) => {
+    const { runId } = await bring(state);
+    const before = await eventsOf(api, runId);
+    expect(await cancel(runId)).toMatchObject({ status: 400, body: { reason: "run_already_finished", retryable: false } });
+    expect([await stateOf(runId), await eventsOf(api, runId)]).toEqual([state, before]);
+  });
+  test("tells the worker to stop, and takes the run's token away at once", async () => {
+    const held = await bring("INPROGRESS");
+    await cancel(held.runId);
+    const { status, directives } = await worker.heartbeat(held.lease);
+    expect([status, directives.map((one) => one.cancel !== undefined)]).toEqual(["STOP", [true]]);
+    for (const ask of [api.call("GET", "/whoami", { key: held.assignment!.runToken }), api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: held.assignment!.runToken })]) expect((await ask).status).toBe(401);
+  });
+  test("alone leaves the children; with the tree it takes all that live, offered ones too", async () => {
+    const root = await bring("INPROGRESS");
+    const child = await aChild(root);
+    const childLease = await anOffer();
+    const childAssignment = (await worker.accept(childLease))!;
+    const grandchild = await aChild({ runId: child, lease: childLease, assignment: childAssignment });
+    const open = await anOffer();
+    expect([await stateOf(child), await stateOf(grandchild)]).toEqual(["CLAIMED", "PENDING"]);
+    await cancel(root.runId);
+    expect([await stateOf(child), await stateOf(grandchild)]).toEqual(["CLAIMED", "PENDING"]);
+    expect(await cancel(child, "?tree=true")).toMatchObject({ status: 200 });
+    expect([await stateOf(child), await stateOf(grandchild)]).toEqual(["CANCELLED", "CANCELLED"]);
+    expect(await worker.accept(open)).toBeUndefined();
+  });
+});
+
+describe("a follow-up", () => {
+  test.each(["QUEUED", "PENDING"])("to a run that is %s is appended to its prompt, and reaches the agent", async (state) => {
+    const { runId, lease } = await bring(state);
+    expect(await followUp(runId)).toEqual({ outcome: "queued_prompt", followup_id: null });
+    expect((await runOf(api, runId)).submitted_prompt).toBe("Do it.\n\nAnd then?");
+    const { inputs } = (await worker.accept(state === "PENDING" ? lease : await anOffer()))!;
+    expect(inputs.map((one) => one.text)).toEqual(["Do it.", "And then?"]);
+  });
+  test.each([["CLAIMED", "queue_pending"], ["INPROGRESS", "live_session"]])("to a run that is %s is a %s, told to its worker once", async (state, outcome) => {
+    const { runId, lease } = await bring(state);
+    const answer = await followUp(runId);
+    expect(answer).toEqual({ outcome, followup_id: expect.any(String) });
+    const { directives } = await worker.heartbeat(lease);
+    expect(directives.map((one) => one.followup?.message)).toMatchObject([{ uid: answer.followup_id, text: "And then?" }]);
+  });
+  test("to a run that waits for its children wakes it", async () => {
+    const { runId } = await bring("waiting");
+    expect(await followUp(runId)).toEqual({ outcome: "queue_pending", followup_id: expect.any(String) });
+    expect(["QUEUED", "INPROGRESS"]).toContain(await stateOf(runId));
+  });
+  test.each(ENDED)("to a run that is %s continues the same run in a new execution", async (state) => {
+    const { runId } = await bring(state);
+    expect(await followUp(runId)).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String) });
+    expect(await runOf(api, runId)).toMatchObject({ state: "QUEUED", finished_at: null });
+    const { runUid, executionSeq, inputs } = (await worker.accept(await anOffer()))!;
+    expect([runUid, executionSeq, inputs.map((one) => one.text)]).toEqual([runId, 2, ["And then?"]]);
+  });
+  test("that is empty is a 400 in every state", async () => {
+    for (const state of ["QUEUED", "INPROGRESS", "SUCCEEDED"]) {
+      const { runId } = await bring(state);
+      expect(await api.call("POST", `/agent/runs/${runId}/followups`, { body: { message: "" } })).toMatchObject({ status: 400, body: { reason: "message_empty" } });
+      await cancel(runId);
+    }
+  });
+});
+
+test("a tree may be ten deep beneath its root, and no deeper", async () => {
+  let parent = await bring("INPROGRESS");
+  for (let depth = 1; depth <= 10; depth++) {
+    const runId = await aChild(parent);
+    const lease = await anOffer();
+    parent = { runId, lease, assignment: (await worker.accept(lease))! };
+  }
+  expect(await api.call("POST", "/agent/runs", { body: { prompt: "Help." }, key: parent.assignment!.runToken })).toMatchObject({ status: 400, body: { reason: "depth_exceeded" } });
+});
+
+test("the queue tells a run's place and why it waits", async () => {
+  const [first, second] = [await startRun(api, "one"), await startRun(api, "two")];
+  const [one, two] = [await api.get(`/agent/runs/${first}/queue`), await api.get(`/agent/runs/${second}/queue`)];
+  expect([one.state, one.position, two.position]).toEqual(["QUEUED", 1, 2]);
+  expect([one.reason, one.message.length > 0]).toEqual([expect.stringMatching(/^[a-z_]+$/), true]);
+  await cancel(first);
+  expect((await api.get(`/agent/runs/${second}/queue`)).position).toBe(1);
+  expect(await api.get(`/agent/runs/${first}/queue`)).toMatchObject({ state: "CANCELLED", reason: "none" });
+});

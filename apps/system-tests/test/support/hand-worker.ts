@@ -1,0 +1,82 @@
+import { randomUUID } from "node:crypto";
+import { eventually } from "@millwright/testing";
+import type { Client } from "./client.ts";
+import { teamOf } from "./world.ts";
+
+export type Lease = { readonly executionId: string; readonly attempt: number };
+export type Assignment = Lease & { readonly runUid: string; readonly runToken: string; readonly executionSeq: number; readonly inputs: readonly { uid: string; text: string; kind: string }[] };
+
+/** A worker moved by the test's hand, over the same door as real ones: it holds runs in any state for as long as it is wanted. */
+export class HandWorker {
+  readonly #url: string;
+  readonly #token: string;
+
+  private constructor(url: string, token: string) {
+    this.#url = url;
+    this.#token = token;
+  }
+
+  /** Connects for the client's team. */
+  static async register(api: Client, workerId = "by-hand"): Promise<HandWorker> {
+    const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
+    const request = { workerId, instanceUid: randomUUID(), version: "1.0.0", slots: 50, harnesses: [{ type: "oz", version: "1" }], sandbox: "bwrap" };
+    const { sessionToken } = await rpc(api.url, key, "Register", request);
+    return new HandWorker(api.url, sessionToken);
+  }
+
+  /** One call of the worker service, in JSON. Errors: the code and what was answered. */
+  call(method: string, request: object): Promise<any> {
+    return rpc(this.#url, this.#token, method, request);
+  }
+
+  /** Waits for the next offer; its run is PENDING. */
+  offer(): Promise<Lease> {
+    return eventually(async () => (await this.call("Lease", { freeSlots: 1, waitMs: 1_000 })).offers?.[0] ?? false);
+  }
+
+  /** Gives an offer back; its run is QUEUED again. One that is gone already is fine. */
+  decline(lease: Lease): Promise<unknown> {
+    return this.call("Decline", { leases: [only(lease)], reason: "by hand" });
+  }
+
+  /** Takes an offer; its run is CLAIMED. Undefined: the offer is lost. */
+  async accept(lease: Lease): Promise<Assignment | undefined> {
+    return (await this.call("Accept", { leases: [lease] })).assignments?.[0];
+  }
+
+  /** Tells events; `their numbers begin at 1. Answers the error, or "". */
+  async append(lease: Lease, clientSeq: number, kind: string, payload: object = {}): Promise<string> {
+    const events = [{ clientSeq: String(clientSeq), at: new Date().toISOString(), kind, payload }];
+    return (await this.call("AppendEvents", { batches: [{ ...only(lease), events }] })).results[0].error ?? "";
+  }
+
+  /** The agent starts and is given what it is asked; the run is INPROGRESS. */
+  async start(assignment: Assignment): Promise<void> {
+    await this.append(assignment, 1, "agent_started", { session_id: randomUUID() });
+    for (const [index, { uid, text, kind }] of assignment.inputs.entries()) await this.append(assignment, index + 2, "message", { role: "user", text, kind, message_uid: uid });
+  }
+
+  complete(lease: Lease, outcome: string, more: object = {}): Promise<any> {
+    return this.call("Complete", { completions: [{ ...only(lease), outcome, lastClientSeq: "2", ...more }] });
+  }
+
+  /** Renews one lease: how it stands, and what the platform wants of it. */
+  async heartbeat(lease: Lease): Promise<{ status: string; directives: any[] }> {
+    const answer = await this.call("Heartbeat", { state: "READY", freeSlots: 10, leases: [{ ...only(lease), phase: "RUNNING" }] });
+    const isOurs = (one: { executionId: string }) => one.executionId === lease.executionId;
+    return { status: answer.leases?.find(isOurs)?.status ?? "", directives: (answer.directives ?? []).filter(isOurs) };
+  }
+}
+
+const only = ({ executionId, attempt }: Lease): Lease => ({ executionId, attempt });
+
+async function rpc(url: string, token: string, method: string, request: object): Promise<any> {
+  const response = await fetch(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "connect-protocol-version": "1", authorization: `Bearer ${token}` },
+    body: JSON.stringify(request),
+  });
+  const answer: any = await response.json();
+  if (!response.ok) throw new Error(`${method}: ${response.status} ${JSON.stringify(answer)}`);
+  return answer;
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from "node:crypto";
+import type { Client } from "./client.ts";
+import type { Operation } from "./samples.ts";
+import type { World } from "./world.ts";
+
+/** The collection whose id a member of a body or query names. A new one must be added here: its isolation is then probed too. */
+const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
+  team_uid: "team", filter_team_uid: "team", factory_uid: "factory", run_id: "runs", parent_run_id: "runs", ancestor_run_id: "runs", conversation_id: "conversations",
+  agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members",
+};
+
+/** Members that look like ids but name nothing that a team owns. */
+const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid"]);
+
+/** The collection of a body or query member that is an id; undefined for any other member. Errors: an id that is not known here. */
+export function collectionOfMember(name: string): string | undefined {
+  if (!/(^|_)u?ids?$/.test(name) || NO_IDS.has(name)) return undefined;
+  const collection = COLLECTION_OF_MEMBER[name];
+  if (!collection) throw new Error(`Teach the prober what "${name}" identifies.`);
+  return collection;
+}
+
+/** The collection of each path parameter: the literal before it. */
+export function collectionsOfPath({ path, pathParameters }: Operation): { name: string; collection: string }[] {
+  const parts = path.split("/");
+  return pathParameters.map(({ name }) => ({ name, collection: parts[parts.indexOf(`{${name}}`) - 1]! }));
+}
+
+/** Whether things of a collection have names within their team, which may well be the same in two teams. */
+export const isName = (collection: string): boolean => collection === "secrets";
+
+export const pathWith = (path: string, ids: Readonly<Record<string, string>>): string => path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(ids[name]!));
+
+/** An id of the same form that nobody has. */
+export function randomLike(id: string): string {
+  if (/^[0-9a-f]{8}-/.test(id)) return randomUUID();
+  if (/^[A-Za-z0-9]{22}$/.test(id)) return randomUUID().replaceAll("-", "").slice(0, 22);
+  return `${id}_${randomUUID().slice(0, 8).toUpperCase()}`;
+}
+
+export function idIn(world: World, collection: string): string {
+  const id = world[collection];
+  if (id === undefined) throw new Error(`Teach the world of the probers about "${collection}".`);
+  return id;
+}
+
+const VOLATILE = new Set(["instance", "trace_id", "last_seen_at", "last_used_at", "download_url", "expires_at", "session_link", "connected_at"]);
+
+/** An answer without what differs between any two requests. */
+export const lasting = ({ status, body }: { status: number; body: unknown }): string => JSON.stringify({ status, body }, (key, value: unknown) => (VOLATILE.has(key) ? undefined : value));
+
+/** What a client can tell two answers apart by: all but the request's own traces, the ids it sent, and those of what it made. */
+export const comparable = (answer: { status: number; body: unknown }, sent: readonly string[]): string =>
+  sent
+    .reduce((shown, id) => shown.replaceAll(id, "<id>"), lasting(answer))
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|"[A-Za-z0-9]{22}"/g, "<new id>")
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<now>");
+
+/** Everything of a team that can be read by plain GETs, so that "nothing changed" is one comparison. */
+export async function snapshot(api: Client, operations: readonly Operation[], world: World): Promise<string[]> {
+  const readable = operations.filter(({ method, query, path }) => method === "GET" && !/openapi|\/transcript$|\/download$|\/audit/.test(path) && query.every((one) => !one.isRequired));
+  const shown: string[] = [];
+  for (const operation of readable) {
+    const ids = Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]));
+    shown.push(`${operation.path} ${lasting(await api.call("GET", pathWith(operation.path, ids)))}`);
+  }
+  return shown;
+}

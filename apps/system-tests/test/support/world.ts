@@ -1,0 +1,53 @@
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import type { Platform } from "../../src/index.ts";
+import type { Client } from "./client.ts";
+import { script, succeeded } from "./runs.ts";
+
+/** A definition with a foreman and a helper, without repositories, so that nothing is cloned. */
+export const definitionFiles = (foreman: string, helper = script("say: Done.")) => [
+  { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults:\n  model: auto\n" },
+  { path: "agents/foreman/agent.md", content: `---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n\n${foreman}\n` },
+  { path: "agents/helper/agent.md", content: `---\ndescription: Helps.\nagentType: IMPLEMENT\n---\n\nYou help.\n\n${helper}\n` },
+];
+
+/** A factory whose definition is in force. */
+export async function aFactory(api: Client, files: { path: string; content: string }[], fields: object = {}): Promise<string> {
+  const { uid } = await api.post("/factory", { name: "Works", ...fields });
+  await api.put(`/factory/${uid}/source`, { files });
+  const { source } = await api.post(`/factory/${uid}/source/apply`);
+  if (source.state !== "APPLIED") throw new Error(`The definition is ${source.state}.`);
+  return uid;
+}
+
+/** A new team; answers a client with the key of its owner. */
+export async function aTeam(api: Client, name: string): Promise<Client> {
+  const { api_key: key } = await api.post("/team", { name, owner_email: `${name}-${randomUUID()}@example.com` });
+  return api.as(key);
+}
+
+export const teamOf = async (api: Client): Promise<string> => (await api.get("/whoami")).teams[0].uid;
+
+/** Ids of one thing of each kind that a team has, by the name of their collection in paths. */
+export type World = Readonly<Record<string, string>>;
+
+/** Makes one thing of every kind in the client's team. */
+export async function aWorld(api: Client, platform: Platform): Promise<World> {
+  const team = await teamOf(api);
+  const root = platform.path("repositories", team);
+  await mkdir(root, { recursive: true });
+  const factory = await aFactory(api, definitionFiles(script("write: {path: out.txt, content: secret}", "artifact: out.txt")));
+  const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
+  const { conversation_id: conversation, artifacts } = await succeeded(api, run);
+  const [task] = (await api.get(`/factory/${factory}/tasks`)).tasks;
+  const environment = await api.post("/agent/environments", { config: { name: "env" } });
+  const identity = await api.post("/agent/identities", { name: "extra" });
+  const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
+  await api.put(`/team/${team}/secrets/TOKEN`, { value: "hidden" });
+  const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
+  const { principal } = await api.get("/whoami");
+  return {
+    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: artifacts[0].data.artifact_uid, environments: environment.uid, identities: identity.uid, keys: key.uid,
+    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid,
+  };
+}

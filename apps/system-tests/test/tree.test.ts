@@ -1,0 +1,98 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Database, EmbeddedPostgres } from "@millwright/database";
+import { needs } from "@millwright/testing";
+import { Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { reached, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+
+let platform: Platform;
+let api: Client;
+let factory: string;
+
+/** One worker with one slot; team, factory and each agent may have one run at a time. */
+beforeAll(async () => {
+  platform = await Platform.start({ workers: 1, slots: 1 });
+  api = await connect(platform);
+  factory = await aFactory(api, definitionFiles("No script here."));
+  await api.patch(`/team/${await teamOf(api)}`, { concurrency_limit: 1 });
+  await inDatabase("UPDATE agents SET concurrency_limit = 1", "UPDATE factory_layers SET concurrency_limit = 1");
+}, 120_000);
+afterAll(() => platform?.remove());
+
+/** For limits that have no endpoint yet. */
+async function inDatabase(...statements: string[]): Promise<void> {
+  const server = await EmbeddedPostgres.start({ dataDir: platform.path("data", "postgres") });
+  const database = Database.open(server.url("millwright_gateway"), { max: 1, applicationName: "test" });
+  for (const statement of statements) await database.sql.query(statement);
+  await database.close();
+}
+
+const childrenOf = async (runId: string): Promise<any[]> => (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
+
+test("a tree of depth 5 finishes with one slot and every cap at 1: who waits holds nothing", async () => {
+  const agents = ["helper", "foreman", "helper", "foreman"]; // an agent may name its siblings
+  const nested = agents.reduceRight<string>((below, agent) => script(`say: I start the ${agent}.`, spawn(below, agent), "wait: all", "say: It is done."), script("say: the deepest"));
+  const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: nested });
+  await succeeded(api, root);
+  const runs = await childrenOf(root);
+  expect(runs.map(({ state, root_run_id: of }) => [state, of])).toEqual(Array(4).fill(["SUCCEEDED", root]));
+  const parents = new Map(runs.map(({ run_id: id, parent_run_id: parent }) => [id, parent]));
+  const depthOf = (id: string): number => (id === root ? 1 : 1 + depthOf(parents.get(id)));
+  expect(Math.max(...runs.map(({ run_id: id }) => depthOf(id)))).toBe(5);
+  const { tasks } = await api.get(`/factory/${factory}/tasks`);
+  expect(tasks.map((task: any) => task.run_id)).toEqual([root]);
+}, 120_000);
+
+test("a tree that is cancelled leaves nothing alive, and frees its slot", async () => {
+  const endless = "shell: {command: sleep 600, timeout_seconds: 900}";
+  const root = await startRun(api, script(spawn(script(endless)), spawn(script(endless)), "wait: all"));
+  await sees(api, root, ({ kind }) => kind === "run_waiting");
+  const [first] = await childrenOf(root);
+  await sees(api, first.run_id, ({ kind }) => kind === "tool_start");
+  await api.post(`/agent/runs/${root}/cancel?tree=true`);
+  expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
+  await succeeded(api, await startRun(api, script("say: there is room again")));
+}, 120_000);
+
+test("a plain cancel leaves the children, and their ends wake nobody", async () => {
+  const root = await startRun(api, script(spawn(script("say: I go on.")), "wait: all"));
+  await sees(api, root, ({ kind }) => kind === "run_waiting");
+  await api.post(`/agent/runs/${root}/cancel`);
+  const [child] = await childrenOf(root);
+  await succeeded(api, child.run_id);
+  expect((await runOf(api, root)).state).toBe("CANCELLED");
+}, 120_000);
+
+describe("the sandbox", () => {
+  const attempts = [
+    ["the platform's data", () => `ls ${platform.path("data")}`],
+    ["its own worker's directory on the host", () => `ls ${platform.path("data", "workers")}`],
+    ["home directories", () => "cat ~/.ssh/* ~/.bashrc ~/.npmrc /root/.bashrc"],
+    ["passwords", () => "cat /etc/shadow"],
+    ["processes of the host", () => "test $(ls -d /proc/[0-9]* | wc -l) -gt 20"],
+    ["secrets in its environment", () => "env | grep -iE 'mw_|mww_|mwr_|key|token|secret'"],
+    ["secrets in other environments", () => "cat /proc/*/environ | tr '\\0' '\\n' | grep -E 'mw_|mww_|mwr_'"],
+    ["the network", () => `node -e "fetch('${platform.url}/healthz').then(() => process.exit(0), () => process.exit(1))"`],
+    ["another network interface", () => "grep -v -e '^ *lo:' -e '|' /proc/net/dev"],
+    ["a name server", () => "getent hosts example.com"],
+    ["the host's programs, to change them", () => "touch /usr/bin/planted"],
+    ["root", () => "test $(id -u) = 0"],
+  ] as const;
+  needs("bwrap", "sees no file of the host outside its own, no process, no secret and no network", async () => {
+    const steps = attempts.map(([, command]) => `shell: ${JSON.stringify(`(${command()}) >/dev/null 2>&1 && echo REACHED || echo refused`)}`);
+    const id = await startRun(api, script(...steps, "shell: echo mine > own.txt && cat own.txt"));
+    await succeeded(api, id);
+    const outputs = (await shellOutputs(api, id)).map((output) => output.trim());
+    expect(attempts.map(([what], index) => `${what}: ${outputs[index]}`)).toEqual(attempts.map(([what]) => `${what}: refused`));
+    expect(outputs.at(-1)).toBe("mine");
+  }, 120_000);
+  needs("bwrap", "does not follow a link out of it, by any tool", async () => {
+    const id = await startRun(api, script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"));
+    expect((await reached(api, id, "FAILED", "SUCCEEDED")).state).toBe("FAILED");
+    for (const step of ["read: /etc/passwd", "read: ../../etc/passwd", "write: {path: /tmp/../etc/x, content: x}", "artifact: /etc/passwd", "list: /etc"]) {
+      expect([step, (await reached(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual([step, "FAILED"]);
+    }
+  }, 120_000);
+});
