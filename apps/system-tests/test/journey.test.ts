@@ -187,9 +187,9 @@ test("a child that fails fails the script that waits for it", async () => {
 test("wait: any goes on with the first child's end", async () => {
   const id = await startRun(api, script(spawn(script("say: quick")), spawn(script("shell: sleep 600")), "wait: any", "say: on"));
   await succeeded(api, id);
-  const children = (await api.get(`/agent/runs?ancestor_run_id=${id}`)).runs;
-  expect(children).toHaveLength(2);
-  const endless = children.find((child: any) => child.state !== "SUCCEEDED");
+  const started = (await api.get(`/agent/runs?ancestor_run_id=${id}`)).runs;
+  expect(started).toHaveLength(2);
+  const endless = started.find((child: any) => child.state !== "SUCCEEDED");
   await api.post(`/agent/runs/${endless.run_id}/cancel`);
   expect((await ended(api, endless.run_id)).state).toBe("CANCELLED");
 });
