@@ -16,6 +16,7 @@ export default defineConfig({
       "public.leases",
       "public.run_streams",
       "public.messages",
+      "public.message_attachments",
       "public.execution_directives",
       "public.waits",
       "public.reported_children",

@@ -61,6 +61,11 @@ describe("attached files", () => {
     expect((await post(RUNS, { prompt: "p", attachments: [tenMegabytes, tenMegabytes, tenMegabytes], images: [tenMegabytes, tenMegabytes] })).status).toBe(200);
     expect(requested().attachments.map((one: any) => one.data.length)).toEqual(Array(5).fill(10_000_000));
   });
+  test("images without names are named by place and type", async () => {
+    door.answer(created);
+    await post(RUNS, { prompt: "p", images: [{ mime_type: "image/webp", data: "" }, { file_name: "b.png", mime_type: "image/png", data: "" }, { mime_type: "image/../x", data: "" }] });
+    expect(requested().attachments.map((one: any) => one.fileName)).toEqual(["image-1.webp", "b.png", "image-3.bin"]);
+  });
   test.each([["larger ones", [file(10_000_001)], []], ["more than five in all", Array(3).fill(file(1)), Array(3).fill(file(1))]])("%s are refused", async (_name, attachments, images) => {
     door.answer({});
     expect(await post(RUNS, { prompt: "p", attachments, images })).toMatchObject({ status: 400, body: { reason: "invalid_body" } });
@@ -168,17 +173,23 @@ describe("the list of runs", () => {
   });
   test("is asked with every filter", async () => {
     door.answer(page);
-    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&sort_by=title&sort_order=asc&limit=500&cursor=c`;
+    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&sort_by=title&sort_order=asc&limit=500&cursor=c`;
     await door.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
     const { createdAfter, createdBefore, updatedAfter, ...rest } = door.calls[0]!.request;
     expect(rest).toMatchObject({ teamUid: OTHER_TEAM, states: ["QUEUED", "ERROR"], ancestorRunUid: RUN, factoryUids: ["a", "b"], sortBy: "title", sortOrder: "asc", pageSize: 500, pageToken: "c" });
+    expect(rest).toMatchObject({ name: "nightly", modelId: "gpt-5", creatorUid: USER, sources: ["API", "CLI"], environmentUid: "empty-environment", skillSpec: "s", scheduleUid: "sch", artifactType: "PLAN", search: "leak" });
     expect([createdAfter, createdBefore, updatedAfter].map((time) => Number(time.seconds))).toEqual(["2026-11-20T00:00:00Z", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"].map((time) => Date.parse(time) / 1000));
+  });
+  test.each(["skill=a", "skill_spec=a", "skill=a&skill_spec=a"])("takes a skill by either name: %s", async (query) => {
+    door.answer(page);
+    await door.call("GET", `${RUNS}?${query}`);
+    expect(door.calls[0]!.request).toMatchObject({ skillSpec: "a" });
   });
   test("has no cursor on its last page", async () => {
     door.answer({ listRuns: { runs: [] } });
     expect((await door.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
   });
-  neverReachNeighbours(() => door, 400, ["state=queued", "state=", "created_after=soon", "created_before=2026-13-01", "updated_after=2026-02-30", "sort_by=uid", "sort_order=up", "limit=0", "limit=501", "limit=-1", "limit=x", "cursor=", "cursor=a&cursor=b"].map((query) => ["GET", `${RUNS}?${query}`] as const));
+  neverReachNeighbours(() => door, 400, ["state=queued", "state=", "created_after=soon", "created_before=2026-13-01", "updated_after=2026-02-30", "sort_by=uid", "sort_order=up", "limit=0", "limit=501", "limit=-1", "limit=x", "cursor=", "cursor=a&cursor=b", "artifact_type=plan", "skill=a&skill_spec=b"].map((query) => ["GET", `${RUNS}?${query}`] as const));
   refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}?cursor=c`), ["listRuns", refusal("invalid_argument", "invalid_cursor"), refusal("not_found", "run_not_found")]);
 });
 

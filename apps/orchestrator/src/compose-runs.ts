@@ -1,5 +1,7 @@
+import type { BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { BackgroundLoop, type Database } from "@millwright/database";
+import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
@@ -42,15 +44,17 @@ export type RunLifeOptions = {
   readonly database: Database;
   readonly timings: Timings;
   readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
-  readonly log: Pick<Logger, "error">;
+  readonly log: Pick<Logger, "warn" | "error">;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  snapshotUrl(key: string): string;
+  readonly blobs: Pick<BlobStore, "put" | "delete" | "signedUrl">;
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
 };
+
+const DOWNLOAD_URL_SECONDS = 3600;
 
 /** Old idempotency keys and sessions are removed this often. */
 const SWEEP_MS = 10 * 60_000;
@@ -71,6 +75,10 @@ export function composeRuns(options: RunLifeOptions) {
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     pendingDirectives: (session: WorkerSession) => pendingDirectives(sql, session.uid),
     readQueueFacts: (runUid: string) => readQueueFacts(sql, runUid, timings.leaseTtlMs),
+  };
+  const files = {
+    putFile: async (key: string, data: Uint8Array, contentType: string) => void (await options.blobs.put(key, data, { contentType })),
+    dropFile: (key: string) => bestEffort("drop a file of no run", log, () => options.blobs.delete(key)),
   };
   const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
   const polls = new LeaseWork({ claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs), giveBack, bell, pollMs: timings.pollMs });
@@ -110,7 +118,7 @@ export function composeRuns(options: RunLifeOptions) {
   return {
     bell,
     createRuns: (caller: Caller, requests: readonly NewRun[]) =>
-      createRuns({ ...reads, runs, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
+      createRuns({ ...reads, ...files, runs, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, runs }, caller, request),
     getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
@@ -129,7 +137,7 @@ export function composeRuns(options: RunLifeOptions) {
             findJob: (who, lease) => findJob(sql, who, lease),
             prepareAssignment: (job, who) => options.prepareAssignment(job, who),
             mintRunToken: leases.mintRunToken,
-            snapshotUrl: (key) => options.snapshotUrl(key),
+            downloadUrl: (key) => options.blobs.signedUrl(key, { method: "GET", expiresInSeconds: DOWNLOAD_URL_SECONDS }),
           },
           session,
           offers,

@@ -78,7 +78,6 @@ export const QUIET_METHODS: readonly string[] = (["heartbeat", "lease", "appendE
 const WORKER_DOOR = "/rpc";
 
 const CAPACITY_DEFAULTS = { team: 100, agent: 100, factory: 100 };
-const SNAPSHOT_URL_SECONDS = 3600;
 
 /** The object graph of this service. */
 export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orchestrator> {
@@ -96,7 +95,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     resolveRun: (caller, request) => catalog.resolveRun(caller, request),
     prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),
     mintRunToken: (claims) => mintRunToken(tokens, claims),
-    snapshotUrl: (key) => blobs.signedUrl(key, { method: "GET", expiresInSeconds: SNAPSHOT_URL_SECONDS }),
+    blobs,
     authenticateKey: workerKeysClient(o.neighbours.identity, signer),
     sealKey: (key) => vault.seal(key, "worker session"),
     openKey: (sealed) => vault.open(sealed, "worker session"),

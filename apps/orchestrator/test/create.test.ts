@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import { domainError, missingTables } from "@millwright/testing";
 import { EVENT_TABLES_SQL } from "@millwright/events";
 import { WORK_TABLES_SQL } from "@millwright/work";
-import { holdStarted } from "./support/fake-worker.ts";
+import { hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -18,6 +18,44 @@ const count = async (teamUid: string) =>
 test("the migration holds the tables of the libraries", async () => {
   expect(await missingTables(platform.database.sql, EVENT_TABLES_SQL)).toEqual([]);
   expect(await missingTables(platform.database.sql, WORK_TABLES_SQL)).toEqual([]);
+});
+
+describe("files", () => {
+  const file = (fileName: string, text: string) => ({ fileName, mimeType: "text/plain", data: new TextEncoder().encode(text) });
+  const keys = () => new Set(platform.stored.keys());
+
+  test("come with the prompt, in order, to whichever attempt gets it", async () => {
+    const caller = aCaller();
+    const worker = await platform.worker({ teamUid: teamOf(caller) });
+    await platform.run(caller, { attachments: [file("b.txt", "two"), file("a.txt", "one")] });
+    const first = await hold(platform, worker);
+    await platform.expire(first.assignment.executionId);
+    await platform.reaperIsAwake();
+    await platform.life.reapOnce();
+    for (const { assignment } of [first, await hold(platform, worker)]) {
+      const [{ text, attachments }] = assignment.inputs as [(typeof assignment.inputs)[number]];
+      expect([text, attachments.map(({ fileName, mimeType, sizeBytes }) => [fileName, mimeType, sizeBytes])]).toEqual(["Do it.", [["b.txt", "text/plain", 3], ["a.txt", "text/plain", 3]]]);
+      const contents = attachments.map(({ downloadUrl }) => new TextDecoder().decode(platform.stored.get(downloadUrl.replace("https://blobs.example/", ""))));
+      expect(contents).toEqual(["two", "one"]);
+    }
+  });
+
+  test("reach an agent that has no prompt", async () => {
+    const caller = aCaller();
+    const worker = await platform.worker({ teamUid: teamOf(caller) });
+    await platform.run(caller, { prompt: "", skill: "s", attachments: [file("a.txt", "one")] });
+    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ text: "", attachments: [{ fileName: "a.txt" }] }]);
+  });
+
+  test("are part of what an idempotency key stands for; those of no run are removed", async () => {
+    const caller = aCaller();
+    const create = (text: string) => platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k", attachments: [file("a.txt", text)] })]);
+    const [first] = await create("one");
+    const before = keys();
+    expect((await create("one"))[0]!.run.uid).toBe(first!.run.uid);
+    await expect(create("other")).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+    expect(keys()).toEqual(before);
+  });
 });
 
 describe("idempotency", () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
@@ -28,7 +29,7 @@ async function createTied(count: number): Promise<string[]> {
   return uids;
 }
 
-type Ask = { sortBy?: string; sortOrder?: string; pageSize?: number; states?: string[]; teamUid?: string; ancestorRunUid?: string; factoryUids?: string[] };
+type Ask = Partial<Omit<orchestrator.ListRunsRequest, "$typeName" | "$unknown" | "pageToken">>;
 
 /** Every page to the end; `meanwhile` runs between pages. */
 async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}): Promise<string[]> {
@@ -119,6 +120,52 @@ describe("filters", () => {
     expect((await walk({ ancestorRunUid: root.uid })).sort()).toEqual([child.uid, grandchild.uid].sort());
     expect(await walk({ ancestorRunUid: child.uid })).toEqual([grandchild.uid]);
     for (const uid of [newUid(), "nonsense"]) await expect(walk({ ancestorRunUid: uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+
+  test.each<[string, Ask]>([
+    ["the name of the configuration", { name: "nightly" }],
+    ["a model", { modelId: "other-model" }],
+    ["any of several sources", { sources: ["CLI", "SLACK"] }],
+    ["an environment", { environmentUid: "environment1" }],
+    ["a skill", { skillSpec: "o/r:skills/mend/SKILL.md" }],
+    ["a schedule", { scheduleUid: "schedule-1" }],
+    ["several filters together", { name: "nightly", sources: ["CLI"], search: "mend" }],
+    ["words of title, prompt and skill, in any case and order", { search: "  ROOF leaks\nmend" }],
+    ["what a pattern would take for a joker, literally", { search: "100%_off" }],
+  ])("%s", async (_name, ask) => {
+    await p.run(caller, { prompt: "Nothing of the kind: 100 and off" });
+    const wanted = await p.run(caller, { title: "The Roof", prompt: "It leaks, at 100%_off", source: "CLI" });
+    await p.database.sql.query(
+      `UPDATE runs SET config_name = 'nightly', model_id = 'other-model', environment_uid = 'environment1', skill_spec = 'o/r:skills/mend/SKILL.md', schedule = '{"schedule_id": "schedule-1"}' WHERE uid = $1`,
+      [wanted.uid],
+    );
+    expect(await walk(ask)).toEqual([wanted.uid]);
+  });
+
+  test("runs without an environment, of one creator, with an artifact of a type", async () => {
+    const [bare, other, personal] = [await p.run(caller), await p.run(caller), await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } })];
+    await p.database.sql.query("UPDATE runs SET environment_uid = 'e', creator_uid = 'somebody' WHERE uid = ANY($1::uuid[])", [[other.uid, personal.uid]]);
+    await p.database.sql.query(
+      `INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at)
+       VALUES (gen_random_uuid(), $1, 'a', 1, 'PLAN', '{}', now()), (gen_random_uuid(), $2, 'b', 1, 'PLAN', '{}', NULL), (gen_random_uuid(), $2, 'c', 1, 'FILE', '{}', now())`,
+      [bare.uid, other.uid],
+    );
+    expect(await walk({ environmentUid: "empty-environment" })).toEqual([bare.uid]);
+    expect((await walk({ creatorUid: "somebody" })).sort()).toEqual([other.uid, personal.uid].sort());
+    expect(await walk({ creatorUid: caller.principal.uid })).toEqual([bare.uid]);
+    expect(await walk({ artifactType: "PLAN" })).toEqual([bare.uid]);
+  });
+
+  test("a run's id or the address of its page is that run alone", async () => {
+    const run = await p.run(caller);
+    await p.run(caller, { prompt: `Go on with ${run.uid}.` });
+    for (const search of [run.uid, run.uid.toUpperCase(), `https://mill.example/runs/${run.uid}`, `https://mill.example/below/runs/${run.uid}/?view=x#end`]) expect(await walk({ search })).toEqual([run.uid]);
+    expect(await walk({ search: newUid() })).toEqual([]);
+    expect(await walk({ search: `https://mill.example/runs/${run.uid}/timeline` })).toEqual([]);
+  });
+
+  test("an unknown source is refused", async () => {
+    await expect(walk({ sources: ["TELEX"] })).rejects.toEqual(domainError({ reason: "invalid_source", kind: "invalid_argument" }));
   });
 
   test("a factory nobody knows matches nothing", async () => {

@@ -35,10 +35,12 @@ export const AgentConfigSnapshot = z
   .partial()
   .meta({ id: "AgentConfigSnapshot" });
 
+export const ArtifactType = z.enum(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"]).meta({ id: "ArtifactType" });
+
 /** fields-runs §6.4. */
 export const ArtifactItem = z
   .object({
-    artifact_type: z.enum(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"]),
+    artifact_type: ArtifactType,
     created_at: timestamp(),
     data: z.looseObject({}),
   })
@@ -132,7 +134,7 @@ export const CreateRunRequest = z
     parent_run_id: z.string().optional(),
     interactive: z.boolean().optional(),
     attachments: z.array(Attachment).max(ATTACHMENTS_MAX).optional(),
-    images: z.array(Attachment).max(ATTACHMENTS_MAX).optional().meta({ description: "Alias of attachments." }),
+    images: z.array(Attachment.partial({ file_name: true }).meta({ id: "ImageInput" })).max(ATTACHMENTS_MAX).optional().meta({ description: "As attachments; published clients give them no names." }),
     metadata: z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys").optional(),
   })
   .refine(({ attachments = [], images = [] }) => attachments.length + images.length <= ATTACHMENTS_MAX, `attachments and images: at most ${ATTACHMENTS_MAX} together`)

@@ -10,7 +10,7 @@ import { timeBounds } from "./json-values.ts";
 import { present } from "@millwright/json";
 import type { FindProfiles } from "./profiles.ts";
 import { runRecords } from "./run-record.ts";
-import { CreatedRun, CreateRunRequest, RunItem, RunMode, RunState } from "./run-schemas.ts";
+import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunMode, RunState } from "./run-schemas.ts";
 
 export type RunRoutesDeps = { neighbours: Pick<Neighbours, "runs">; findProfiles: FindProfiles; links: PageLinks };
 
@@ -59,6 +59,16 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
         updated_after: instant().optional(),
         ancestor_run_id: z.string().optional(),
         factory_uid: queryList(z.string()).optional(),
+        name: z.string().optional(),
+        model_id: z.string().optional(),
+        creator: z.string().optional(),
+        source: queryList(z.string()).optional(),
+        environment_id: z.string().optional().meta({ description: "`empty-environment`: runs without one." }),
+        skill: z.string().optional(),
+        skill_spec: z.string().optional().meta({ description: "The same as `skill`." }),
+        schedule_id: z.string().optional(),
+        artifact_type: ArtifactType.optional(),
+        q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words that title, prompt or skill spec contain." }),
         sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(20, 500),
@@ -78,6 +88,12 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
             pageToken: query.cursor ?? "",
             ancestorRunUid: query.ancestor_run_id ?? "",
             factoryUids: query.factory_uid ?? [],
+            sources: query.source ?? [],
+            skillSpec: skillOf(query),
+            ...present({
+              name: query.name, modelId: query.model_id, creatorUid: query.creator, environmentUid: query.environment_id, scheduleUid: query.schedule_id,
+              artifactType: query.artifact_type, search: query.q,
+            }),
           },
           onBehalf(input),
         );
@@ -167,7 +183,7 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
     mode: body.mode ?? "",
     interactive: body.interactive ?? false,
     metadata: body.metadata ?? {},
-    attachments: [...(body.attachments ?? []), ...(body.images ?? [])].map((file) => ({ fileName: file.file_name, mimeType: file.mime_type, data: Buffer.from(file.data, "base64") })),
+    attachments: [...(body.attachments ?? []), ...(body.images ?? []).map(named)].map((file) => ({ fileName: file.file_name, mimeType: file.mime_type, data: Buffer.from(file.data, "base64") })),
     source: caller.run ? "ORCHESTRATION" : "API",
     ...present({
       prompt: body.prompt,
@@ -181,6 +197,18 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
       idempotencyKey: caller.run ? undefined : key,
     }),
   });
+}
+
+/** An image without a name is called by its place and type: "image-1.png". */
+const named = <T extends { file_name?: string | undefined; mime_type: string }>(image: T, index: number): T & { file_name: string } => ({
+  ...image,
+  file_name: image.file_name ?? `image-${index + 1}.${/^image\/([a-z]+)/.exec(image.mime_type)?.[1] ?? "bin"}`,
+});
+
+/** Two names for one filter. */
+function skillOf({ skill = "", skill_spec: spec = "" }: { skill?: string | undefined; skill_spec?: string | undefined }): string {
+  if (skill !== "" && spec !== "" && skill !== spec) throw invalidArgument("invalid_parameter", "query: skill and skill_spec are the same filter, and differ.");
+  return skill || spec;
 }
 
 /** `team` left out: the team's, unless there is none (a personal run's children, a user without a team). */

@@ -1,4 +1,4 @@
-import type { Message } from "./message.ts";
+import type { Attachment, Message } from "./message.ts";
 import type { AssignmentDetails, FrozenConfig } from "./resolved-run.ts";
 import type { RunRef } from "./run-token.ts";
 import type { RunMode } from "./run.ts";
@@ -13,6 +13,9 @@ export type Job = {
   readonly frozen: FrozenConfig;
 };
 
+/** A message as a worker gets it: its files by signed URLs. */
+export type Input = Omit<Message, "attachments"> & { readonly attachments: readonly (Attachment & { readonly downloadUrl: string })[] };
+
 /** Everything a worker needs to execute a run. Holds secrets: never stored, never logged. */
 export type Assignment = {
   readonly executionId: number;
@@ -23,7 +26,7 @@ export type Assignment = {
   readonly leaseExpiresAt: Date;
   readonly executionSeq: number;
   /** What the agent is asked now, oldest first. */
-  readonly inputs: readonly Message[];
+  readonly inputs: readonly Input[];
   /** Signed URL of the workspace to restore; "" = start from fresh clones. */
   readonly snapshotUrl: string;
   /** An earlier attempt of this execution was lost. */

@@ -2,10 +2,21 @@ import type { RunMode } from "./run.ts";
 
 export type MessageKind = "prompt" | "followup" | "children";
 
-/** Something an agent is told: the prompt, a follow-up, the ends of awaited children. */
-export type Message = { readonly uid: string; readonly kind: MessageKind; readonly text: string; readonly mode: RunMode };
+/** A file that comes with a message; its bytes are in the blob store. */
+export type Attachment = { readonly uid: string; readonly fileName: string; readonly mimeType: string; readonly sizeBytes: number; readonly sha256: string };
 
-export type NewMessage = Message & {
+export const attachmentBlobKey = ({ uid }: Pick<Attachment, "uid">): string => `attachments/${uid}`;
+
+/** Something an agent is told: the prompt, a follow-up, the ends of awaited children. */
+export type Message = {
+  readonly uid: string;
+  readonly kind: MessageKind;
+  readonly text: string;
+  readonly mode: RunMode;
+  readonly attachments: readonly Attachment[];
+};
+
+export type NewMessage = Omit<Message, "attachments"> & {
   readonly runUid: string;
   readonly author: { readonly type: string; readonly uid: string };
   /** Sent to the execution that runs now; absent: taken by the next one that is accepted. */

@@ -4,18 +4,21 @@ import { checkNewRun, titleOf, type NewRun } from "./new-run.ts";
 
 const aRun = (run: Partial<NewRun> = {}): NewRun => ({
   prompt: "Fix the test.", config: {}, mode: "normal", owner: { type: "team", uid: "t" }, interactive: false, metadata: {},
-  source: "API", attachmentCount: 0, ...run,
+  source: "API", attachments: [], ...run,
 });
+
+const file = (bytes: number) => ({ fileName: "a", mimeType: "text/plain", data: new Uint8Array(bytes) });
 
 test.each<[Partial<NewRun>, string]>([
   [{ prompt: " \n" }, "prompt_required"],
   [{ mode: "fast" }, "mode_unknown"],
   [{ source: "FAX" }, "source_unknown"],
-  [{ attachmentCount: 1 }, "attachments_unsupported"],
+  [{ attachments: Array.from({ length: 6 }, () => file(1)) }, "attachments_invalid"],
+  [{ attachments: [file(10_000_001)] }, "attachments_invalid"],
   [{ metadata: { "a b": "" } }, "metadata_invalid"],
   [{ metadata: { a: "é".repeat(129) } }, "metadata_invalid"],
   [{ metadata: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`k${n}`, ""])) }, "metadata_invalid"],
-])("%j is refused: %s", (run, reason) => expect(() => checkNewRun(aRun(run))).toThrow(domainError({ kind: "invalid_argument", reason })));
+])("case %# is refused: %s", (run, reason) => expect(() => checkNewRun(aRun(run))).toThrow(domainError({ kind: "invalid_argument", reason })));
 
 test.each<Partial<NewRun>>([
   {},

@@ -2,6 +2,9 @@ import { invalidArgument } from "@millwright/errors";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
 import { storable } from "./text.ts";
 
+/** A file given to a new run. */
+export type NewAttachment = { readonly fileName: string; readonly mimeType: string; readonly data: Uint8Array };
+
 /** A run as asked for, with its owner settled. */
 export type NewRun = {
   readonly prompt?: string;
@@ -22,12 +25,13 @@ export type NewRun = {
   readonly causeKey?: string;
   readonly origin?: string;
   readonly idempotencyKey?: string;
-  readonly attachmentCount: number;
+  readonly attachments: readonly NewAttachment[];
 };
 
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];
 
-const SOURCES: readonly string[] = [
+/** RunSourceType (fields-runs §3.1). */
+export const SOURCES: readonly string[] = [
   "LINEAR", "API", "SLACK", "TEAMS", "LOCAL", "SCHEDULED_AGENT", "WEB_APP", "GITHUB_ACTION", "CLOUD_MODE", "CLI", "JIRA",
   "SELF_IMPROVEMENT", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK", "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION",
   "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
@@ -37,11 +41,13 @@ const TITLE_MAX = 200;
 const GENERATED_TITLE_MAX = 80;
 const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
+const ATTACHMENTS_MAX = 5;
+const ATTACHMENT_BYTES_MAX = 10_000_000;
 
 /**
  * Refuses what no run can be made of, before anything else is asked.
  *
- * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_unsupported.
+ * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid.
  * Source: fields-runs §6.1, §3.5.
  */
 export function checkNewRun(run: NewRun): void {
@@ -52,7 +58,9 @@ export function checkNewRun(run: NewRun): void {
   }
   if (!MODES.includes(run.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
   if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
-  if (run.attachmentCount > 0) throw invalidArgument("attachments_unsupported", "Attachments cannot be given to a new run.");
+  if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > ATTACHMENT_BYTES_MAX)) {
+    throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${ATTACHMENT_BYTES_MAX} bytes each.`);
+  }
   checkMetadata(run.metadata);
 }
 

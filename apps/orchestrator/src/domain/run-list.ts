@@ -1,9 +1,16 @@
 import { invalidArgument } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
+import { SOURCES } from "./new-run.ts";
 import { RUN_STATES, type RunState } from "./run.ts";
 
 export const RUN_SORTS = ["updated_at", "created_at", "title", "agent"] as const;
 export type RunSort = (typeof RUN_SORTS)[number];
+
+/** Stands for having no environment (platform-api §4). */
+export const EMPTY_ENVIRONMENT = "empty-environment";
+
+/** One run, or runs whose title, prompt or skill spec contains each of the words. */
+export type RunSearch = { readonly runUid: string } | { readonly words: readonly string[] };
 
 /** What a list of runs asks for; times are exclusive bounds (fields-runs §6.2). */
 export type RunListQuery = {
@@ -16,23 +23,36 @@ export type RunListQuery = {
   readonly factoryUids?: readonly string[];
   /** Strictly below this run, at any depth. */
   readonly ancestorRunUid?: string;
+  readonly name?: string;
+  readonly modelId?: string;
+  readonly creatorUid?: string;
+  readonly sources?: readonly string[];
+  /** `EMPTY_ENVIRONMENT`: runs without one. */
+  readonly environmentUid?: string;
+  readonly skillSpec?: string;
+  readonly scheduleUid?: string;
+  readonly artifactType?: string;
+  readonly search?: RunSearch;
   readonly sortBy: RunSort;
   readonly isDescending: boolean;
 };
 
 /** As asked, unchecked: "" and empty lists say nothing. */
-export type RunListRequest = Omit<RunListQuery, "states" | "sortBy" | "isDescending" | "factoryUids"> & {
+export type RunListRequest = Omit<RunListQuery, "states" | "sortBy" | "isDescending" | "factoryUids" | "sources" | "search"> & {
   readonly states: readonly string[];
+  readonly sources: readonly string[];
+  readonly search: string;
   readonly factoryUids: readonly string[];
   readonly sortBy: string;
   readonly sortOrder: string;
 };
 
-/** Errors: invalid_state, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
+/** Errors: invalid_state, invalid_source, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
 export function checkRunList(request: RunListRequest): RunListQuery {
-  const { states, factoryUids, sortBy, sortOrder, ...bounds } = request;
+  const { states, factoryUids, sources, search, sortBy, sortOrder, ...bounds } = request;
   const unknown = states.find((state) => !RUN_STATES.includes(state as RunState));
   if (unknown !== undefined) throw invalidArgument("invalid_state", `There is no run state "${unknown}".`);
+  if (!sources.every((source) => SOURCES.includes(source))) throw invalidArgument("invalid_source", "There is no such source of runs.");
   const sort = (sortBy || "updated_at") as RunSort;
   if (!RUN_SORTS.includes(sort)) throw invalidArgument("invalid_sort", `Runs are sorted by ${RUN_SORTS.join(", ")}.`);
   if (!["", "asc", "desc"].includes(sortOrder)) throw invalidArgument("invalid_sort", "The order is asc or desc.");
@@ -40,9 +60,20 @@ export function checkRunList(request: RunListRequest): RunListQuery {
     ...bounds,
     states: [...new Set(states as RunState[])].sort(),
     ...(factoryUids.length > 0 ? { factoryUids: [...new Set(factoryUids.filter(isUuid))].sort() } : {}),
+    ...(sources.length > 0 ? { sources: [...new Set(sources)].sort() } : {}),
+    ...(search.trim() ? { search: readSearch(search.trim()) } : {}),
     sortBy: sort,
     isDescending: sortOrder !== "asc",
   };
+}
+
+const WORDS_MAX = 20;
+
+/** The full id or the page of a run is exact; anything else is taken word by word, literally, in any case. */
+function readSearch(text: string): RunSearch {
+  const page = URL.canParse(text) ? /\/runs\/([^/]+)\/?$/.exec(new URL(text).pathname)?.[1] : undefined;
+  const uid = page ?? text;
+  return isUuid(uid) ? { runUid: uid.toLowerCase() } : { words: text.toLowerCase().split(/\s+/).slice(0, WORDS_MAX) };
 }
 
 /**

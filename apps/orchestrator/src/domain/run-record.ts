@@ -1,4 +1,5 @@
 import type { ConversationUid, RunUid } from "@millwright/ids";
+import type { Attachment } from "./message.ts";
 import type { FrozenConfig } from "./resolved-run.ts";
 import type { Actor } from "./run-change.ts";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
@@ -26,6 +27,6 @@ export type RunRecord = {
   readonly factoryUid?: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly causeKey?: string;
-  /** The first thing the agent is told; absent for a run without a prompt. */
-  readonly message?: { readonly uid: string; readonly text: string };
+  /** The first thing the agent is told; absent for a run without a prompt and files. */
+  readonly message?: { readonly uid: string; readonly text: string; readonly attachments: readonly Attachment[] };
 };

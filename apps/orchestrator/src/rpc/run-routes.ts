@@ -99,7 +99,7 @@ function newRun(request: orchestrator.RunRequest): NewRun {
     interactive: request.interactive,
     metadata: request.metadata,
     source: source || "API",
-    attachmentCount: request.attachments.length,
+    attachments: request.attachments.map(({ fileName, mimeType, data }) => ({ fileName, mimeType, data })),
     ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
     ...named("title", request.title),
     ...named("skill", request.skill),

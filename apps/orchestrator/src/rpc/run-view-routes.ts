@@ -68,15 +68,18 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
 });
 
 function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
-  const { teamUid, states, factoryUids, ancestorRunUid, sortBy, sortOrder } = request;
+  const { teamUid, states, factoryUids, sources, search, ancestorRunUid, sortBy, sortOrder } = request;
+  const { name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType } = request;
   return {
-    ...{ states, factoryUids, sortBy, sortOrder },
-    ...(teamUid ? { teamUid } : {}),
-    ...(ancestorRunUid ? { ancestorRunUid } : {}),
+    ...{ states, factoryUids, sources, search, sortBy, sortOrder },
+    ...given({ teamUid, ancestorRunUid, name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType }),
     ...bound("createdAfter", request.createdAfter),
     ...bound("createdBefore", request.createdBefore),
     ...bound("updatedAfter", request.updatedAfter),
   };
 }
+
+/** Without the texts that say nothing. */
+const given = <T extends Readonly<Record<string, string>>>(texts: T): Partial<T> => Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "")) as Partial<T>;
 
 const bound = <K extends string>(name: K, time: Timestamp | undefined): { [P in K]?: Date } => (time ? ({ [name]: timestampDate(time) } as { [P in K]: Date }) : {});

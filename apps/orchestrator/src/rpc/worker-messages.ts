@@ -2,9 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { worker } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { STEP_LIMIT, type Assignment } from "../domain/assignment.ts";
+import { STEP_LIMIT, type Assignment, type Input } from "../domain/assignment.ts";
 import type { Directive } from "../domain/directive.ts";
-import type { Message } from "../domain/message.ts";
 import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
 import type { Outcome } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
@@ -63,7 +62,9 @@ export function completion(message: worker.Completion): Completion {
   };
 }
 
-const inputMessage = ({ uid, text, mode, kind }: Message) => create(worker.InputMessageSchema, { uid, text, mode, kind });
+const inputMessage = ({ uid, text, mode, kind, attachments }: Input) => create(worker.InputMessageSchema, { uid, text, mode, kind, attachments: attachments.map(attachmentRef) });
+
+const attachmentRef = ({ uid, fileName, mimeType, downloadUrl }: Input["attachments"][number]) => ({ uid, fileName, mimeType, downloadUrl });
 
 export function assignmentMessage(assignment: Assignment, timings: Timings, runTokenLimit: number): worker.Assignment {
   const { job, details } = assignment;

@@ -8,6 +8,7 @@ import type { RunParent } from "../domain/run-transaction.ts";
 import type { RunRecord } from "../domain/run-record.ts";
 import type { Owner, Run, RunState } from "../domain/run.ts";
 import { runCreated } from "../events/run-events.ts";
+import { addAttachments } from "./message-store.ts";
 import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
 /** Share locks let siblings be created at once, and hold back whoever would end a parent. */
@@ -40,6 +41,7 @@ export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext)
     const laneId = await ensureLane(tx, run);
     await tx.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth) VALUES ($1, 1, 'QUEUED', $2, $3)", [run.uid, laneId, run.depth]);
   }
+  if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
   await appendEvents(tx, [runCreated(run, context)]);
   tx.announce?.(topics.work);
   return toRun(row);

@@ -1,5 +1,5 @@
 import type { Sql } from "@millwright/database";
-import type { Message, NewMessage } from "../domain/message.ts";
+import type { Attachment, Message, NewMessage } from "../domain/message.ts";
 
 /** Adds a message to a run, which must be locked (or new). */
 export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
@@ -14,21 +14,35 @@ export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
   );
 }
 
+/** What a message `m` came with, in order. */
+const ATTACHMENTS = `coalesce((
+  SELECT jsonb_agg(jsonb_build_object('uid', a.uid, 'fileName', a.file_name, 'mimeType', a.mime_type, 'sizeBytes', a.size_bytes, 'sha256', a.sha256) ORDER BY a.seq)
+    FROM message_attachments a WHERE a.message_uid = m.uid), '[]') AS attachments`;
+
+/** Notes the files of a message that has just been added. */
+export async function addAttachments(tx: Sql, messageUid: string, attachments: readonly Attachment[]): Promise<void> {
+  for (const [index, { uid, fileName, mimeType, sizeBytes, sha256 }] of attachments.entries()) {
+    await tx.query("INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7)", [
+      messageUid, index + 1, uid, fileName, mimeType, sizeBytes, sha256,
+    ]);
+  }
+}
+
 const UNSEEN = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
 
 /** Gives everything the agent has not seen to the execution that is being accepted, and returns it, oldest first. */
 export async function takeInputs(tx: Sql, runUid: string, executionId: number): Promise<Message[]> {
   const { rows } = await tx.query<Message & { seq: number }>(
-    `UPDATE messages SET execution_id = $2, taken_as = 'input' WHERE ${UNSEEN} RETURNING uid, kind, text, mode, seq`,
+    `UPDATE messages m SET execution_id = $2, taken_as = 'input' WHERE ${UNSEEN} RETURNING uid, kind, text, mode, seq, ${ATTACHMENTS}`,
     [runUid, executionId],
   );
-  return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid, kind, text, mode }) => ({ uid, kind, text, mode }));
+  return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments }));
 }
 
 /** What an execution was given when it was accepted, oldest first; the same however often it is asked. */
 export async function inputsOf(sql: Sql, runUid: string, executionId: number): Promise<Message[]> {
   const { rows } = await sql.query<Message>(
-    "SELECT uid, kind, text, mode FROM messages WHERE run_uid = $1 AND execution_id = $2 AND taken_as = 'input' ORDER BY seq",
+    `SELECT uid, kind, text, mode, ${ATTACHMENTS} FROM messages m WHERE run_uid = $1 AND execution_id = $2 AND taken_as = 'input' ORDER BY seq`,
     [runUid, executionId],
   );
   return rows;

@@ -1,7 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { isUuid, type RunUid } from "@millwright/ids";
-import type { RunListQuery, RunPosition, RunSort } from "../domain/run-list.ts";
+import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
 
@@ -49,7 +49,8 @@ function ownersInView(caller: Caller, teamUid: string | undefined): Owner[] {
 }
 
 function filters(query: RunListQuery, bind: Bind): string[] {
-  const { states, createdAfter, createdBefore, updatedAfter, factoryUids, ancestorRunUid } = query;
+  const { states, createdAfter, createdBefore, updatedAfter, factoryUids, ancestorRunUid, sources, environmentUid, artifactType, search } = query;
+  const equal = (column: string, value: string | undefined): string[] => (value === undefined ? [] : [`${column} = ${bind(value, "text")}`]);
   return [
     ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
     ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
@@ -57,7 +58,24 @@ function filters(query: RunListQuery, bind: Bind): string[] {
     ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
     ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
     ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
+    ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
+    ...equal("r.config_name", query.name),
+    ...equal("r.model_id", query.modelId),
+    ...equal("r.creator_uid", query.creatorUid),
+    ...equal("r.skill_spec", query.skillSpec),
+    ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
+    ...(environmentUid === EMPTY_ENVIRONMENT ? ["r.environment_uid IS NULL"] : equal("r.environment_uid", environmentUid)),
+    ...(artifactType === undefined ? [] : [`EXISTS (SELECT 1 FROM artifacts a WHERE a.run_uid = r.uid AND a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")})`]),
+    ...(search ? found(search, bind) : []),
   ];
+}
+
+function found(search: RunSearch, bind: Bind): string[] {
+  if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
+  return search.words.map((word) => {
+    const place = bind(word, "text");
+    return `(${["r.title", "r.prompt", "r.skill_spec"].map((column) => `strpos(lower(${column}), ${place}) > 0`).join(" OR ")})`;
+  });
 }
 
 function continued({ sortBy, isDescending }: RunListQuery, { asOf, key, uid }: RunPosition, bind: Bind): string[] {

@@ -1,7 +1,7 @@
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import type { Assignment, Job } from "../domain/assignment.ts";
-import type { Message } from "../domain/message.ts";
+import type { Assignment, Input, Job } from "../domain/assignment.ts";
+import { attachmentBlobKey, type Message } from "../domain/message.ts";
 import { lifeOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AssignmentDetails } from "../domain/resolved-run.ts";
@@ -19,8 +19,8 @@ export type AcceptOffersDeps = {
   /** Clone URLs, authorization, secret values and access to models as this worker may have them, read anew each time. */
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  /** A signed URL to read a stored workspace. */
-  snapshotUrl(key: string): string;
+  /** A signed URL to read a stored file: a workspace, an attachment. */
+  downloadUrl(key: string): string;
 };
 
 export type Accepted = { readonly assignments: readonly Assignment[]; readonly lost: readonly LeaseRef[] };
@@ -48,9 +48,15 @@ async function accept(deps: AcceptOffersDeps, session: WorkerSession, offer: Lea
   if (!claim || "failure" in prepared) return undefined;
   const { executionId, attempt } = offer;
   const runToken = await deps.mintRunToken({ run: job.run, executionId, attempt, expiresAt: claim.leaseExpiresAt });
-  const { snapshotKey, ...rest } = claim;
-  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl: snapshotKey ? deps.snapshotUrl(snapshotKey) : "", ...rest };
+  const { snapshotKey, inputs, ...rest } = claim;
+  const snapshotUrl = snapshotKey ? deps.downloadUrl(snapshotKey) : "";
+  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: inputs.map((message) => withLinks(deps, message)), ...rest };
 }
+
+const withLinks = (deps: AcceptOffersDeps, message: Message): Input => ({
+  ...message,
+  attachments: message.attachments.map((file) => ({ ...file, downloadUrl: deps.downloadUrl(attachmentBlobKey(file)) })),
+});
 
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 

@@ -1,15 +1,17 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf, requireVerb } from "@millwright/caller";
-import { invalidArgument, notFound } from "@millwright/errors";
+import { invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
+import type { Attachment } from "../domain/message.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import type { RunRecord } from "../domain/run-record.ts";
 import { DEPTH_MAX, isTerminal, type Run } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
+import { dropFiles, storeFiles, type RunFilesDeps } from "./run-files.ts";
 
-export type CreateRunsDeps = {
+export type CreateRunsDeps = RunFilesDeps & {
   readonly runs: InRunTransaction;
   /** Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others of resolve-run. */
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
@@ -39,24 +41,33 @@ export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests:
     if (request.owner.type === "team") requireVerb(caller, request.owner.uid, "run.create", "team");
     else if (request.owner.uid !== actorOf(caller).uid) throw notFound("user");
   }
-  const prepared = await Promise.all(requests.map((request) => prepare(deps, caller, request)));
+  const resolved = await Promise.all(requests.map((request) => prepare(deps, caller, request)));
+  const prepared = await Promise.all(resolved.map(async (one) => ("request" in one ? { ...one, files: await storeFiles(deps, one.request.attachments) } : one)));
   const made = new Map<string, Run>();
-  const answers = await deps.runs(async (tx) => {
+  const create = deps.runs(async (tx) => {
     const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? (one.request.parentRunUid ?? []) : [])))].toSorted());
     const written: Answer[] = [];
     for (const one of prepared) written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
     return written;
   });
+  const answers = await create.catch(async (error: unknown) => {
+    if (isDomainError(error)) await dropFiles(deps, prepared.flatMap(filesOf)); // refused for certain; anything else may have been committed
+    throw error;
+  });
+  await dropFiles(deps, prepared.filter((_one, n) => answers[n]?.created === false).flatMap(filesOf));
   return Promise.all(answers.map(async ({ uid, ...rest }) => ({ run: made.get(uid) ?? (await deps.getRun(uid)), ...rest })));
 }
 
 /** Also keeps what is inserted, so that it need not be read again. */
 type WriteDeps = CreateRunsDeps & { readonly made: Map<string, Run> };
 
-type Prepared = { readonly request: NewRun; readonly causeKey?: string; readonly resolved: ResolvedRun; readonly conversationUid: ConversationUid };
+type Resolved = { readonly request: NewRun; readonly causeKey?: string; readonly resolved: ResolvedRun; readonly conversationUid: ConversationUid };
+type Prepared = Resolved & { readonly files: readonly Attachment[] };
+
+const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
 /** Everything that asks others, before the transaction. */
-async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Prepared | Answer> {
+async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Resolved | Answer> {
   const causeKey = causeOf(caller, request);
   const earlier = causeKey ? await deps.findByCause(request.owner.uid, causeKey) : undefined;
   if (earlier) return { uid: earlier, created: false, atCapacity: false };
@@ -83,8 +94,9 @@ async function conversationOf(deps: CreateRunsDeps, caller: Caller, { conversati
 }
 
 async function write(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
-  const { request, causeKey } = prepared;
-  const { idempotencyKey, causeKey: _, ...body } = request;
+  const { request, causeKey, files } = prepared;
+  const { idempotencyKey, causeKey: _, ...asked } = request;
+  const body = { ...asked, attachments: files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })) };
   const key = causeKey ? undefined : idempotencyKey;
   let isNew = false;
   const answer = await tx.once({ principalUid: actorOf(caller).uid, operation: "create_run", key, body }, async () => {
@@ -121,7 +133,7 @@ function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]
 
 const parentInvalid = () => invalidArgument("parent_run_invalid", "The parent run does not exist, or is not visible to you.");
 
-function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid }: Prepared, parent: RunParent | undefined): RunRecord {
+function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid, files }: Prepared, parent: RunParent | undefined): RunRecord {
   const uid = newUid<RunUid>();
   const prompt = storable(request.prompt ?? "");
   const metadata = { ...parent?.metadata, ...request.metadata };
@@ -149,6 +161,6 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     ...(resolved.frozen.factory_uid ? { factoryUid: resolved.frozen.factory_uid } : {}),
     metadata,
     ...(causeKey ? { causeKey: storable(causeKey) } : {}),
-    ...(prompt === "" ? {} : { message: { uid: newUid(), text: prompt } }),
+    ...(prompt === "" && files.length === 0 ? {} : { message: { uid: newUid(), text: prompt, attachments: files } }),
   };
 }

@@ -23,7 +23,7 @@ const PAGE = { default: 20, max: 500 };
  * Runs the caller may see, sorted as asked. Under any writes, runs committed before the first page whose sort key does not
  * change appear exactly once, others at most once. A page is never empty with a token to follow.
  *
- * Errors: invalid_cursor · invalid_sort · invalid_state · run_not_found (an ancestor that is absent or not visible).
+ * Errors: invalid_cursor · invalid_sort · invalid_state · invalid_source · run_not_found (an ancestor that is absent or not visible).
  */
 export async function listVisibleRuns(deps: ListRunsDeps, caller: Caller, request: RunListRequest, pageSize: number, pageToken: string): Promise<RunPage> {
   const query = checkRunList(request);

@@ -26,6 +26,15 @@ const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness 
 
 export type TestPlatform = Awaited<ReturnType<typeof testPlatform>>;
 
+const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] => ({
+  put: async (key, body) => {
+    stored.set(key, body as Uint8Array);
+    return { size: 0, sha256: "" };
+  },
+  delete: async (key) => void stored.delete(key),
+  signedUrl: (key) => `https://blobs.example/${key}`,
+});
+
 type Overrides = Partial<RunLifeOptions> & { limits?: ResolvedRun["limits"]; poolSize?: number };
 
 /** The run life cycle on a real, fresh database; identity and configuration are in memory. Loops run only when started. */
@@ -33,6 +42,7 @@ export async function testPlatform(overrides: Overrides = {}) {
   const db = await testDatabase(MIGRATIONS);
   const database = Database.open(db.url, { max: overrides.poolSize ?? 8, applicationName: "orchestrator test" });
   const timings: Timings = overrides.timings ?? { ...DEFAULT_TIMINGS, pollMs: 50 };
+  const stored = new Map<string, Uint8Array>();
   const keys = new Map<string, { keyUid: string; teamUid?: string }>();
   const life = composeRuns({
     capacityDefaults: { team: 1000, agent: 1000, factory: 1000 },
@@ -45,7 +55,7 @@ export async function testPlatform(overrides: Overrides = {}) {
     }),
     prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
     mintRunToken: async ({ executionId, attempt }) => `mwr_${executionId}.${attempt}`,
-    snapshotUrl: (key) => `https://blobs.example/${key}`,
+    blobs: memoryBlobs(stored),
     authenticateKey: async (key) => {
       const known = keys.get(key);
       if (!known) throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "No." });
@@ -58,7 +68,7 @@ export async function testPlatform(overrides: Overrides = {}) {
     timings,
   });
   return {
-    database, life, timings, keys,
+    database, life, timings, keys, stored,
     async close() {
       await life.stop();
       await database.close();
@@ -110,7 +120,7 @@ export const teamOf = (caller: Caller): TeamUid => caller.teams[0]!.teamUid;
 
 export const aRun = (caller: Caller, request: Partial<NewRun> = {}): NewRun => ({
   prompt: "Do it.", config: {}, mode: "normal", owner: { type: "team", uid: teamOf(caller) }, interactive: false, metadata: {},
-  source: "API", attachmentCount: 0, ...request,
+  source: "API", attachments: [], ...request,
 });
 
 export { aCaller };

@@ -1,0 +1,28 @@
+import { createHash } from "node:crypto";
+import { newUid } from "@millwright/ids";
+import { attachmentBlobKey, type Attachment } from "../domain/message.ts";
+import type { NewAttachment } from "../domain/new-run.ts";
+import { storable } from "../domain/text.ts";
+
+export type RunFilesDeps = {
+  readonly putFile: (key: string, data: Uint8Array, mimeType: string) => Promise<void>;
+  /** Never fails: a file that nothing names does no harm. */
+  readonly dropFile: (key: string) => Promise<void>;
+};
+
+/** Stores the files of a run that is about to be created; they are nobody's until it is. */
+export const storeFiles = (deps: RunFilesDeps, files: readonly NewAttachment[]): Promise<Attachment[]> =>
+  Promise.all(
+    files.map(async ({ fileName, mimeType, data }) => {
+      const file = { uid: newUid(), fileName: storable(fileName), mimeType: storable(mimeType), sizeBytes: data.length, sha256: sha256(data) };
+      await deps.putFile(attachmentBlobKey(file), data, file.mimeType);
+      return file;
+    }),
+  );
+
+/** Removes files whose run did not come to be. */
+export async function dropFiles(deps: RunFilesDeps, files: readonly Attachment[]): Promise<void> {
+  await Promise.all(files.map((file) => deps.dropFile(attachmentBlobKey(file))));
+}
+
+const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
