@@ -1,4 +1,6 @@
-/** Topics that are rung in this process; each is also announced through `Sql.announce`, so it rings after the commit. */
+import type { ReplicaBell } from "@millwright/events";
+
+/** Topics that are rung; each is also announced through `Sql.announce`, so it rings after the commit. */
 export const topics = {
   /** Executions were queued, or capacity or workers became free. */
   work: "work",
@@ -8,14 +10,38 @@ export const topics = {
   session: (sessionUid: string) => `session:${sessionUid}`,
 };
 
+const isTopic = (news: string): boolean => news === topics.work || /^(run|session):/.test(news);
+
 /**
- * Wakes those who wait in this process. Carries no promise: another replica's writes do not ring here, so whoever waits
- * also looks again by itself after a while.
+ * Wakes those who wait, in this process and through `replicas` in the others. Carries no promise: a ring may be lost, so
+ * whoever waits also looks again by itself after a while.
  */
 export class Bell {
   readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #replicas: ReplicaBell | undefined;
+  #unlisten = (): void => {};
 
-  ring(topic: string): void {
+  constructor(replicas?: ReplicaBell) {
+    this.#replicas = replicas;
+  }
+
+  /** Hears the other replicas from now on. */
+  start(): void {
+    this.#unlisten = this.#replicas?.listen((topic) => this.#ringHere(topic)) ?? this.#unlisten;
+  }
+
+  stop(): void {
+    this.#unlisten();
+  }
+
+  /** Rings what of a commit's news is a topic. */
+  ring(news: ReadonlySet<string>): void {
+    const rung = [...news].filter(isTopic);
+    for (const topic of rung) this.#ringHere(topic);
+    this.#replicas?.ring(rung);
+  }
+
+  #ringHere(topic: string): void {
     for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
   }
 

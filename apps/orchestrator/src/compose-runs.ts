@@ -1,7 +1,11 @@
 import type { BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { BackgroundLoop, type Database } from "@millwright/database";
+<<<<<<< HEAD
 import { bestEffort } from "@millwright/errors";
+=======
+import type { ReplicaBell } from "@millwright/events";
+>>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
@@ -44,7 +48,13 @@ export type RunLifeOptions = {
   readonly database: Database;
   readonly timings: Timings;
   readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
+<<<<<<< HEAD
   readonly log: Pick<Logger, "warn" | "error">;
+=======
+  readonly log: Pick<Logger, "error">;
+  /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
+  readonly replicas?: ReplicaBell;
+>>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
@@ -63,7 +73,7 @@ const SWEEP_MS = 10 * 60_000;
 export function composeRuns(options: RunLifeOptions) {
   const { database, timings, log } = options;
   const { sql } = database;
-  const bell = new Bell();
+  const bell = new Bell(options.replicas);
   const runs = runTransactions(database, timings);
   const reads = {
     getVisibleRun: (caller: Caller, uid: string) => getVisibleRun(sql, caller, uid),
@@ -153,7 +163,8 @@ export function composeRuns(options: RunLifeOptions) {
     /** One round of the reaper, for tests. */
     reapOnce,
     start() {
-      stopListening = database.onCommit((news) => news.forEach((topic) => bell.ring(topic)));
+      stopListening = database.onCommit((news) => bell.ring(news));
+      bell.start();
       for (const one of loops) one.start();
     },
     /** Ends every wait of workers, for good: they come back to another process. */
@@ -161,6 +172,7 @@ export function composeRuns(options: RunLifeOptions) {
       stopping.abort();
       polls.stop();
       stopListening();
+      bell.stop();
       await Promise.all(loops.map((one) => one.stop()));
     },
   };

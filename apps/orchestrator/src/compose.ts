@@ -6,7 +6,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events, worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type Doorbell, type NatsLink } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, type Doorbell, type NatsLink, type ReplicaBell } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
@@ -39,6 +39,8 @@ export type OrchestratorOptions = {
   readonly doorbell?: Doorbell;
   /** Where the events of this service are published; absent: nowhere. */
   readonly nats?: NatsLink;
+  /** Wakes the workers and readers that wait at other replicas; absent: there is one. */
+  readonly replicas?: ReplicaBell;
   readonly neighbours: { readonly identity: Transport; readonly factories: Transport };
   readonly blobs: BlobStore;
   /** Directories under which teams may name local repositories. */
@@ -91,6 +93,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
 
   const life = composeRuns({
     database, timings, log,
+    ...(o.replicas ? { replicas: o.replicas } : {}),
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
     resolveRun: (caller, request) => catalog.resolveRun(caller, request),
     prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),

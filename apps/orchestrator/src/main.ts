@@ -16,7 +16,8 @@ await runService({
   migrationsDir,
   compose: async ({ blobDir, localRepositoryRoots, timeScale }, base, { gateway, factories }) => {
     const blobs = directoryBlobs({ dir: blobDir, publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock });
-    const orchestrator = await composeOrchestrator({ ...base, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale });
+    const replicas = base.nats && { replicas: base.nats.replicaBell("orchestrator") };
+    const orchestrator = await composeOrchestrator({ ...base, ...replicas, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale });
     return {
       ...orchestrator,
       routes(router) {

@@ -9,6 +9,7 @@ export type { EventLogDeps, ReadRange } from "./event-log.ts";
 export { feedReader, serveEventFeed } from "./feed-service.ts";
 export { NatsLink } from "./nats-link.ts";
 export type { EventHandler, EventHandlers } from "./parked-events.ts";
+export type { ReplicaBell } from "./replica-bell.ts";
 export { Relay, STREAM } from "./relay.ts";
 export type { RelayDeps } from "./relay.ts";
 export { EVENT_TABLES_SQL } from "./tables.ts";

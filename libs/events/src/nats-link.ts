@@ -1,7 +1,8 @@
-import { connect } from "nats";
+import { connect, Events } from "nats";
 import type { NatsConnection } from "nats";
 import type { Logger } from "@millwright/telemetry";
 import type { Doorbell } from "./doorbell.ts";
+import { replicaBell, type ReplicaBell } from "./replica-bell.ts";
 
 const RETRY_MS = 500;
 const CONNECT_TIMEOUT_MS = 5000;
@@ -9,9 +10,11 @@ const CONNECT_TIMEOUT_MS = 5000;
 /** A connection to NATS that never gives up: the server may be absent at the start, for a while, or wiped. */
 export class NatsLink {
   readonly #established: Promise<NatsConnection>;
+  #connected: NatsConnection | undefined;
 
   private constructor(established: Promise<NatsConnection>) {
     this.#established = established;
+    established.then((nats) => this.#follow(nats)).catch(() => {}); // logged in open
   }
 
   static open(url: string, name: string, log: Logger): NatsLink {
@@ -39,11 +42,26 @@ export class NatsLink {
     };
   }
 
+  /** The bell between the replicas of a service. */
+  replicaBell(service: string): ReplicaBell {
+    return replicaBell(service, this.#established, () => this.#connected);
+  }
+
   /** Closes at once; what was not acknowledged is published again later. */
   async close(): Promise<void> {
+    this.#connected = undefined;
     const pending = Symbol("pending");
     const nats = await Promise.race([this.#established.catch(() => undefined), Promise.resolve(pending)]);
     if (typeof nats === "object") await nats.close();
     else void this.#established.then((late) => late.close()).catch(() => {});
+  }
+
+  async #follow(nats: NatsConnection): Promise<void> {
+    this.#connected = nats;
+    for await (const { type } of nats.status()) {
+      if (type === Events.Disconnect) this.#connected = undefined;
+      if (type === Events.Reconnect) this.#connected = nats;
+    }
+    this.#connected = undefined;
   }
 }

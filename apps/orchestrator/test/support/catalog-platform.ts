@@ -72,7 +72,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     ...(overrides.fetch ? { fetch: overrides.fetch } : {}),
   });
   catalogLater.it = catalog;
-  const stopRinging = database.onCommit((news) => news.forEach((topic) => life.bell.ring(topic)));
+  const stopRinging = database.onCommit((news) => life.bell.ring(news));
   const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers: catalog.workHandlers });
 
   const transport = inProcess((router) => {

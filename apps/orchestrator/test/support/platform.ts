@@ -1,4 +1,4 @@
-import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
+import { aCaller, memoryLog, testDatabase, type TestDatabase } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import { Database } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
@@ -26,6 +26,7 @@ const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness 
 
 export type TestPlatform = Awaited<ReturnType<typeof testPlatform>>;
 
+<<<<<<< HEAD
 const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] => ({
   put: async (key, body) => {
     stored.set(key, body as Uint8Array);
@@ -36,14 +37,28 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
 });
 
 type Overrides = Partial<RunLifeOptions> & { limits?: ResolvedRun["limits"]; poolSize?: number };
+=======
+type WorkerKeys = Map<string, { keyUid: string; teamUid?: string }>;
+type Overrides = Partial<RunLifeOptions> & {
+  limits?: ResolvedRun["limits"];
+  poolSize?: number;
+  /** Another replica of the same service, with the same database and keys. Close this one first. */
+  beside?: { db: TestDatabase; keys: WorkerKeys };
+};
+>>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
 
 /** The run life cycle on a real, fresh database; identity and configuration are in memory. Loops run only when started. */
 export async function testPlatform(overrides: Overrides = {}) {
-  const db = await testDatabase(MIGRATIONS);
+  const { beside } = overrides;
+  const db = beside?.db ?? (await testDatabase(MIGRATIONS));
   const database = Database.open(db.url, { max: overrides.poolSize ?? 8, applicationName: "orchestrator test" });
   const timings: Timings = overrides.timings ?? { ...DEFAULT_TIMINGS, pollMs: 50 };
+<<<<<<< HEAD
   const stored = new Map<string, Uint8Array>();
   const keys = new Map<string, { keyUid: string; teamUid?: string }>();
+=======
+  const keys = beside?.keys ?? (new Map() as WorkerKeys);
+>>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
   const life = composeRuns({
     capacityDefaults: { team: 1000, agent: 1000, factory: 1000 },
     log: memoryLog(),
@@ -68,11 +83,15 @@ export async function testPlatform(overrides: Overrides = {}) {
     timings,
   });
   return {
+<<<<<<< HEAD
     database, life, timings, keys, stored,
+=======
+    db, database, life, timings, keys,
+>>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
     async close() {
       await life.stop();
       await database.close();
-      await db.close();
+      if (!beside) await db.close();
     },
     /** A worker process with a session. */
     async worker({ teamUid, slots = 1, host = `host-${newUid()}`, harness = "oz" }: { teamUid?: string; slots?: number; host?: string; harness?: string } = {}) {

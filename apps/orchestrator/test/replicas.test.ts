@@ -1,0 +1,68 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { afterEach, expect } from "@jest/globals";
+import { NatsLink } from "@millwright/events";
+import { memoryLog, natsServer, needs } from "@millwright/testing";
+import { topics } from "../src/bell.ts";
+import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
+import { HeldExecution } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+/** Nobody looks by itself within these tests: what is seen was rung. */
+const timings = { ...DEFAULT_TIMINGS, pollMs: 3_600_000, keepAliveMs: 3_600_000, leaseWaitMaxMs: 3_600_000 };
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+/** Two replicas on one database, joined by NATS. */
+async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
+  const nats = await natsServer();
+  closers.push(() => nats.close());
+  const aReplica = async (beside?: TestPlatform): Promise<TestPlatform> => {
+    const link = NatsLink.open(nats.url, "test", memoryLog());
+    closers.push(() => link.close());
+    const replica = await testPlatform({ timings, replicas: link.replicaBell("orchestrator"), ...(beside && { beside }) });
+    closers.push(() => replica.close());
+    replica.life.start();
+    await (await link.connection()).flush(); // it hears from now on
+    return replica;
+  };
+  const here = await aReplica();
+  return [here, await aReplica(here)];
+}
+
+const signal = new AbortController().signal;
+
+needs("nats-server", "a run that is created at one replica is offered at once to the worker that waits at another", async () => {
+  const [here, there] = await twoReplicas();
+  const caller = aCaller();
+  const worker = await there.worker({ teamUid: teamOf(caller) });
+  const poll = there.life.worker.lease(worker.session, 1, timings.pollMs, signal);
+  const run = await here.run(caller);
+  const [offer] = await poll;
+  const { assignments } = await there.life.worker.accept(worker.session, [offer!]);
+  expect(assignments.map(({ job }) => job.run.runUid)).toEqual([run.uid]);
+});
+
+needs("nats-server", "a cancel at one replica reaches the worker whose stream another holds, and the end of the run its readers", async () => {
+  const [here, there] = await twoReplicas();
+  const caller = aCaller();
+  const worker = await there.worker({ teamUid: teamOf(caller) });
+  const run = await there.run(caller);
+  const offers = await there.claim(worker);
+  const { assignments } = await there.life.worker.accept(worker.session, offers);
+  await new HeldExecution(there, worker.session, assignments[0]!).start();
+  const ended = new AbortController();
+  const stream = there.life.worker.watch(worker.session, ended.signal)[Symbol.asyncIterator]();
+  await stream.next(); // the stream is open
+  const reader = there.life.bell.wait(topics.runEvents(run.uid), timings.pollMs, ended.signal);
+  const told = (async () => {
+    for (let news = await stream.next(); !news.done; news = await stream.next()) if (news.value.directives.length > 0) return news.value.directives;
+    return [];
+  })();
+  await here.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  expect((await told).map(({ kind }) => kind)).toEqual(["cancel"]);
+  await reader;
+  ended.abort();
+});
