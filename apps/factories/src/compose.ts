@@ -8,7 +8,7 @@ import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, t
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
-import type { Logger, Metrics } from "@millwright/telemetry";
+import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { definitionOwners } from "./clients/definition-owners.ts";
@@ -42,6 +42,8 @@ export type FactoriesOptions = {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Records spans; absent: none. */
+  tracer?: Tracer;
   neighbours: { identity: Transport; orchestrator: Transport };
   poolSize?: number;
   /** Rung by this service's log, and heard by its consumer of the orchestrator's. */

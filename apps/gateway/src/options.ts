@@ -3,7 +3,7 @@ import type { BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import type { Doorbell, NatsLink } from "@millwright/events";
 import type { CallerSigner, CallerVerifier, KeySource } from "@millwright/rpc";
-import type { Logger, Metrics } from "@millwright/telemetry";
+import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import type { RequestListener } from "./rest/index.ts";
 
 /** What the gateway is composed of. */
@@ -16,6 +16,8 @@ export type GatewayOptions = {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Records spans; absent: none. */
+  tracer?: Tracer;
   neighbours: { orchestrator: Transport; factories: Transport };
   poolSize?: number;
   doorbell?: Doorbell;

@@ -60,10 +60,10 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
   const mounts: Mount[] = [
     signInMount(signIn),
     ...(o.blobs ? [blobMount({ ...o.blobs, publicUrl: o.publicUrl, clock: o.clock, log: o.log })] : []),
-    ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor }] : []),
+    ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor, isRecorded: true }] : []),
   ];
   const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];
-  return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics });
+  return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics, tracer: o.tracer });
 }
 
 /** Profiles for records whose visibility has been decided. */

@@ -4,8 +4,8 @@ import { z } from "zod";
 import type { Caller } from "@millwright/caller";
 import { systemClock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
-import { Metrics } from "@millwright/telemetry";
-import { aCaller, memoryLog } from "@millwright/testing";
+import { createLogger, formatTraceparent, Metrics, type LogFields } from "@millwright/telemetry";
+import { aCaller, eventually, memoryLog, memoryTracer } from "@millwright/testing";
 import { instant, pageLimit, pathUid, queryBoolean, queryList, queryMap, restApp, route, uuid, type Route } from "../src/rest/index.ts";
 import { aboutErrorsRoute } from "../src/routes/about-errors.ts";
 import { serveApi, type Api } from "./support/api.ts";
@@ -49,12 +49,17 @@ const routes: Route[] = [
 
 const caller: Caller = aCaller();
 const log = memoryLog();
+const tracer = memoryTracer();
+/** Lines as they are written, scopes and all. */
+const logged: string[] = [];
+const lineLog = createLogger({ service: "gateway", destination: { write: (line: string) => void logged.push(line) } });
+const bothLogs = { ...log, ...Object.fromEntries((["info", "error"] as const).map((level) => [level, (fields: LogFields, message: string) => (log[level](fields, message), lineLog[level](fields, message))])) };
 let api: Api;
 
 beforeAll(async () => {
   api = await serveApi(
     restApp({
-      publicUrl: "https://mill.example", routes: [...routes, aboutErrorsRoute], teamHeaders: ["x-service-team-uid"], clock: systemClock, log: log, metrics: new Metrics(),
+      publicUrl: "https://mill.example", routes: [...routes, aboutErrorsRoute], teamHeaders: ["x-service-team-uid"], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer,
       async authenticate({ bearer }) {
         if (bearer === "good") return caller;
         throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "Unknown key." });
@@ -190,6 +195,42 @@ test("every answer has a request id, taken from the client when well-formed, and
   expect(answer.headers.get("access-control-allow-origin")).toBeNull();
 });
 
+describe("a request's trace", () => {
+  const PARENT = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: true };
+
+  test("goes on from the client's traceparent; the span is named after the route, and says nothing of path, query or body", async () => {
+    tracer.told.length = 0;
+    await api.call("GET", `/api/v1/things/${UID}?q=hunter2`, { headers: { traceparent: formatTraceparent(PARENT), "x-request-id": "mine-2" } });
+    await eventually(() => tracer.told[0]?.isEnded ?? false);
+    expect(tracer.told).toMatchObject([
+      { name: "GET /api/v1/things/{thingUid}", kind: "server", parent: PARENT, attributes: { "http.route": "/api/v1/things/{thingUid}", "http.response.status_code": 200, "millwright.request.id": "mine-2" } },
+    ]);
+    expect(JSON.stringify(tracer.told)).not.toMatch(new RegExp(`hunter2|${UID}`));
+  });
+
+  test("is what a problem and the log lines of the request name", async () => {
+    tracer.told.length = 0;
+    logged.length = 0;
+    const { body } = await api.call("GET", "/api/v1/broken", { headers: { "x-request-id": "mine-3" } });
+    await eventually(() => logged.length === 2);
+    const [span] = tracer.told;
+    expect(body.trace_id).toBe(span!.context.traceId);
+    const lines = logged.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines).toMatchObject([{ message: "request failed" }, { message: "request finished" }]);
+    for (const line of lines) expect(line).toMatchObject({ requestId: "mine-3", traceId: body.trace_id, spanId: span!.context.spanId });
+    expect(span).toMatchObject({ error: "internal", attributes: { "http.response.status_code": 500 } });
+  });
+
+  test("a refusal is no fault of the server", async () => {
+    tracer.told.length = 0;
+    await get("/taken");
+    await get("/nowhere");
+    await eventually(() => tracer.told.every(({ isEnded }) => isEnded));
+    expect(tracer.told).toMatchObject([{ attributes: { "error.type": "name_taken" } }, { name: "no route" }]);
+    for (const span of tracer.told) expect(span).not.toHaveProperty("error");
+  });
+});
+
 test("the type of a problem leads to a page", async () => {
   expect(await api.call("GET", "/errors/conflict", { key: null })).toMatchObject({ status: 200, body: expect.stringContaining("Conflict") });
   expect(await api.call("GET", "/errors/other", { key: null })).toMatchObject({ status: 404 });
@@ -204,7 +245,7 @@ test("the OpenAPI document describes every route, and is public", async () => {
 });
 
 test("two declarations of one operation are refused at start", () => {
-  const options = { publicUrl: "", teamHeaders: [], clock: systemClock, log: log, metrics: new Metrics(), authenticate: async () => caller };
+  const options = { publicUrl: "", teamHeaders: [], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer, authenticate: async () => caller };
   expect(() => restApp({ ...options, routes: [...routes, routes[1] as Route] })).toThrow(/declared twice/);
 });
 

@@ -10,7 +10,7 @@ import { Consumer, EventLog, feedReader, Relay, type Doorbell, type NatsLink, ty
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
-import type { Logger, Metrics } from "@millwright/telemetry";
+import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey, Vault } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { workerKeysClient } from "./clients/worker-keys-client.ts";
@@ -36,6 +36,8 @@ export type OrchestratorOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Records spans; absent: none. */
+  readonly tracer?: Tracer;
   readonly doorbell?: Doorbell;
   /** Where the events of this service are published; absent: nowhere. */
   readonly nats?: NatsLink;
@@ -128,7 +130,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
 
   // Workers bring a credential of their own: no caller token is asked for at their door.
-  const workerServer: ServerOptions = { service: "orchestrator", verifier: { authenticate: async () => undefined }, log, metrics: o.metrics, quiet: QUIET_METHODS };
+  const workerServer: ServerOptions = { service: "orchestrator", verifier: { authenticate: async () => undefined }, log, metrics: o.metrics, ...(o.tracer ? { tracer: o.tracer } : {}), quiet: QUIET_METHODS };
   const toWorkers = (router: ConnectRouter) => workerRoutes(router, { worker: life.worker, artifactMethods, timings, publicUrl: o.publicUrl, runTokenLimit: o.runTokenLimit ?? 0 });
   return {
     routes: (router) =>

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { optional, readConfig, type Env } from "@millwright/config";
+import { loadTracingSettings } from "@millwright/telemetry";
 
 export type StandaloneConfig = ReturnType<typeof loadConfig>;
 
@@ -50,11 +51,16 @@ export const loadConfig = (env: Env) => {
     /** "debug", "info", "warn" or "error". */
     logLevel: optional.string("LOG_LEVEL", "info"),
   });
+  const tracing = loadTracingSettings(env);
   return {
     ...values,
+    tracing,
     dataDir: resolve(values.dataDir),
     workerName: hostname(),
-    /** What a worker process inherits of ours; nothing that could hold a secret. */
-    workerEnvironment: Object.fromEntries(["PATH", "HOME", "LANG", "TZ"].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))) as Record<string, string>,
+    /** What a worker process inherits of ours: of secrets, only what lets it send its spans to the same collector. */
+    workerEnvironment: {
+      ...(Object.fromEntries(["PATH", "HOME", "LANG", "TZ"].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))) as Record<string, string>),
+      ...tracing.environment,
+    },
   };
 };

@@ -9,14 +9,14 @@ import { allowedServices as factoriesAllow, composeFactories, migrationsDir as f
 import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
 import { composeOrchestrator, migrationsDir as orchestratorMigrations } from "@millwright/orchestrator/compose";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
-import type { Logger, Metrics } from "@millwright/telemetry";
+import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import type { StandaloneConfig } from "./config.ts";
 import { modelProviders } from "./model-providers.ts";
 import { POOL_SIZE, prepareDatabase, type Databases } from "./databases.ts";
 import { deferredTransport } from "./deferred-transport.ts";
 
-export type ServicesOptions = { config: StandaloneConfig; databases: Databases; masterKey: Uint8Array; publicUrl: string; log: Logger; metrics: Metrics };
+export type ServicesOptions = { config: StandaloneConfig; databases: Databases; masterKey: Uint8Array; publicUrl: string; log: Logger; metrics: Metrics; tracing: Tracing };
 
 /** What a service answers, and under which rules: served in this process here, over HTTP/2 elsewhere. */
 export type Door = { readonly routes: Routes; readonly options: ServerOptions };
@@ -35,7 +35,7 @@ export type Services = {
 
 /** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
-  const { config, databases, masterKey, publicUrl, log, metrics } = options;
+  const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
   const [gatewayUrl, orchestratorUrl, factoriesUrl] = await Promise.all([
     prepareDatabase(databases, "gateway", gatewayMigrations),
     prepareDatabase(databases, "orchestrator", orchestratorMigrations),
@@ -48,7 +48,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const blobs = directoryBlobs({ dir: join(config.dataDir, "blobs"), publicUrl, signingKey: blobSigningKey, clock: systemClock });
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, "standalone", log);
   const shared = { ...(nats && { nats }), masterKey, publicUrl, verifier, clock: systemClock, metrics, poolSize: POOL_SIZE, doorbell: localDoorbell() };
-  const of = (service: keyof typeof signers) => ({ ...shared, signer: signers[service], log: log.child({ service }) });
+  const of = (service: keyof typeof signers) => ({ ...shared, signer: signers[service], log: log.child({ service }), tracer: tracing.tracer(service) });
 
   const orchestrator = await composeOrchestrator({
     ...of("orchestrator"),
@@ -75,7 +75,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     workerDoor: orchestrator.workerDoor,
     runTokenKeys: localKeys([orchestrator.runTokenJwk]),
   });
-  const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({ service, verifier, log: log.child({ service }), metrics, ...more });
+  const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({ service, verifier, log: log.child({ service }), metrics, tracer: tracing.tracer(service), ...more });
   const doors = {
     gateway: { routes: gateway.routes, options: serving("gateway", { allow: gateway.allow }) },
     orchestrator: { routes: orchestrator.routes, options: serving("orchestrator", { allow: orchestrator.allow }) },

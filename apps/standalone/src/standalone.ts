@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Lifecycle } from "@millwright/lifecycle";
 import { answerOperations, listen } from "@millwright/service";
-import { createLogger, Metrics, type Logger } from "@millwright/telemetry";
+import { createLogger, Metrics, startTracing, type Logger } from "@millwright/telemetry";
 import { loadOrCreateMasterKey } from "@millwright/vault";
 import type { StandaloneConfig } from "./config.ts";
 import { startDatabases, type Databases } from "./databases.ts";
@@ -29,6 +29,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
   const giveBack = takeDirectory(config.dataDir);
   const log = openLog(config);
   const metrics = new Metrics({ processMetrics: true });
+  const tracing = await startTracing(config.tracing, { log, metrics });
   const server = await listen(config.host, config.port); // first, so that a taken port is said before anything else happens
   const url = `http://${config.host}:${server.port}`;
   const publicUrl = config.publicUrl ?? url;
@@ -40,13 +41,14 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
   const lifecycle = new Lifecycle();
   lifecycle
     .add("data directory", { stop: giveBack })
+    .add("tracing", { stop: () => tracing.stop() })
     .add("database", {
       start: async () => void (databases = await startDatabases(config)),
       stop: () => databases?.stop(),
     })
     .add("services", {
       start: async () => {
-        services = await composeServices({ config, databases: databases!, masterKey, publicUrl, log, metrics });
+        services = await composeServices({ config, databases: databases!, masterKey, publicUrl, log, metrics, tracing });
         await services.start();
       },
       stop: () => services?.stop(),

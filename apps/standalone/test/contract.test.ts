@@ -10,7 +10,7 @@ import { factories as factoriesContract, orchestrator as runs } from "@millwrigh
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call, CallerSigner, CallerVerifier, clientFor, inProcess, neighbourTransport, serveHttp2 } from "@millwright/rpc";
-import { Metrics } from "@millwright/telemetry";
+import { Metrics, startTracing } from "@millwright/telemetry";
 import { aCaller, memoryLog, postgresUrl } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
 import { composeServices, type Services } from "../src/services.ts";
@@ -36,7 +36,7 @@ beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "millwright-contract-"));
   const url = (service: string) => Object.assign(new URL(postgresUrl()), { pathname: `/millwright_${service}` }).href;
   const config = loadConfig({ MILLWRIGHT_DATA_DIR: dir });
-  services = await composeServices({ config, databases: { url, stop: async () => {} }, masterKey: new Uint8Array(32).fill(7), publicUrl: "http://mill.test", log: memoryLog(), metrics: new Metrics() });
+  services = await composeServices({ config, databases: { url, stop: async () => {} }, masterKey: new Uint8Array(32).fill(7), publicUrl: "http://mill.test", log: memoryLog(), metrics: new Metrics(), tracing: await startTracing(config.tracing, { log: memoryLog() }) });
   const verifier = new CallerVerifier(Object.values(signers).map(({ jwk }) => jwk));
   for (const name of DOORS) {
     const { routes, options } = services.doors[name];

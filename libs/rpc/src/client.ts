@@ -8,10 +8,11 @@ import {
   type Transport,
 } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
+import { currentScope, formatTraceparent, inSpan, TRACEPARENT } from "@millwright/telemetry";
 import { CALLER_HEADER, type CallerSigner } from "./caller-token.ts";
-import { setTraceId } from "./context.ts";
 import { fromConnectError } from "./errors.ts";
 import { isInPerson, OUTGOING, SIGNER } from "./in-person.ts";
+import { methodName, rpcAttributes } from "./server-options.ts";
 
 /** For calls that say nothing else; long polls and streams must. */
 const TIMEOUT_MS = 10_000;
@@ -21,13 +22,12 @@ export type CallSettings = {
   /** 10 s unless given; 0 for none (streams). */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  readonly traceId?: string;
 };
 
 /** The options of one call: for whom it is made, and how long the answer is of use. */
 export function call(caller: Caller, settings: CallSettings = {}): CallOptions {
-  const { timeoutMs = TIMEOUT_MS, signal, traceId } = settings;
-  const contextValues = createContextValues().set(OUTGOING, { caller, ...(traceId === undefined ? {} : { traceId }) });
+  const { timeoutMs = TIMEOUT_MS, signal } = settings;
+  const contextValues = createContextValues().set(OUTGOING, { caller });
   return { timeoutMs, contextValues, ...(signal ? { signal } : {}) };
 }
 
@@ -42,7 +42,7 @@ export const clientFor = <S extends DescService>(service: S, transport: Transpor
 
 function translating(transport: Transport, signer: CallerSigner | undefined): Transport {
   return {
-    async unary<I extends DescMessage, O extends DescMessage>(
+    unary<I extends DescMessage, O extends DescMessage>(
       method: DescMethodUnary<I, O>,
       signal: AbortSignal | undefined,
       timeoutMs: number | undefined,
@@ -50,11 +50,13 @@ function translating(transport: Transport, signer: CallerSigner | undefined): Tr
       input: MessageInitShape<I>,
       values?: ContextValues,
     ) {
-      try {
-        return await transport.unary(method, signal, timeoutMs, await addressed(transport, header, values, signer), input, values);
-      } catch (error) {
-        throw fromConnectError(error);
-      }
+      return inSpan(methodName(method), { kind: "client", attributes: rpcAttributes(method) }, async () => {
+        try {
+          return await transport.unary(method, signal, timeoutMs, await addressed(transport, header, values, signer), input, values);
+        } catch (error) {
+          throw fromConnectError(error);
+        }
+      });
     },
     async stream<I extends DescMessage, O extends DescMessage>(
       method: DescMethodStreaming<I, O>,
@@ -82,14 +84,15 @@ async function* translated<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
   }
 }
 
-/** The headers with the caller and the trace; on a transport that ends in this process, who could sign the caller. */
+/** The headers with the trace and the caller; on a transport that ends in this process, who could sign the caller. */
 async function addressed(transport: Transport, header: HeadersInit, values: ContextValues | undefined, signer: CallerSigner | undefined): Promise<Headers> {
   const headers = new Headers(header);
+  const scope = currentScope();
+  if (scope) headers.set(TRACEPARENT, formatTraceparent(scope.trace));
   const outgoing = values?.get(OUTGOING);
   if (!outgoing) return headers;
   if (!signer) throw new Error("this client has no signer for callers");
   if (isInPerson(transport)) values?.set(SIGNER, signer);
   else headers.set(CALLER_HEADER, await signer.sign(outgoing.caller));
-  if (outgoing.traceId !== undefined) setTraceId(headers, outgoing.traceId);
   return headers;
 }

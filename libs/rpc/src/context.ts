@@ -1,18 +1,13 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
 import { DomainError } from "@millwright/errors";
-import { newTraceId, type RequestContext } from "@millwright/telemetry";
+import type { RequestContext, Scope, Span } from "@millwright/telemetry";
 
 /** Set at the door of every call. */
 export const REQUEST = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
 
-const TRACE_HEADER = "traceparent";
-
-/** The trace id of the W3C header, or a new one. */
-export const traceIdFrom = (header: Headers): string => /^00-([0-9a-f]{32})-/.exec(header.get(TRACE_HEADER) ?? "")?.[1] ?? newTraceId();
-
-/** Puts the trace id into outgoing headers; the span id is made up of it, since spans are not recorded. */
-export const setTraceId = (header: Headers, traceId: string): void => header.set(TRACE_HEADER, `00-${traceId}-${traceId.slice(0, 16)}-01`);
+/** The scope and the span of the call, from the gate to its end. */
+export const CALL = createContextKey<{ readonly scope: Scope; readonly span: Span } | undefined>(undefined, { description: "scope and span of the call" });
 
 /** The request an RPC implementation is serving. */
 export function requestContextOf(context: HandlerContext): RequestContext {

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, HandlerContext, ServiceImpl, Transport } from "@connectrpc/connect";
 import { clientFor } from "./client.ts";
-import { requestContextOf, setTraceId } from "./context.ts";
+import { requestContextOf } from "./context.ts";
 
 type Call = (request: unknown, options: object) => unknown;
 
@@ -21,8 +21,6 @@ function headersOf(context: HandlerContext): Headers {
   const headers = new Headers();
   const credential = context.requestHeader.get("authorization");
   if (credential !== null) headers.set("authorization", credential);
-  const { requestId, traceId } = requestContextOf(context);
-  headers.set("x-request-id", requestId);
-  setTraceId(headers, traceId);
+  headers.set("x-request-id", requestContextOf(context).requestId);
   return headers;
 }

@@ -3,7 +3,7 @@ import type { Caller } from "@millwright/caller";
 import { CALLER_HEADER, type CallerSigner, type Verifier } from "./caller-token.ts";
 
 /** For whom a call goes out. */
-export type Outgoing = { readonly caller: Caller; readonly traceId?: string };
+export type Outgoing = { readonly caller: Caller };
 export const OUTGOING = createContextKey<Outgoing | undefined>(undefined, { description: "outgoing caller" });
 /** Who would sign, on a call that stays in this process. */
 export const SIGNER = createContextKey<CallerSigner | undefined>(undefined, { description: "signer of the outgoing caller" });

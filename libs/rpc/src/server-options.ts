@@ -1,6 +1,6 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { LogFields, Metrics } from "@millwright/telemetry";
+import type { LogFields, Metrics, SpanAttributes, Tracer } from "@millwright/telemetry";
 import type { Verifier } from "./caller-token.ts";
 
 /** Registers the services of a door: `(router) => router.service(RunService, {…})`. */
@@ -15,16 +15,21 @@ export type ServerOptions = {
   readonly verifier: Verifier;
   readonly log: { debug: LogLine; info: LogLine; error: LogLine };
   readonly metrics: Metrics;
+  /** Records a span per call; absent: none. */
+  readonly tracer?: Tracer;
   /** Which services may call which method in their own name; see `allowServices`. Methods without an entry: none. */
   readonly allow?: Readonly<Record<string, readonly string[]>>;
   /** Services (`typeName`) whose callers bring no caller token: workers, which have keys of their own. */
   readonly open?: readonly string[];
-  /** Polled methods, by `method.parent.typeName/name`: their successes are logged at debug level only. */
+  /** Polled methods, by `method.parent.typeName/name`: their successes are logged at debug level only, and they have no spans. */
   readonly quiet?: readonly string[];
 };
 
 /** The name of a method in tables and logs: `millwright.orchestrator.v1.RunService/CreateRun`. */
 export const methodName = (method: DescMethod): string => `${method.parent.typeName}/${method.name}`;
+
+/** How the method appears in spans (OpenTelemetry's semantic conventions for RPC). */
+export const rpcAttributes = (method: DescMethod): SpanAttributes => ({ "rpc.system.name": "connectrpc", "rpc.method": methodName(method) });
 
 /** Entries of `ServerOptions.allow` for the methods of one service: `allowServices(RunService, { createRun: ["factories"] })`. */
 export const allowServices = <S extends DescService>(

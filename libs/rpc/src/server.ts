@@ -1,13 +1,13 @@
-import { Code, ConnectError, type ConnectRouterOptions, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type ConnectRouterOptions, type ContextValues, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
-import { health } from "@millwright/contracts";
+import { events, health } from "@millwright/contracts";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import type { RequestContext } from "@millwright/telemetry";
-import { REQUEST, traceIdFrom } from "./context.ts";
+import { inScope, iterateInScope, openScope, parseTraceparent, TRACEPARENT, type RequestContext, type Span } from "@millwright/telemetry";
+import { CALL, REQUEST } from "./context.ts";
 import { toConnectError } from "./errors.ts";
-import { methodName, type ServerOptions } from "./server-options.ts";
+import { methodName, rpcAttributes, type ServerOptions } from "./server-options.ts";
 
 /** The largest message a server reads: a run with five attachments of 10 MB, a definition tree of 20 MiB. */
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
@@ -17,15 +17,22 @@ const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
  * translates errors, logs one line and counts once per finished RPC.
  */
 export function serverOptions(options: ServerOptions): ConnectRouterOptions {
-  const finish = recorder(options);
-  return { requestGate: gate(options, finish), interceptors: [translate(finish)], readMaxBytes: MESSAGE_BYTES_MAX };
+  const quiet = new Set([...health.Health.methods.map(methodName), ...(options.quiet ?? [])]);
+  const finish = recorder(options, quiet);
+  return { requestGate: gate(options, quiet, finish), interceptors: [translate(finish)], readMaxBytes: MESSAGE_BYTES_MAX };
 }
 
-function gate(options: ServerOptions, finish: Finish) {
+function gate(options: ServerOptions, quiet: ReadonlySet<string>, finish: Finish) {
   return async (context: HandlerContext): Promise<void> => {
     const startedMs = performance.now();
-    const anonymous: RequestContext = { requestId: context.requestHeader.get("x-request-id") ?? newUid(), traceId: traceIdFrom(context.requestHeader) };
-    context.values.set(REQUEST, anonymous);
+    const requestId = context.requestHeader.get("x-request-id") ?? newUid();
+    const { scope, span } = openScope(methodName(context.method), {
+      tracer: quiet.has(methodName(context.method)) || context.method.parent.typeName === events.EventFeedService.typeName ? undefined : options.tracer, // polled
+      ...{ kind: "server", attributes: rpcAttributes(context.method), fields: { requestId } },
+      parent: parseTraceparent(context.requestHeader.get(TRACEPARENT)),
+    });
+    const anonymous: RequestContext = { requestId, traceId: scope.trace.traceId };
+    context.values.set(REQUEST, anonymous).set(CALL, { scope, span });
     const service = context.method.parent.typeName;
     if (service === health.Health.typeName || options.open?.includes(service)) return;
     try {
@@ -33,9 +40,10 @@ function gate(options: ServerOptions, finish: Finish) {
       const caller = await options.verifier.authenticate(context.requestHeader, method);
       if (!caller) return;
       context.values.set(REQUEST, { ...anonymous, requestId: caller.requestId, caller, ...deadlineOf(context) });
+      context.values.set(CALL, { span, scope: { ...scope, fields: { ...scope.fields, requestId: caller.requestId } } });
       if (!mayEnter(caller, options.allow?.[method])) throw serviceRefused(caller, method);
     } catch (error) {
-      throw finish(context.method, context.values.get(REQUEST), startedMs, error);
+      throw finish(context.method, context.values, startedMs, error);
     }
   };
 }
@@ -59,14 +67,15 @@ const serviceRefused = (caller: Caller, method: string): DomainError =>
 function translate(finish: Finish): Interceptor {
   return (next) => async (request) => {
     const startedMs = performance.now();
-    const context = request.contextValues.get(REQUEST);
+    const values = request.contextValues;
+    const { scope } = values.get(CALL)!; // the gate comes first
     try {
-      const response = await next(request);
-      if (response.stream) return { ...response, message: watched(response.message, (error) => finish(request.method, context, startedMs, error)) };
-      finish(request.method, context, startedMs);
+      const response = await inScope(scope, () => next(request));
+      if (response.stream) return { ...response, message: watched(iterateInScope(scope, response.message), (error) => finish(request.method, values, startedMs, error)) };
+      finish(request.method, values, startedMs);
       return response;
     } catch (error) {
-      throw finish(request.method, context, startedMs, error);
+      throw finish(request.method, values, startedMs, error);
     }
   };
 }
@@ -84,22 +93,22 @@ async function* watched<T>(messages: AsyncIterable<T>, finish: (error?: unknown)
 }
 
 /** Records the end of an RPC and gives the error to answer. */
-type Finish = (method: DescMethod, context: RequestContext | undefined, startedMs: number, error?: unknown) => unknown;
+type Finish = (method: DescMethod, values: ContextValues, startedMs: number, error?: unknown) => unknown;
 
-function recorder(options: ServerOptions): Finish {
+function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
   const requests = options.metrics.counter("millwright_rpc_requests_total", "Finished RPCs by outcome.", ["service", "method", "outcome"]);
   const seconds = options.metrics.histogram("millwright_rpc_duration_seconds", "How long RPCs took.", ["service", "method"]);
-  const quiet = new Set([...health.Health.methods.map(methodName), ...(options.quiet ?? [])]);
-  return (method, context, startedMs, error) => {
+  return (method, values, startedMs, error) => {
+    const [context, call] = [values.get(REQUEST), values.get(CALL)];
     const durationMs = Math.round(performance.now() - startedMs);
     const operation = methodName(method);
     const answer = error === undefined ? undefined : answerTo(error);
     const outcome = answer?.outcome ?? "ok";
     requests.inc({ service: options.service, method: operation, outcome });
     seconds.observe({ service: options.service, method: operation }, durationMs / 1000);
+    endSpan(call?.span, answer);
     const fields = {
-      requestId: context?.requestId,
-      traceId: context?.traceId,
+      ...call?.scope.fields,
       teamUid: context?.caller?.activeTeamUid,
       callerService: context?.caller?.principal.type === "service" ? context.caller.principal.uid : undefined,
       operation,
@@ -112,6 +121,16 @@ function recorder(options: ServerOptions): Finish {
     else options.log.info(fields, "rpc finished");
     return answer?.error;
   };
+}
+
+/** Ours, not the caller's. */
+const FAULTS: ReadonlySet<Code> = new Set([Code.Internal, Code.Unavailable, Code.DeadlineExceeded, Code.Unimplemented, Code.Unknown, Code.DataLoss]);
+
+function endSpan(span: Span | undefined, answer: Answer | undefined): void {
+  const errorType = answer && (answer.reason ?? answer.outcome);
+  span?.set({ "rpc.status_code": answer ? Code[answer.error.code].replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase() : "OK", "error.type": errorType });
+  if (answer && errorType !== undefined && FAULTS.has(answer.error.code)) span?.fail(errorType);
+  span?.end();
 }
 
 type Answer = { error: ConnectError; outcome: string; reason?: string; loud: boolean };

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { events, worker } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
-import { Metrics } from "@millwright/telemetry";
-import { aCaller, domainError, memoryLog } from "@millwright/testing";
+import { inScope, inSpan, Metrics, type Scope } from "@millwright/telemetry";
+import { aCaller, domainError, memoryLog, memoryTracer } from "@millwright/testing";
 import {
   allowServices,
   call,
@@ -27,11 +27,15 @@ import {
 const signer = await CallerSigner.create("gateway");
 const log = memoryLog();
 const metrics = new Metrics();
+const tracer = memoryTracer();
+/** Of whoever calls. */
+const SCOPE: Scope = { trace: { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true }, tracer, fields: {} };
 const options: ServerOptions = {
   service: "orchestrator",
   verifier: new CallerVerifier([signer.jwk]),
   log,
   metrics,
+  tracer,
   allow: allowServices(events.EventFeedService, { read: ["gateway"] }),
 };
 
@@ -42,6 +46,13 @@ let streamEnded = false;
 const routes = (router: ConnectRouter) => {
   router.service(events.EventFeedService, { read: (_request, context) => read(callerOf(context), context.signal) });
   router.service(worker.WorkerService, {
+    complete: (_request, context) =>
+      inSpan("implementation", {}, async () => {
+        const { displayName } = callerOf(context).principal;
+        if (displayName === "unlucky") throw notFound("session");
+        if (displayName === "broken") throw new Error("hunter2");
+        return {};
+      }),
     async *subscribe(_request, context) {
       try {
         yield { workAvailable: true };
@@ -77,9 +88,11 @@ const doors: [string, () => Promise<{ transport: Transport; close: () => Promise
 describe.each(doors)("a call %s", (_name, open) => {
   let door: Awaited<ReturnType<typeof open>>;
   const feed = () => clientFor(events.EventFeedService, door.transport, { signer });
+  const workers = () => clientFor(worker.WorkerService, door.transport, { signer });
   beforeEach(async () => {
     door = await open();
     log.entries.length = 0;
+    tracer.told.length = 0;
     streamEnded = false;
     read = () => Promise.resolve({ logUid: "log-1" });
   });
@@ -147,14 +160,13 @@ describe.each(doors)("a call %s", (_name, open) => {
 
   test("in a service's own name needs an entry in the table", async () => {
     await expect(feed().read({}, call(serviceCaller("gateway", "r1")))).resolves.toMatchObject({ logUid: "log-1" });
-    const workers = clientFor(worker.WorkerService, door.transport, { signer });
-    await expect(workers.heartbeat({}, call(serviceCaller("gateway", "r1")))).rejects.toEqual(
+    await expect(workers().heartbeat({}, call(serviceCaller("gateway", "r1")))).rejects.toEqual(
       domainError({ kind: "permission_denied", reason: "service_not_allowed" }),
     );
   });
 
   test("is logged in one line, without a word of its content", async () => {
-    await feed().read({ limit: 424_242 }, call(aCaller({ requestId: "req-1" }), { traceId: "a".repeat(32) }));
+    await inScope(SCOPE, () => feed().read({ limit: 424_242 }, call(aCaller({ requestId: "req-1" }))));
     expect(log.entries).toEqual([
       {
         level: "info",
@@ -163,6 +175,36 @@ describe.each(doors)("a call %s", (_name, open) => {
       },
     ]);
     expect(JSON.stringify(log.entries)).not.toContain("424242");
+  });
+
+  test("is a span below the caller's, and the implementation's own are below it in turn", async () => {
+    await inScope(SCOPE, () => workers().complete({}, call(aCaller())));
+    const [client, server, implementation] = tracer.told;
+    const name = "millwright.worker.v1.WorkerService/Complete";
+    expect(tracer.told).toMatchObject([
+      { name, kind: "client", parent: SCOPE.trace, isEnded: true },
+      { name, kind: "server", parent: client!.context, isEnded: true, attributes: { "rpc.method": name, "rpc.status_code": "OK" } },
+      { name: "implementation", parent: server!.context },
+    ]);
+    expect(implementation!.context.traceId).toBe(SCOPE.trace.traceId);
+    expect(log.entries.at(-1)?.fields).toMatchObject({ traceId: SCOPE.trace.traceId, spanId: server!.context.spanId });
+  });
+
+  test("that is refused is no fault of the server's span; one that breaks is, without its text", async () => {
+    const complete = (displayName: string) => workers().complete({}, call(aCaller({ principal: { type: "user", uid: "u", displayName } }))).catch(() => {});
+    await complete("unlucky");
+    await complete("broken");
+    const [refused, broken] = tracer.told.filter(({ kind }) => kind === "server");
+    expect(refused).toMatchObject({ attributes: { "rpc.status_code": "NOT_FOUND", "error.type": "session_not_found" } });
+    expect(refused).not.toHaveProperty("error");
+    expect(broken).toMatchObject({ error: "internal", attributes: { "rpc.status_code": "INTERNAL" } });
+    expect(JSON.stringify(tracer.told)).not.toContain("hunter2");
+  });
+
+  test("that is made all the time has no span of its own, and still goes on with the trace", async () => {
+    await inScope(SCOPE, () => feed().read({}, call(aCaller())));
+    expect(tracer.told.map(({ kind }) => kind)).toEqual(["client"]);
+    expect(log.entries.at(-1)?.fields).toMatchObject({ traceId: SCOPE.trace.traceId });
   });
 
   test("may stream; an error after the first message arrives as our error", async () => {
@@ -207,7 +249,14 @@ test("nothing is printed when a reader leaves a stream that goes on", async () =
   const left = new Promise<void>((resolve) => (hasLeft = resolve));
   const endless = (router: ConnectRouter) =>
     void router.service(worker.WorkerService, {
-      async *subscribe(_request, { signal }) {
+      complete: (_request, context) =>
+      inSpan("implementation", {}, async () => {
+        const { displayName } = callerOf(context).principal;
+        if (displayName === "unlucky") throw notFound("session");
+        if (displayName === "broken") throw new Error("hunter2");
+        return {};
+      }),
+    async *subscribe(_request, { signal }) {
         yield {};
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
         hasLeft();

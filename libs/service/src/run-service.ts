@@ -17,7 +17,7 @@ import {
   type Routes,
   type ServerOptions,
 } from "@millwright/rpc";
-import { createLogger, Metrics, type Logger } from "@millwright/telemetry";
+import { createLogger, loadTracingSettings, Metrics, startTracing, type Logger, type Tracer, type Tracing } from "@millwright/telemetry";
 import { listen, type HttpServer } from "./http-server.ts";
 import { answerOperations } from "./operations.ts";
 import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
@@ -26,7 +26,7 @@ import type { ServiceSettings } from "./settings.ts";
 /** Where a neighbour answers: its RPC addresses, and the addresses of its public keys. */
 export type NeighbourAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
 
-type Surroundings = { readonly secrets: Secrets; readonly tls: Tls; readonly log: Logger };
+type Surroundings = { readonly secrets: Secrets; readonly tls: Tls; readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing };
 
 /** What the graph of a service is composed of, the same for all. */
 export type ServiceBase = {
@@ -39,6 +39,7 @@ export type ServiceBase = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly tracer: Tracer;
   readonly doorbell: Doorbell;
   readonly nats?: NatsLink;
 };
@@ -77,7 +78,9 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
   try {
     const config = plan.loadConfig(plan.env);
     const log = createLogger({ service: plan.name, level: config.logLevel as "info" });
-    const lifecycle = await processOf(plan, config, { secrets: readSecrets(config), tls: readTls(config), log });
+    const metrics = new Metrics({ processMetrics: true });
+    const tracing = await startTracing(loadTracingSettings(plan.env), { log, metrics });
+    const lifecycle = await processOf(plan, config, { secrets: readSecrets(config), tls: readTls(config), log, metrics, tracing });
     stopOnSignals(lifecycle, log);
     await lifecycle.start();
     log.info("the service has started");
@@ -87,8 +90,8 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
   }
 }
 
-async function processOf<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>, config: C, { secrets, tls, log }: Surroundings): Promise<Lifecycle> {
-  const metrics = new Metrics({ processMetrics: true });
+async function processOf<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>, config: C, { secrets, tls, log, metrics, tracing }: Surroundings): Promise<Lifecycle> {
+  const tracer = tracing.tracer(plan.name);
   const signer = await CallerSigner.fromSeed(plan.name, secrets.serviceKey);
   const neighbours = Object.entries<NeighbourAddresses>(plan.neighbours(config));
   const verifier = new CallerVerifier(new RemoteKeys({ owners: Object.fromEntries(neighbours.map(([name, { jwksUrls }]) => [name, jwksUrls])) }));
@@ -105,6 +108,7 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
   let rpc: Http2Server | undefined;
   let http: HttpServer | undefined;
   return lifecycle
+    .add("tracing", { stop: () => tracing.stop() })
     .add("operations port", {
       start: async () => {
         operations = await listen(host, config.opsPort);
@@ -121,7 +125,7 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
     .add("migrations", { start: async () => void (await migrate(databaseUrl, plan.migrationsDir)) })
     .add("service", {
       start: async () => {
-        service = await plan.compose(config, { databaseUrl, poolSize, masterKey, publicUrl, signer, verifier, clock: systemClock, log, metrics, doorbell, ...(nats && { nats }) }, transports);
+        service = await plan.compose(config, { databaseUrl, poolSize, masterKey, publicUrl, signer, verifier, clock: systemClock, log, metrics, tracer, doorbell, ...(nats && { nats }) }, transports);
         await service.start();
       },
       stop: () => service?.stop(),
@@ -130,7 +134,7 @@ async function processOf<C extends ServiceSettings, N extends string>(plan: Serv
     .add("rpc port", {
       start: async () => {
         const { routes, ...door } = service!;
-        rpc = await serveHttp2(routes, { service: plan.name, verifier, log, metrics, ...pick(door) }, { port: config.grpcPort, host, isReady, ...(tls.server && { tls: tls.server }) });
+        rpc = await serveHttp2(routes, { service: plan.name, verifier, log, metrics, tracer, ...pick(door) }, { port: config.grpcPort, host, isReady, ...(tls.server && { tls: tls.server }) });
       },
       stop: () => rpc?.close(),
     })

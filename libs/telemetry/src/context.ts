@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { Caller } from "@millwright/caller";
 
 /** What is known about a request from its door on; travels as an argument and in headers, never in globals. */
@@ -11,6 +10,3 @@ export type RequestContext = {
   /** When the answer stops being of use. */
   readonly deadline?: Date;
 };
-
-/** A new random trace id. */
-export const newTraceId = (): string => randomBytes(16).toString("hex");

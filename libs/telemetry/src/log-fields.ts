@@ -6,7 +6,7 @@ import { types } from "node:util";
  */
 export const LOG_FIELDS = [
   // who and what
-  "service", "version", "requestId", "traceId", "teamUid", "principalType", "principalUid", "callerService",
+  "service", "version", "requestId", "traceId", "spanId", "teamUid", "principalType", "principalUid", "callerService",
   "operation", "outcome", "reason", "kind", "durationMs", "status", "method", "route",
   // things
   "runUid", "executionId", "attempt", "workerUid", "taskUid", "factoryUid", "versionUid", "agentUid", "artifactUid", "environmentUid",

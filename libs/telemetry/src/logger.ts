@@ -1,7 +1,11 @@
 import { pino, stdTimeFunctions, type DestinationStream, type Logger as Pino } from "pino";
-import { allowListed, type LogFields } from "./log-fields.ts";
+import { allowListed, type LogField, type LogFields } from "./log-fields.ts";
+import { currentScope } from "./scope.ts";
 
-/** JSON lines. Messages are constant texts; what varies are fields, from the list in log-fields.ts. */
+/**
+ * JSON lines. Messages are constant texts; what varies are fields, from the list in log-fields.ts. A line written on behalf of a request,
+ * an event or an execution has the fields of its scope too (request, trace, span, run).
+ */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   debug(message: string): void;
@@ -34,15 +38,25 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     options.destination ?? pino.destination({ dest: 1, sync: true }),
   );
-  return wrap(base);
+  return wrap(base, {});
 }
 
-function wrap(base: Pino): Logger {
+/** `bound`: what pino already writes into every line of `base`; said once is enough. */
+function wrap(base: Pino, bound: LogFields): Logger {
   const at =
     (level: "debug" | "info" | "warn" | "error") =>
     (fields: LogFields | string, message?: string): void => {
-      if (typeof fields === "string") base[level](fields);
-      else if (base.isLevelEnabled(level)) base[level](allowListed(fields), message);
+      if (!base.isLevelEnabled(level)) return;
+      const line = { ...scopeFields(bound), ...(typeof fields === "string" ? {} : allowListed(fields)) };
+      base[level](line, typeof fields === "string" ? fields : message);
     };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), child: (fields) => wrap(base.child(allowListed(fields))) };
+  return {
+    debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"),
+    child: (fields) => wrap(base.child(allowListed(fields)), { ...bound, ...fields }),
+  };
+}
+
+function scopeFields(bound: LogFields): Record<string, unknown> | undefined {
+  const fields = currentScope()?.fields;
+  return fields && Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== undefined && bound[name as LogField] === undefined));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { createLogger, Metrics, newTraceId, type LogFields } from "./index.ts";
+import { createLogger, Metrics, type LogFields } from "./index.ts";
 
 function captured() {
   const lines: Record<string, unknown>[] = [];
@@ -50,5 +50,3 @@ test("metrics are told in Prometheus' text form, and asking twice gives the same
   expect(text).toContain("millwright_queue_depth 4");
   expect(text).toContain('millwright_rpc_seconds_bucket{le="0.25",method="GetRun"} 1');
 });
-
-test("trace ids are 32 hex digits", () => expect(newTraceId()).toMatch(/^[0-9a-f]{32}$/));

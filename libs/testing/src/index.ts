@@ -1,5 +1,6 @@
 export { aCaller } from "./builders.ts";
 export { eventually } from "./eventually.ts";
+export { memoryTracer, type ToldSpan } from "./memory-tracer.ts";
 export { memoryLog } from "./log.ts";
 export type { LogEntry } from "./log.ts";
 export { domainError } from "./matchers.ts";
@@ -10,6 +11,7 @@ export type { Answer, OpenApiDocument } from "./openapi.ts";
 export { needs } from "./needs.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";
 export type { TestDatabase } from "./postgres.ts";
+export { TraceCollector, type CollectedSpan } from "./trace-collector.ts";
 export { missingTables } from "./tables.ts";
 export { ModelServer, type ModelAnswer, type ModelRequest } from "./model-server.ts";
 export type { WireName } from "./model-wires.ts";

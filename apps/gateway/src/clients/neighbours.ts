@@ -23,6 +23,6 @@ export function connectNeighbours(transports: { orchestrator: Transport; factori
   };
 }
 
-/** Call options of a request: for its caller, under its trace, given up when the client goes away. */
-export const onBehalf = (input: { caller: Caller; request: RequestInfo }, settings: Omit<CallSettings, "traceId" | "signal"> = {}) =>
-  call(input.caller, { ...settings, traceId: input.request.traceId, signal: input.request.signal });
+/** Call options of a request: for its caller, given up when the client goes away. */
+export const onBehalf = (input: { caller: Caller; request: RequestInfo }, settings: Omit<CallSettings, "signal"> = {}) =>
+  call(input.caller, { ...settings, signal: input.request.signal });

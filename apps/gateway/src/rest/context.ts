@@ -3,7 +3,7 @@ import type Koa from "koa";
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
-import type { Logger, Metrics } from "@millwright/telemetry";
+import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import type { Route } from "./route.ts";
 
 /** Turns a bearer credential into a caller. Errors: unauthenticated. */
@@ -14,8 +14,8 @@ export type Authenticate = (credential: {
   readonly requestId: string;
 }) => Promise<Caller>;
 
-/** Raw HTTP doors beside the REST routes (worker RPC, signed blobs); they answer for themselves. */
-export type Mount = { readonly prefix: `/${string}/`; readonly listener: RequestListener };
+/** Raw HTTP doors beside the REST routes (worker RPC, signed blobs); they answer for themselves. `isRecorded`: and record what they do. */
+export type Mount = { readonly prefix: `/${string}/`; readonly listener: RequestListener; readonly isRecorded?: boolean };
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
 
 export type RestOptions = {
@@ -28,6 +28,8 @@ export type RestOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Records a span per request; absent: none. */
+  readonly tracer?: Tracer | undefined;
 };
 
 /** What the middlewares tell each other about one request. */

@@ -2,14 +2,14 @@ import { Router } from "@koa/router";
 import Koa from "koa";
 import { z } from "zod";
 import { DomainError, notFound } from "@millwright/errors";
-import { newUid } from "@millwright/ids";
-import { newTraceId } from "@millwright/telemetry";
+import { inScope } from "@millwright/telemetry";
 import { answerRoute } from "./answer-route.ts";
 import { authenticated, type RequestListener, type RequestState, type RestOptions } from "./context.ts";
 import { openApiDocument, type OpenApiDocument } from "./openapi.ts";
 import { asDomainError, problemOf } from "./problem.ts";
 import { fullPath, route, type Route } from "./route.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
+import { operationOf, watchRequest } from "./watch-request.ts";
 
 export type RestApp = { readonly listener: RequestListener; readonly document: OpenApiDocument };
 
@@ -29,8 +29,9 @@ export function restApp(given: RestOptions): RestApp {
     document,
     listener(req, res) {
       const mount = options.mounts?.find(({ prefix }) => req.url?.startsWith(prefix));
-      if (mount) mount.listener(req, res);
-      else void callback(req, res);
+      if (!mount) void callback(req, res);
+      else if (mount.isRecorded) mount.listener(req, res);
+      else inScope(watchRequest(options, req, res, () => ({ route: mount.prefix })).scope, () => mount.listener(req, res));
     },
   };
 }
@@ -54,37 +55,20 @@ function routerOf(options: RestOptions): Router {
 
 const koaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
 
-const REQUEST_ID = /^[\w.-]{1,64}$/;
-
-/** Request id, trace, headers, and one log line per finished request. */
-function observe({ clock, log, metrics }: RestOptions): Koa.Middleware<RequestState> {
-  const durations = metrics.histogram("millwright_http_request_duration_seconds", "Duration of public requests.", ["operation", "status"]);
-  return async (ctx, next) => {
-    const startedMs = clock.monotonicMs();
-    const given = ctx.get("x-request-id");
-    ctx.state.requestId = REQUEST_ID.test(given) ? given : newUid();
-    ctx.state.traceId = /^00-([0-9a-f]{32})-/.exec(ctx.get("traceparent"))?.[1] ?? newTraceId();
-    ctx.set({ ...SECURITY_HEADERS, "x-request-id": ctx.state.requestId });
-    ctx.res.once("close", () => {
-      const { caller, requestId, traceId } = ctx.state;
-      const operation = operationOf(ctx.state);
-      const durationMs = Math.round(clock.monotonicMs() - startedMs);
-      const outcome = !ctx.res.writableFinished ? "aborted" : ctx.status < 400 ? "ok" : ctx.status < 500 ? "refused" : "failed";
-      durations.observe({ operation, status: String(ctx.status) }, durationMs / 1000);
-      const reason = (ctx.body as { reason?: string } | undefined)?.reason;
-      log.info(
-        {
-          operation, outcome, requestId, traceId, durationMs, status: ctx.status, reason: ctx.status >= 400 ? reason : undefined,
-          teamUid: caller?.activeTeamUid, principalType: caller?.principal.type, principalUid: caller?.principal.uid,
-        },
-        "request finished",
-      );
+/** Puts everything that a request brings about into its scope. */
+const observe =
+  (options: RestOptions): Koa.Middleware<RequestState> =>
+  async (ctx, next) => {
+    const { requestId, scope } = watchRequest(options, ctx.req, ctx.res, () => {
+      const { route: declared, caller } = ctx.state;
+      const { reason } = (ctx.body ?? {}) as { reason?: string };
+      return { ...(declared ? { method: declared.method, route: fullPath(declared) } : {}), ...(caller ? { caller } : {}), ...(ctx.status >= 400 && reason !== undefined ? { reason } : {}) };
     });
-    await next();
+    ctx.state.requestId = requestId;
+    ctx.state.traceId = scope.trace.traceId;
+    ctx.set(SECURITY_HEADERS);
+    await inScope(scope, next);
   };
-}
-
-const operationOf = ({ route: declared }: RequestState): string => (declared ? `${declared.method} ${fullPath(declared)}` : "no route");
 
 /** The one place where an error becomes a public answer. */
 function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestState> {
@@ -93,11 +77,11 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
       await next();
     } catch (thrown) {
       const error = asDomainError(thrown);
-      const { route: declared, requestId, traceId } = ctx.state;
+      const { route: declared, traceId } = ctx.state;
       const isCreate = declared?.method === "POST" && (declared.status === 201 || declared.idempotent === true);
       const isUnrepeatable = isCreate && ctx.get("idempotency-key") === "";
       const problem = problemOf(error, { publicUrl, path: ctx.path, traceId, isUnrepeatable });
-      if (problem.status >= 500) log.error({ requestId, traceId, operation: operationOf(ctx.state), reason: error.reason, error }, "request failed");
+      if (problem.status >= 500) log.error({ operation: operationOf(declared?.method, declared && fullPath(declared)), reason: error.reason, error }, "request failed");
       if (ctx.headerSent || !ctx.writable) return;
       // A body that was not read to its end must not be taken for the next request.
       if (!ctx.req.complete) ctx.set("connection", "close");

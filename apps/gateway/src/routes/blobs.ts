@@ -2,7 +2,7 @@ import { pipeline } from "node:stream/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { blobHeaders, verifySignedRequest, type BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
-import { newTraceId, type Logger } from "@millwright/telemetry";
+import { currentScope, newTraceContext, type Logger } from "@millwright/telemetry";
 import type { Mount } from "../rest/index.ts";
 import { asDomainError, problemOf } from "../rest/problem.ts";
 
@@ -35,7 +35,7 @@ function refuse({ publicUrl, log }: BlobMountDeps, thrown: unknown, request: Inc
   if (response.headersSent || response.destroyed) return void response.destroy();
   const error = asDomainError(thrown);
   const path = (request.url ?? "").split("?")[0]!;
-  const traceId = newTraceId();
+  const { traceId } = currentScope()?.trace ?? newTraceContext();
   const { status, body, headers } = problemOf(error, { publicUrl, path, traceId, isUnrepeatable: false });
   // Without the path, which is half of a credential.
   if (status >= 500) log.error({ traceId, operation: `${request.method} /blobs/`, reason: error.reason, error }, "request failed");

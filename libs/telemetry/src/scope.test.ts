@@ -1,0 +1,84 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, test } from "@jest/globals";
+import { memoryTracer } from "@millwright/testing";
+import { createLogger, currentScope, inSpan, iterateInScope, openScope, outsideScopes, traced, type TraceContext } from "./index.ts";
+
+const PARENT: TraceContext = { traceId: "t", spanId: "caller", isSampled: true };
+
+describe("a scope", () => {
+  test("follows asynchronous calls, and ends with them", async () => {
+    const tracer = memoryTracer();
+    await traced("door", { tracer, parent: PARENT, fields: { requestId: "r" } }, async () => {
+      await turn();
+      await inSpan("below", { kind: "client" }, async () => {
+        const { context } = tracer.told[1]!;
+        expect(currentScope()).toMatchObject({ trace: context, fields: { requestId: "r", traceId: "t", spanId: context.spanId } });
+      });
+      expect(currentScope()?.trace).toEqual(tracer.told[0]!.context);
+    });
+    expect(currentScope()).toBeUndefined();
+    expect(tracer.told).toMatchObject([{ name: "door", parent: PARENT, isEnded: true }, { name: "below", kind: "client", parent: tracer.told[0]!.context, isEnded: true }]);
+  });
+
+  test("tells of a failure its reason, code or class, and not a word of its text", async () => {
+    const tracer = memoryTracer();
+    const failWith = async (thrown: unknown) => {
+      const failing = async () => {
+        throw thrown;
+      };
+      await traced("door", { tracer, parent: PARENT }, failing).catch(() => {});
+    };
+    await failWith(Object.assign(new Error("private"), { reason: "run_pending" }));
+    await failWith(Object.assign(new Error("private"), { code: "ECONNREFUSED" }));
+    await failWith(Object.assign(new TypeError("private"), { code: "not a code: private" }));
+    await failWith("private");
+    expect(tracer.told.map(({ error }) => error)).toEqual(["run_pending", "ECONNREFUSED", "TypeError", "unknown"]);
+  });
+
+  test("without a tracer passes the trace on, or begins one that nobody records", async () => {
+    const passed = openScope("door", { tracer: undefined, parent: PARENT }).scope;
+    const begun = openScope("door", { tracer: undefined, parent: undefined }).scope;
+    expect([passed.trace, begun.trace.isSampled]).toEqual([PARENT, false]);
+    expect(passed.fields).toEqual({ traceId: "t" });
+    await traced("door", { tracer: undefined, parent: PARENT }, () => inSpan("below", {}, async () => expect(currentScope()?.trace).toEqual(PARENT)));
+  });
+
+  test("can be left by work that one request sets off for all", async () => {
+    await traced("door", { tracer: undefined, parent: PARENT }, async () => {
+      expect(await outsideScopes(async () => (await turn(), currentScope()))).toBeUndefined();
+      expect(currentScope()?.trace).toEqual(PARENT);
+    });
+  });
+
+  test("holds for every step of a stream, whoever reads it, and for its end", async () => {
+    const seen: (string | undefined)[] = [];
+    async function* numbers() {
+      try {
+        for (let n = 1; ; n += 1) {
+          seen.push(currentScope()?.trace.spanId);
+          yield n;
+        }
+      } finally {
+        seen.push(currentScope()?.trace.spanId);
+      }
+    }
+    const { scope } = openScope("door", { tracer: undefined, parent: PARENT });
+    for await (const n of iterateInScope(scope, numbers())) if (n === 2) break;
+    expect(seen).toEqual(["caller", "caller", "caller"]);
+  });
+});
+
+test("a log line has the fields of its scope; what the line or its logger says itself stands, and nothing is said twice", () => {
+  const lines: string[] = [];
+  const log = createLogger({ service: "worker", destination: { write: (text: string) => void lines.push(text) } });
+  const tracer = memoryTracer();
+  return traced("door", { tracer, parent: PARENT, fields: { requestId: "r", runUid: "run-1", executionId: "7" } }, async () => {
+    const { spanId } = tracer.told[0]!.context;
+    log.info("plain");
+    log.child({ runUid: "run-2" }).warn({ executionId: "8" }, "own");
+    const [plain, own] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(plain).toMatchObject({ requestId: "r", traceId: "t", spanId, runUid: "run-1", executionId: "7", message: "plain" });
+    expect(own).toMatchObject({ requestId: "r", traceId: "t", spanId, runUid: "run-2", executionId: "8", message: "own" });
+    expect(lines[1]!.match(/"runUid"/g)).toHaveLength(1);
+  });
+});

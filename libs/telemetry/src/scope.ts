@@ -1,0 +1,83 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { LogFields } from "./log-fields.ts";
+import type { TraceContext } from "./trace-context.ts";
+import { errorTypeOf, NO_TRACER, type Span, type SpanOptions, type Tracer } from "./tracer.ts";
+
+/**
+ * What everything that happens on behalf of one request, event or execution has in common for those who watch it. It flows with the
+ * asynchronous calls instead of through arguments, because nothing may ever be decided by it: log lines, spans and outgoing trace
+ * headers read it, and nobody else.
+ */
+export type Scope = {
+  readonly trace: TraceContext;
+  /** Makes the spans below `trace`. */
+  readonly tracer: Tracer;
+  /** Every log line within has these too. */
+  readonly fields: LogFields;
+};
+
+const scopes = new AsyncLocalStorage<Scope | undefined>();
+
+/** Undefined outside of every request: background loops, starts and stops. */
+export const currentScope = (): Scope | undefined => scopes.getStore();
+
+export const inScope = <T>(scope: Scope, f: () => T): T => scopes.run(scope, f);
+
+/** Runs `f` on behalf of nobody in particular: shared work that one request happens to set off. */
+export const outsideScopes = <T>(f: () => T): T => (scopes.getStore() === undefined ? f() : scopes.run(undefined, f));
+
+/** Each step of an iteration in the scope of its start, whoever asks for it. */
+export async function* iterateInScope<T>(scope: Scope, messages: AsyncIterable<T>): AsyncGenerator<T> {
+  const iterator = scopes.run(scope, () => messages[Symbol.asyncIterator]());
+  try {
+    for (;;) {
+      const step = await scopes.run(scope, () => iterator.next());
+      if (step.done) return;
+      yield step.value;
+    }
+  } finally {
+    await scopes.run(scope, () => iterator.return?.());
+  }
+}
+
+export type DoorOptions = Omit<SpanOptions, "parent"> & {
+  readonly tracer: Tracer | undefined;
+  /** What brought it about, as it came with it; absent: a trace begins here. */
+  readonly parent: TraceContext | undefined;
+  readonly fields?: LogFields;
+};
+
+/** Opens the scope of something that comes from outside: the span is the caller's to end. */
+export function openScope(name: string, { tracer = NO_TRACER, parent, fields = {}, ...span }: DoorOptions): { scope: Scope; span: Span } {
+  const started = tracer.start(name, { ...span, parent });
+  return { span: started, scope: { trace: started.context, tracer, fields: withTrace(fields, started.context, tracer) } };
+}
+
+/** Runs `f` in a scope of its own, as `openScope`, and ends the span with it. */
+export function traced<T>(name: string, options: DoorOptions, f: (span: Span) => Promise<T>): Promise<T> {
+  const { scope, span } = openScope(name, options);
+  return scopes.run(scope, () => ended(span, f));
+}
+
+/** Runs `f` in a span below the present one; just runs it where nothing is recorded. */
+export function inSpan<T>(name: string, options: Omit<SpanOptions, "parent">, f: (span: Span) => Promise<T>): Promise<T> {
+  const scope = scopes.getStore();
+  if (!scope?.tracer.isRecording) return f(NOTHING);
+  const span = scope.tracer.start(name, { ...options, parent: scope.trace });
+  return scopes.run({ ...scope, trace: span.context, fields: withTrace(scope.fields, span.context, scope.tracer) }, () => ended(span, f));
+}
+
+const NOTHING: Span = NO_TRACER.start("", { parent: { traceId: "", spanId: "", isSampled: false } });
+
+async function ended<T>(span: Span, f: (span: Span) => Promise<T>): Promise<T> {
+  try {
+    return await f(span);
+  } catch (error) {
+    span.fail(errorTypeOf(error));
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+const withTrace = (fields: LogFields, { traceId, spanId }: TraceContext, tracer: Tracer): LogFields => ({ ...fields, traceId, ...(tracer.isRecording ? { spanId } : {}) });

@@ -1,0 +1,31 @@
+import { randomBytes } from "node:crypto";
+
+/** Which trace something belongs to, and the span it happens in (W3C trace context). */
+export type TraceContext = {
+  /** 32 lower-case hex digits. */
+  readonly traceId: string;
+  /** 16 lower-case hex digits. */
+  readonly spanId: string;
+  /** Whether somebody up the road records this trace. */
+  readonly isSampled: boolean;
+};
+
+/** The header, and the name of the columns and fields that carry its text. */
+export const TRACEPARENT = "traceparent";
+
+const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+/** Reads a `traceparent`; undefined when there is none, or none that the standard lets pass. Versions to come are read as far as known. */
+export function parseTraceparent(text: string | null | undefined): TraceContext | undefined {
+  const [, version, traceId = "", spanId = "", flags = "", more] = FORM.exec(text ?? "") ?? [];
+  const isValid = version !== undefined && version !== "ff" && (version !== "00" || more === undefined) && !/^0+$/.test(traceId) && !/^0+$/.test(spanId);
+  return isValid ? { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 } : undefined;
+}
+
+export const formatTraceparent = ({ traceId, spanId, isSampled }: TraceContext): string => `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
+
+/** The beginning of a trace that nobody records: its id still ties log lines together. */
+export function newTraceContext(): TraceContext {
+  const digits = randomBytes(24).toString("hex");
+  return { traceId: digits.slice(0, 32), spanId: digits.slice(32), isSampled: false };
+}

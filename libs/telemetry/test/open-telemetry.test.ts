@@ -1,0 +1,102 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { eventually, memoryLog, TraceCollector, type CollectedSpan } from "@millwright/testing";
+import { inSpan, loadTracingSettings, Metrics, NO_TRACER, startTracing, traced, type TraceContext, type Tracing } from "../src/index.ts";
+
+const PARENT: TraceContext = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: true };
+
+let collector: TraceCollector;
+let tracing: Tracing;
+const log = memoryLog();
+const metrics = new Metrics();
+
+beforeEach(async () => void (collector = await TraceCollector.start()));
+afterEach(async () => {
+  await tracing.stop();
+  await collector.stop();
+  for (const name of Object.keys(process.env)) if (name.startsWith("OTEL_")) delete process.env[name];
+});
+
+/** The exporter's library reads the environment of its process. */
+async function start(more: Record<string, string> = {}): Promise<void> {
+  Object.assign(process.env, collector.environment, more);
+  tracing = await startTracing(loadTracingSettings(process.env), { log, metrics });
+}
+
+async function spanNamed(name: string): Promise<CollectedSpan> {
+  await eventually(() => collector.spans.some((span) => span.name === name));
+  return collector.spans.find((span) => span.name === name)!;
+}
+
+describe("with a collector", () => {
+  test("spans arrive with parents, links, attributes, kinds, and the service they are of", async () => {
+    await start({ OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test" });
+    const options = { tracer: tracing.tracer("gateway"), kind: "server", parent: PARENT, attributes: { "http.route": "/x", n: 3, none: undefined }, links: [PARENT] } as const;
+    await traced("door", options, () => inSpan("below", { kind: "client" }, () => Promise.reject(Object.assign(new Error("private"), { reason: "busy" })))).catch(() => {});
+    const [door, below] = [await spanNamed("door"), await spanNamed("below")];
+    expect(door).toMatchObject({ traceId: PARENT.traceId, parentSpanId: PARENT.spanId, kind: 2, service: "gateway", isError: true, links: [{ traceId: PARENT.traceId, spanId: PARENT.spanId }] });
+    expect(door.attributes).toEqual({ "http.route": "/x", n: 3, "error.type": "busy" });
+    expect(below).toMatchObject({ traceId: PARENT.traceId, parentSpanId: door.spanId, kind: 3, isError: true, attributes: { "error.type": "busy" } });
+    const sent = collector.bodies.map(({ bytes }) => bytes.toString()).join();
+    expect(sent).not.toContain("private");
+    expect(sent).toContain("deployment.environment.name");
+    expect(collector.bodies[0]).toMatchObject({ path: "/v1/traces" });
+  });
+
+  test("what is left is sent when the process stops", async () => {
+    await start({ OTEL_BSP_SCHEDULE_DELAY: "600000" });
+    tracing.tracer("gateway").start("last").end();
+    await tracing.stop();
+    expect(collector.spans).toMatchObject([{ name: "last", parentSpanId: "" }]);
+  });
+
+  test("a caller's decision not to record is kept, and travels on", async () => {
+    await start();
+    const unsampled = tracing.tracer("gateway").start("unwanted", { parent: { ...PARENT, isSampled: false } });
+    expect(unsampled.context).toMatchObject({ traceId: PARENT.traceId, isSampled: false });
+    unsampled.end();
+    tracing.tracer("gateway").start("wanted", { parent: PARENT }).end();
+    await spanNamed("wanted");
+    expect(collector.spans.map(({ name }) => name)).toEqual(["wanted"]);
+  });
+
+  test("a sampler may leave traces out", async () => {
+    await start({ OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" });
+    expect(tracing.tracer("gateway").start("left out").context.isSampled).toBe(false);
+    expect(tracing.tracer("gateway").start("wanted", { parent: PARENT }).context.isSampled).toBe(true);
+  });
+
+  test("protobuf is sent unless told otherwise", async () => {
+    await start({ OTEL_EXPORTER_OTLP_PROTOCOL: "" });
+    tracing.tracer("gateway").start("in protobuf").end();
+    await tracing.stop();
+    expect(collector.bodies).toMatchObject([{ path: "/v1/traces", type: "application/x-protobuf" }]);
+    expect(collector.bodies[0]!.bytes.includes("in protobuf")).toBe(true);
+  });
+
+  test("one that refuses costs its spans, is said once, and disturbs nobody", async () => {
+    await start();
+    collector.refusal = 400;
+    for (const name of ["one", "two"]) {
+      const { length } = collector.bodies;
+      tracing.tracer("gateway").start(name).end();
+      await eventually(() => collector.bodies.length > length);
+    }
+    await eventually(async () => /millwright_trace_spans_lost_total 2/.test(await metrics.text()));
+    expect(log.entries.map(({ message }) => message)).toEqual(["spans could not be sent"]);
+  });
+});
+
+describe("without one", () => {
+  test.each([
+    ["no address", {}],
+    ["the SDK disabled", { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "true" }],
+    ["another exporter", { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_TRACES_EXPORTER: "none" }],
+  ])("nothing is recorded: %s", async (_, env) => {
+    tracing = await startTracing(loadTracingSettings(env), { log });
+    expect(tracing.tracer("gateway")).toBe(NO_TRACER);
+  });
+
+  test.each([{ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, { OTEL_TRACES_SAMPLER: "sometimes" }, { OTEL_TRACES_SAMPLER_ARG: "2" }])("what is not understood is said at the start: %j", async (env) => {
+    await expect(startTracing(loadTracingSettings({ ...collector.environment, ...env }), { log })).rejects.toThrow(/Invalid configuration:\n {2}OTEL_/);
+  });
+});

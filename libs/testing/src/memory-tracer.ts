@@ -1,0 +1,34 @@
+import type { SpanAttributes, SpanKind, SpanOptions, TraceContext, Tracer } from "@millwright/telemetry";
+
+export type ToldSpan = {
+  name: string;
+  readonly kind: SpanKind;
+  readonly context: TraceContext;
+  readonly parent: TraceContext | undefined;
+  readonly links: readonly TraceContext[];
+  attributes: SpanAttributes;
+  error?: string;
+  isEnded: boolean;
+};
+
+/** A tracer that keeps what it was told, in the order of the starts. */
+export function memoryTracer(): Tracer & { readonly told: ToldSpan[] } {
+  const told: ToldSpan[] = [];
+  return {
+    told,
+    isRecording: true,
+    start(name, { kind = "internal", attributes = {}, parent, links = [] }: SpanOptions = {}) {
+      const number = String(told.length + 1);
+      const context = { traceId: parent?.traceId ?? number.padStart(32, "f"), spanId: number.padStart(16, "0"), isSampled: true };
+      const span: ToldSpan = { name, kind, context, parent, links, attributes, isEnded: false };
+      told.push(span);
+      return {
+        context,
+        rename: (to) => void (span.name = to),
+        set: (more) => void (span.attributes = { ...span.attributes, ...more }),
+        fail: (error) => void (span.error = error),
+        end: () => void (span.isEnded = true),
+      };
+    },
+  };
+}
