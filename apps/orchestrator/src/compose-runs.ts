@@ -1,11 +1,8 @@
 import type { BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { BackgroundLoop, type Database } from "@millwright/database";
-<<<<<<< HEAD
 import { bestEffort } from "@millwright/errors";
-=======
 import type { ReplicaBell } from "@millwright/events";
->>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
@@ -48,13 +45,9 @@ export type RunLifeOptions = {
   readonly database: Database;
   readonly timings: Timings;
   readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
-<<<<<<< HEAD
   readonly log: Pick<Logger, "warn" | "error">;
-=======
-  readonly log: Pick<Logger, "error">;
   /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
   readonly replicas?: ReplicaBell;
->>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;

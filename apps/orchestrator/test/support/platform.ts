@@ -26,7 +26,6 @@ const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness 
 
 export type TestPlatform = Awaited<ReturnType<typeof testPlatform>>;
 
-<<<<<<< HEAD
 const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] => ({
   put: async (key, body) => {
     stored.set(key, body as Uint8Array);
@@ -36,8 +35,6 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
   signedUrl: (key) => `https://blobs.example/${key}`,
 });
 
-type Overrides = Partial<RunLifeOptions> & { limits?: ResolvedRun["limits"]; poolSize?: number };
-=======
 type WorkerKeys = Map<string, { keyUid: string; teamUid?: string }>;
 type Overrides = Partial<RunLifeOptions> & {
   limits?: ResolvedRun["limits"];
@@ -45,7 +42,6 @@ type Overrides = Partial<RunLifeOptions> & {
   /** Another replica of the same service, with the same database and keys. Close this one first. */
   beside?: { db: TestDatabase; keys: WorkerKeys };
 };
->>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
 
 /** The run life cycle on a real, fresh database; identity and configuration are in memory. Loops run only when started. */
 export async function testPlatform(overrides: Overrides = {}) {
@@ -53,12 +49,8 @@ export async function testPlatform(overrides: Overrides = {}) {
   const db = beside?.db ?? (await testDatabase(MIGRATIONS));
   const database = Database.open(db.url, { max: overrides.poolSize ?? 8, applicationName: "orchestrator test" });
   const timings: Timings = overrides.timings ?? { ...DEFAULT_TIMINGS, pollMs: 50 };
-<<<<<<< HEAD
   const stored = new Map<string, Uint8Array>();
-  const keys = new Map<string, { keyUid: string; teamUid?: string }>();
-=======
   const keys = beside?.keys ?? (new Map() as WorkerKeys);
->>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
   const life = composeRuns({
     capacityDefaults: { team: 1000, agent: 1000, factory: 1000 },
     log: memoryLog(),
@@ -83,11 +75,7 @@ export async function testPlatform(overrides: Overrides = {}) {
     timings,
   });
   return {
-<<<<<<< HEAD
-    database, life, timings, keys, stored,
-=======
-    db, database, life, timings, keys,
->>>>>>> 73f0fef (Wake workers and readers that wait at other replicas)
+    db, database, life, timings, keys, stored,
     async close() {
       await life.stop();
       await database.close();
