@@ -1,14 +1,17 @@
 // npm run cluster: the platform as separate processes on the loopback address, two replicas of each service and two workers,
-// with nats-server (where it is installed) and PostgreSQL, until Ctrl-C. With MILLWRIGHT_DATA_DIR the directory is kept.
+// with nats-server (where it is installed) and PostgreSQL, until Ctrl-C. With MILLWRIGHT_DATA_DIR the directory is kept. Model
+// providers are configured as for npm start.
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
+import { modelSettings } from "../../apps/orchestrator/src/model-settings.ts";
 import { Cluster } from "../../apps/system-tests/src/index.ts";
 
 const kept = process.env["MILLWRIGHT_DATA_DIR"];
 const dir = kept ? resolve(kept) : undefined;
 if (dir) mkdirSync(dir, { recursive: true });
-const cluster = await Cluster.start({ ...(dir ? { dir } : {}) });
+const env = Object.fromEntries(Object.values(modelSettings).flatMap(({ name }) => (process.env[name] ? [[name, process.env[name]]] : [])));
+const cluster = await Cluster.start({ env, ...(dir ? { dir } : {}) });
 const lines = [
   "Millwright is ready, in many processes.",
   `  API   ${cluster.url}/api/v1   (any gateway)`,

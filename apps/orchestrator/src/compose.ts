@@ -22,6 +22,8 @@ import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
 import { bearerOf, workerRoutes } from "./rpc/worker-routes.ts";
 import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
 
+export { modelSettings, platformProviders } from "./model-settings.ts";
+
 /** Where this service's migrations are; whoever starts it applies them first. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 

@@ -1,5 +1,6 @@
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
+import { modelSettings } from "./model-settings.ts";
 
 /** Every environment variable of this service; those of all services are in libs/service. */
 export const loadConfig = (env: Env) =>
@@ -18,4 +19,5 @@ export const loadConfig = (env: Env) =>
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
     /** Divides every lease, offer and heartbeat time; for tests of failures. The same on all replicas. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
+    ...modelSettings,
   });

@@ -4,6 +4,7 @@ import { runService } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { composeOrchestrator, migrationsDir, QUIET_METHODS } from "./compose.ts";
 import { loadConfig } from "./config.ts";
+import { platformProviders } from "./model-settings.ts";
 
 await runService({
   name: "orchestrator",
@@ -14,10 +15,12 @@ await runService({
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
   }),
   migrationsDir,
-  compose: async ({ blobDir, localRepositoryRoots, timeScale }, base, { gateway, factories }) => {
-    const blobs = directoryBlobs({ dir: blobDir, publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock });
+  compose: async (config, base, { gateway, factories }) => {
+    const { localRepositoryRoots, timeScale, runTokenLimit } = config;
+    const blobs = directoryBlobs({ dir: config.blobDir, publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock });
+    const models = { modelProviders: platformProviders(config), runTokenLimit };
     const replicas = base.nats && { replicas: base.nats.replicaBell("orchestrator") };
-    const orchestrator = await composeOrchestrator({ ...base, ...replicas, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale });
+    const orchestrator = await composeOrchestrator({ ...base, ...replicas, ...models, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale });
     return {
       ...orchestrator,
       routes(router) {

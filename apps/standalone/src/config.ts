@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { optional, readConfig, type Env } from "@millwright/config";
+import { modelSettings } from "@millwright/orchestrator/compose";
 import { loadTracingSettings } from "@millwright/telemetry";
 
 export type StandaloneConfig = ReturnType<typeof loadConfig>;
@@ -30,20 +31,7 @@ export const loadConfig = (env: Env) => {
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
     /** Directories below which local code hosts and definition repositories may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
-    /** Access to model providers for every team, for a first try; teams keep their own as managed secrets of the same names. */
-    anthropicKey: optional.secret("ANTHROPIC_API_KEY"),
-    anthropicUrl: optional.url("ANTHROPIC_BASE_URL"),
-    openaiKey: optional.secret("OPENAI_API_KEY"),
-    openaiUrl: optional.url("OPENAI_BASE_URL"),
-    googleKey: optional.secret("GOOGLE_API_KEY"),
-    googleUrl: optional.url("GOOGLE_BASE_URL"),
-    /** A server that speaks OpenAI's chat API; the key only where it wants one. */
-    compatibleUrl: optional.url("OPENAI_COMPATIBLE_BASE_URL"),
-    compatibleKey: optional.secret("OPENAI_COMPATIBLE_API_KEY"),
-    /** Ids of its models to offer. */
-    compatibleModels: optional.list("OPENAI_COMPATIBLE_MODELS", []),
-    /** Tokens that the model calls of one run may use together; 0 = no limit. */
-    runTokenLimit: optional.int("MILLWRIGHT_RUN_TOKEN_LIMIT", 0),
+    ...modelSettings,
     /** Divides every lease, offer and heartbeat time; for tests of failures. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
     /** "-" = JSON lines to standard output; otherwise a file, by default `logs/millwright.log` in the data directory. */

@@ -7,12 +7,11 @@ import { worker } from "@millwright/contracts";
 import { localDoorbell, NatsLink } from "@millwright/events";
 import { allowedServices as factoriesAllow, composeFactories, migrationsDir as factoriesMigrations } from "@millwright/factories/compose";
 import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
-import { composeOrchestrator, migrationsDir as orchestratorMigrations } from "@millwright/orchestrator/compose";
+import { composeOrchestrator, migrationsDir as orchestratorMigrations, platformProviders } from "@millwright/orchestrator/compose";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import type { StandaloneConfig } from "./config.ts";
-import { modelProviders } from "./model-providers.ts";
 import { POOL_SIZE, prepareDatabase, type Databases } from "./databases.ts";
 import { deferredTransport } from "./deferred-transport.ts";
 
@@ -57,7 +56,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     blobs,
     localRepositoryRoots: config.localRepositoryRoots,
     timeScale: config.timeScale,
-    modelProviders: modelProviders(config),
+    modelProviders: platformProviders(config),
     runTokenLimit: config.runTokenLimit,
   });
   const factories = await composeFactories({

@@ -25,6 +25,8 @@ export type ClusterOptions = {
   /** Where everything lies; default: a new directory, removed at the end. */
   dir?: string;
   ownerKey?: string;
+  /** More settings, for every replica. */
+  env?: Readonly<Record<string, string>>;
 };
 
 type Replica = { readonly grpcPort: number; readonly opsPort: number; readonly port: number; program?: Program };
@@ -43,7 +45,7 @@ export class Cluster {
   readonly url: string;
   readonly ownerKey: string;
   readonly hasNats: boolean;
-  readonly #o: Required<Pick<ClusterOptions, "workers" | "timeScale">>;
+  readonly #o: Required<Pick<ClusterOptions, "workers" | "timeScale" | "env">>;
   readonly #door: FrontDoor;
   readonly #postgres: EmbeddedPostgres;
   readonly #replicas: Readonly<Record<ServiceName, readonly Replica[]>>;
@@ -59,7 +61,7 @@ export class Cluster {
     this.#postgres = o.postgres;
     this.#replicas = o.replicas;
     this.#natsPort = o.natsPort;
-    this.#o = { workers: o.options.workers ?? 2, timeScale: o.options.timeScale ?? 1 };
+    this.#o = { workers: o.options.workers ?? 2, timeScale: o.options.timeScale ?? 1, env: o.options.env ?? {} };
     this.ownerKey = o.options.ownerKey ?? OWNER_KEY;
     this.hasNats = isInstalled("nats-server");
   }
@@ -183,6 +185,7 @@ export class Cluster {
       MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!, BLOB_DIR: this.path("blobs"),
       MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: WORKER_KEY,
       MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), MILLWRIGHT_TIME_SCALE: String(this.#o.timeScale),
+      ...this.#o.env,
     };
   }
 }

@@ -1,0 +1,34 @@
+import { optional, type Setting } from "@millwright/config";
+import type { PlatformProvider } from "./domain/model-providers.ts";
+
+/** What the operator says about models, read by whoever starts this service: its own process, or standalone. */
+export const modelSettings = {
+  /** Access to model providers for every team; teams keep their own as managed secrets of the same names. */
+  anthropicKey: optional.secret("ANTHROPIC_API_KEY"),
+  anthropicUrl: optional.url("ANTHROPIC_BASE_URL"),
+  openaiKey: optional.secret("OPENAI_API_KEY"),
+  openaiUrl: optional.url("OPENAI_BASE_URL"),
+  googleKey: optional.secret("GOOGLE_API_KEY"),
+  googleUrl: optional.url("GOOGLE_BASE_URL"),
+  /** A server that speaks OpenAI's chat API; the key only where it wants one. */
+  compatibleUrl: optional.url("OPENAI_COMPATIBLE_BASE_URL"),
+  compatibleKey: optional.secret("OPENAI_COMPATIBLE_API_KEY"),
+  /** Ids of its models to offer. */
+  compatibleModels: optional.list("OPENAI_COMPATIBLE_MODELS", []),
+  /** Tokens that the model calls of one run may use together; 0 = no limit. */
+  runTokenLimit: optional.int("MILLWRIGHT_RUN_TOKEN_LIMIT", 0),
+};
+
+type ModelSettings = { readonly [K in keyof typeof modelSettings]: (typeof modelSettings)[K] extends Setting<infer T> ? T : never };
+
+/** The providers that these settings configure. Holds secrets. */
+export function platformProviders(settings: ModelSettings): PlatformProvider[] {
+  const withKey = (provider: string, apiKey: string | undefined, baseUrl: string | undefined): PlatformProvider[] => (apiKey ? [{ provider, apiKey, baseUrl: baseUrl ?? "" }] : []);
+  const { compatibleUrl, compatibleKey = "", compatibleModels } = settings;
+  return [
+    ...withKey("anthropic", settings.anthropicKey, settings.anthropicUrl),
+    ...withKey("openai", settings.openaiKey, settings.openaiUrl),
+    ...withKey("google", settings.googleKey, settings.googleUrl),
+    ...(compatibleUrl ? [{ provider: "openai-compatible", apiKey: compatibleKey, baseUrl: compatibleUrl, models: compatibleModels }] : []),
+  ];
+}
