@@ -21,6 +21,7 @@ describe("creating an agent", () => {
     expect([status, body]).toEqual([201, {
       uid: expect.any(String), name: "builder", available: true, created_at: "2026-11-20T10:00:00.000Z", updated_at: "2026-11-20T10:00:00.000Z", agent_type: "CUSTOM",
       description: "", prompt: "", factory_uid: null, default_runner_uid: "", skills: [], secrets: [], memory: { auto_memory: { enabled: true }, attached_stores: [] },
+      concurrency_limit: 0, queue_priority: 0, queue_paused: false,
     }]);
     expect((await call("GET", `/agent/identities/${body.uid}`)).body).toEqual(body);
   });
@@ -29,7 +30,7 @@ describe("creating an agent", () => {
       name: "full", agent_type: "IMPLEMENT", description: "d", prompt: "p", environment_id: "a".repeat(22), default_runner_uid: "r", harness: { type: "claude", model_id: "m", reasoning_level: "high" },
       harness_auth_secrets: { claude_auth_secret_name: "A" }, inference_providers: { aws: { disabled: true } }, mcp_servers: { one: { url: "https://x.example" }, two: { warp_id: "w" } },
       skills: ["o/r:skills/x/SKILL.md"], secrets: [{ name: "A" }], memory: { auto_memory: { enabled: false }, attached_stores: [{ uid: "s", access: "read_only", instructions: "i" }] },
-      credential_strategy: "CREATOR", on_behalf_of_enabled: true, worker_host: " w1 ", unknown_member: 1,
+      credential_strategy: "CREATOR", on_behalf_of_enabled: true, worker_host: " w1 ", unknown_member: 1, concurrency_limit: 3, queue_priority: -2, queue_paused: true,
     };
     const { unknown_member: _ignored, ...published } = fields;
     expect((await create(fields)).body).toMatchObject({ ...published, worker_host: "w1", base_harness: "claude" });
@@ -38,6 +39,7 @@ describe("creating an agent", () => {
     ["no name", {}, "invalid_body"], ["an empty name", { name: " " }, "invalid_body"], ["a name that is no text", { name: 1 }, "invalid_body"],
     ["an unknown type", { name: "x", agent_type: "BOSS" }, "invalid_body"], ["a bad skill", { name: "x", skills: ["nonsense"] }, "invalid_body"],
     ["two ways to an MCP server", { name: "x", mcp_servers: { a: { url: "u", command: "c" } } }, "invalid_body"], ["a bad environment id", { name: "x", environment_id: "short" }, "invalid_body"],
+    ["a negative limit", { name: "x", concurrency_limit: -1 }, "invalid_body"], ["a priority out of range", { name: "x", queue_priority: 101 }, "invalid_body"],
     ["a third-party harness with a base model", { name: "x", harness: { type: "codex" }, base_model: "m" }, "invalid_agent"],
     ["a contradicting base_harness", { name: "x", harness: { type: "codex" }, base_harness: "claude" }, "invalid_agent"],
     ["a secret twice", { name: "x", secrets: [{ name: "A" }, { name: "A" }] }, "invalid_agent"], ["an unknown secret", { name: "x", secrets: [{ name: "NONE" }] }, "secret_unknown"],
@@ -67,6 +69,11 @@ describe("changing an agent", () => {
     expect((await put(before.uid, { prompt: "new", description: null })).body).toEqual({ ...before, prompt: "new", updated_at });
     const { body: cleared } = await put(before.uid, { worker_host: "", secrets: [], harness: {} });
     expect([cleared.worker_host, cleared.secrets, cleared.harness, cleared.base_harness, cleared.prompt]).toEqual([undefined, [], undefined, undefined, "new"]);
+  });
+  test("0 and false are values: a limit, a priority and a pause can be taken back", async () => {
+    const { body: before } = await create({ name: "q", concurrency_limit: 2, queue_priority: 5, queue_paused: true });
+    expect((await put(before.uid, { concurrency_limit: null, queue_priority: null, queue_paused: null })).body).toMatchObject({ concurrency_limit: 2, queue_priority: 5, queue_paused: true });
+    expect((await put(before.uid, { concurrency_limit: 0, queue_priority: 0, queue_paused: false })).body).toMatchObject({ concurrency_limit: 0, queue_priority: 0, queue_paused: false });
   });
   test("secrets_append adds, once each, and is refused whole when anything is wrong with it", async () => {
     const { body: before } = await create({ name: "s", secrets: [{ name: "A" }] });

@@ -47,9 +47,25 @@ describe("teams", () => {
     expect((await call("PATCH", `/team/${team}`, {})).body).toEqual(before);
     const { body } = await call("PATCH", `/team/${team}`, { capabilities: { metadata_filter: false }, agent_defaults: { model_id: "auto" } });
     expect(body).toEqual({ ...before, capabilities: { factory_branches: true, metadata_filter: false }, agent_defaults: { model_id: "auto" }, updated_at: "2026-11-20T10:00:01.000Z" });
-    for (const wrong of [{ name: null }, { name: "" }, { concurrency_limit: -1 }, { capabilities: { metadata_filter: "no" } }, { agent_defaults: [] }])
+    for (const wrong of [{ name: null }, { name: "" }, { concurrency_limit: -1 }, { queue_weight: 0 }, { queue_paused: 1 }, { capabilities: { metadata_filter: "no" } }, { agent_defaults: [] }])
       expect(await call("PATCH", `/team/${team}`, wrong)).toMatchObject({ status: 400 });
     expect((await call("GET", `/team/${team}`)).body).toEqual(body);
+  });
+  test("a team sets its limit and pauses itself; its weight beside other teams is the operator's to say, of any team", async () => {
+    const { body } = await call("POST", "/team", { name: "Red", owner_email: "red@example.com" });
+    const red = `/team/${body.team.uid}`;
+    expect(body.team).toMatchObject({ concurrency_limit: 0, queue_weight: 1, queue_paused: false });
+    expect((await call("PATCH", red, { concurrency_limit: 4, queue_paused: true }, body.api_key)).body).toMatchObject({ concurrency_limit: 4, queue_paused: true });
+    expect(await call("PATCH", red, { queue_weight: 50 }, body.api_key)).toMatchObject({ status: 403, body: { error_code: "not_authorized" } });
+    expect((await call("PATCH", red, { queue_weight: 2.5 })).body).toMatchObject({ queue_weight: 2.5, concurrency_limit: 4 });
+    expect(await call("PATCH", red, { queue_weight: 2, name: "Mine" })).toMatchObject({ status: 404 });
+    expect(await call("PATCH", `/team/${newUid()}`, { queue_weight: 2 })).toMatchObject({ status: 404 });
+    const { rows } = await g.database.sql.query(
+      `SELECT payload FROM (SELECT type, entity_uid, entity_version, payload FROM stream.event_pending UNION SELECT type, entity_uid, entity_version, payload FROM stream.event_log) e
+        WHERE type = 'millwright.team.updated.v1' AND entity_uid = $1 ORDER BY entity_version DESC LIMIT 1`,
+      [body.team.uid],
+    );
+    expect(rows).toEqual([{ payload: { changed: ["queueWeight"], concurrency_limit: 4, queue_weight: 2.5, queue_paused: true } }]);
   });
 });
 

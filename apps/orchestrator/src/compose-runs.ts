@@ -7,6 +7,7 @@ import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { NewRun } from "./domain/new-run.ts";
+import type { CapacityDefaults } from "./domain/queue-settings.ts";
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { Run } from "./domain/run.ts";
 import type { RunTokenClaims } from "./domain/run-token.ts";
@@ -44,7 +45,7 @@ import { watchDirectives } from "./usecases/watch-directives.ts";
 export type RunLifeOptions = {
   readonly database: Database;
   readonly timings: Timings;
-  readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
+  readonly capacityDefaults: CapacityDefaults;
   readonly log: Pick<Logger, "warn" | "error">;
   /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
   readonly replicas?: ReplicaBell;

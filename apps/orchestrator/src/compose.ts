@@ -16,6 +16,7 @@ import { WorkQueue } from "@millwright/work";
 import { workerKeysClient } from "./clients/worker-keys-client.ts";
 import { catalogAllowList, composeCatalog } from "./compose-catalog.ts";
 import { composeRuns } from "./compose-runs.ts";
+import type { CapacityDefaults } from "./domain/queue-settings.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
 import { scaleTimings } from "./domain/timings.ts";
 import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
@@ -56,7 +57,7 @@ export type OrchestratorOptions = {
   /** Divides every time span of leases, offers and heartbeats; for tests of failures. */
   readonly timeScale?: number;
   /** Executions at once where a team, agent or factory has no limit of its own. */
-  readonly capacityDefaults?: { readonly team: number; readonly agent: number; readonly factory: number };
+  readonly capacityDefaults?: CapacityDefaults;
   /** Reaches code hosts; the platform's own by default. */
   readonly fetch?: typeof fetch;
 };

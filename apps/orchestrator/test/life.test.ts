@@ -122,7 +122,7 @@ test("history leaves out what a lost attempt wrote; the loss stays", async () =>
 
 test("a worker that cannot be seen by its key, or is too old, is refused", async () => {
   const { worker } = await team();
-  const registration = { workerHost: "h", instanceUid: "i", version: "0.0.9", backend: "b", slots: 1, labels: {}, harnesses: [], models: [], sandbox: "none", sandboxFeatures: [] };
+  const registration = { workerHost: "h", instanceUid: "i", version: "0.0.9", backend: "b", slots: 1, labels: {}, harnesses: [], models: [], images: [], sandbox: "none", sandboxFeatures: [] };
   await expect(platform.life.worker.register("mww_unknown", registration)).rejects.toEqual(domainError({ reason: "key_invalid" }));
   await expect(platform.life.worker.register(worker.key, registration)).rejects.toEqual(domainError({ reason: "worker_too_old" }));
   await expect(platform.life.worker.authenticate("nothing")).rejects.toEqual(domainError({ reason: "session_invalid" }));
@@ -135,7 +135,7 @@ test("a process that registers again keeps its leases, and its old token is dead
   const instance = await platform.database.sql.query<{ instance_uid: string; worker_host: string }>("SELECT instance_uid, worker_host FROM worker_sessions WHERE uid = $1", [worker.session.uid]);
   const token = await platform.life.worker.register(worker.key, {
     workerHost: instance.rows[0]!.worker_host, instanceUid: instance.rows[0]!.instance_uid, version: "0.1.0", backend: "test", slots: 1, labels: {},
-    harnesses: [{ type: "oz", version: "1" }], models: [], sandbox: "none", sandboxFeatures: [],
+    harnesses: [{ type: "oz", version: "1" }], models: [], images: [], sandbox: "none", sandboxFeatures: [],
   });
   await expect(platform.life.worker.authenticate(worker.token)).rejects.toEqual(domainError({ reason: "session_invalid" }));
   expect((await platform.life.worker.authenticate(token)).uid).toBe(worker.session.uid);
@@ -165,9 +165,10 @@ test("a run waits in the queue for a reason that can be read", async () => {
   const other = await platform.worker({ teamUid: teamOf(caller), harness: "codex" });
   expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "no_matching_worker" });
   expect(await platform.claim(other)).toHaveLength(0);
-  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const worker = await platform.worker({ teamUid: teamOf(caller), slots: 1 });
   expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "none" });
   const second = await platform.run(caller);
+  expect(await platform.life.getQueueStatus(caller, second.uid)).toMatchObject({ reason: "behind_others", position: 2 });
   await holdStarted(platform, worker);
   expect(await platform.life.getQueueStatus(caller, second.uid)).toMatchObject({ reason: "workers_busy", position: 1 });
   expect(aRun(caller).prompt).toBe("Do it.");

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid, type TeamUid } from "@millwright/ids";
+import { DEFAULT_QUEUE_SETTINGS } from "../src/domain/queue-settings.ts";
 import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
@@ -36,7 +37,7 @@ test("twenty workers that claim at once share the queue: no execution is offered
 });
 
 test("a cap is never exceeded, whatever claims at once", async () => {
-  await alone({ poolSize: 24, limits: { team: 10, agent: 3, factory: 0 } }, async (own) => {
+  await alone({ poolSize: 24, limits: { team: 10, agent: 3 } }, async (own) => {
     const caller = aCaller();
     const agents = Array.from({ length: 5 }, () => newUid());
     await own.life.createRuns(caller, agents.flatMap((agentUid) => Array.from({ length: 8 }, () => aRun(caller, { agentUid }))));
@@ -88,6 +89,147 @@ test("a team that was away has saved nothing up", async () => {
     const next = [];
     for (let n = 0; n < 8; n++) next.push(await serve());
     expect(next.filter((team) => team === teamOf(late))).toHaveLength(4);
+  });
+});
+
+/** Claims and finishes one execution after the other; answers whose they were. */
+async function serveEach(own: TestPlatform, worker: Awaited<ReturnType<TestPlatform["worker"]>>, times: number): Promise<string[]> {
+  const served: string[] = [];
+  for (let n = 0; n < times; n++) {
+    const held = await hold(own, worker);
+    await held.complete("DONE");
+    served.push(held.assignment.job.run.owner.uid);
+  }
+  return served;
+}
+
+const countOf = (served: readonly string[], caller: ReturnType<typeof aCaller>): number => served.filter((owner) => owner === teamOf(caller)).length;
+
+test("teams share the platform's workers in proportion to their weights", async () => {
+  const [light, heavy] = [aCaller(), aCaller()];
+  const weights = new Map<string, number>([[teamOf(light), 1], [teamOf(heavy), 3]]);
+  await alone({ queueSettings: ({ owner }) => ({ team: { ...DEFAULT_QUEUE_SETTINGS, weight: weights.get(owner.uid)! } }) }, async (own) => {
+    for (const caller of [light, heavy]) await own.life.createRuns(caller, Array.from({ length: 40 }, () => aRun(caller)));
+    const served = await serveEach(own, await own.worker(), 40);
+    expect(countOf(served, light)).toBe(10);
+  });
+});
+
+// The queue's clock goes on with every claim of the platform's workers, so both teams below start at it each time; who is
+// older must not win every time.
+test("teams that wait for scarce workers take turns, however fast others are served", async () => {
+  await alone({}, async (own) => {
+    const [flood, single, fast] = [aCaller(), aCaller(), aCaller()];
+    const codex = (caller: ReturnType<typeof aCaller>) => aRun(caller, { config: { harness: "codex" } });
+    await own.life.createRuns(flood, Array.from({ length: 20 }, () => codex(flood)));
+    await own.life.createRuns(fast, Array.from({ length: 60 }, () => aRun(fast)));
+    await own.life.createRuns(single, Array.from({ length: 5 }, () => codex(single)));
+    const [scarce, plenty] = [await own.worker({ harness: "codex" }), await own.worker()];
+    const served: string[] = [];
+    for (let n = 0; n < 10; n++) {
+      served.push(...(await serveEach(own, scarce, 1)));
+      await serveEach(own, plenty, 5);
+    }
+    expect(countOf(served, single)).toBe(5);
+  });
+});
+
+test("what a team's own workers do for it costs it no turn on the platform's", async () => {
+  await alone({}, async (own) => {
+    const [equipped, other] = [aCaller(), aCaller()];
+    for (const caller of [equipped, other]) await own.life.createRuns(caller, Array.from({ length: 30 }, () => aRun(caller)));
+    await serveEach(own, await own.worker({ teamUid: teamOf(equipped) }), 20);
+    expect(countOf(await serveEach(own, await own.worker(), 10), equipped)).toBe(5);
+  });
+});
+
+test("the backlog of a capped agent, team or factory hides nobody's runs", async () => {
+  const [capped, free] = [aCaller(), aCaller()];
+  const [slowAgent, quickAgent, factoryUid] = [newUid(), newUid(), newUid()];
+  const limits = new Map<string | undefined, number>([[slowAgent, 1]]);
+  await alone({ limits: { factory: 2 }, queueSettings: ({ agentUid }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, concurrencyLimit: limits.get(agentUid) ?? 0 } }) }, async (own) => {
+    await own.life.createRuns(capped, Array.from({ length: 30 }, () => aRun(capped, { agentUid: slowAgent })));
+    await own.life.createRuns(capped, Array.from({ length: 30 }, () => aRun(capped, { factoryUid })));
+    const [quick] = await own.life.createRuns(capped, [aRun(capped, { agentUid: quickAgent })]);
+    const [others] = await own.life.createRuns(free, [aRun(free)]);
+    const worker = await own.worker();
+    const { assignments } = await own.life.worker.accept(worker.session, await own.claim(worker, 20));
+    const runs = assignments.map(({ job }) => job.run.runUid);
+    expect(runs).toHaveLength(5); // one of the capped agent, two of the factory, and these:
+    expect(runs).toEqual(expect.arrayContaining([quick!.run.uid, others!.run.uid]));
+  });
+});
+
+test("a level of priority counts as five minutes of waiting, so that nobody waits for ever", async () => {
+  const caller = aCaller();
+  const [urgent, later] = [newUid(), newUid()];
+  const priorities = new Map<string | undefined, number>([[urgent, 2], [later, -1]]);
+  await alone({ queueSettings: ({ agentUid }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, priority: priorities.get(agentUid) ?? 0 } }) }, async (own) => {
+    const worker = await own.worker({ slots: 1 });
+    const waiting = async (agentUid: string, minutes: number) => {
+      const run = await own.run(caller, { agentUid });
+      await own.database.sql.query("UPDATE executions SET queued_at = clock_timestamp() - $2 * interval '1 minute' WHERE run_uid = $1", [run.uid, minutes]);
+      return run.uid;
+    };
+    const [fourth, last, third, second, first] = [await waiting(later, 9), await waiting(later, 1), await waiting(newUid(), 7), await waiting(urgent, 0), await waiting(newUid(), 11)];
+    const order = [];
+    for (let n = 0; n < 5; n++) {
+      const held = await hold(own, worker);
+      order.push(held.assignment.job.run.runUid);
+      await held.complete("DONE");
+    }
+    expect(order).toEqual([first, second, third, fourth, last]);
+  });
+});
+
+test("what is paused is not started, says so, and goes on when the pause ends", async () => {
+  const caller = aCaller();
+  let version = 1;
+  const settings = { isPaused: true };
+  await alone({ queueSettings: () => ({ team: { ...DEFAULT_QUEUE_SETTINGS, ...settings, version } }) }, async (own) => {
+    const run = await own.run(caller);
+    const worker = await own.worker();
+    expect(await own.claim(worker)).toEqual([]);
+    expect(await own.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "paused", message: "The team is paused: nothing new of it is started." });
+    [settings.isPaused, version] = [false, 2];
+    await own.run(caller);
+    [settings.isPaused, version] = [true, 1]; // an answer that was on its way before
+    await own.run(caller);
+    expect(await own.claim(worker, 3)).toHaveLength(3);
+  });
+});
+
+test("a worker is never given more than it registered, whatever it says is free", async () => {
+  await alone({ poolSize: 16 }, async (own) => {
+    const caller = aCaller();
+    await own.life.createRuns(caller, Array.from({ length: 30 }, () => aRun(caller)));
+    const worker = await own.worker({ slots: 3 });
+    const offers = (await Promise.all(Array.from({ length: 8 }, () => own.claim(worker, 9)))).flat();
+    expect(offers).toHaveLength(3);
+    const { assignments } = await own.life.worker.accept(worker.session, offers);
+    const [first] = assignments.map((assignment) => new HeldExecution(own, worker.session, assignment));
+    await own.life.cancelRun(caller, { runUid: first!.assignment.job.run.runUid, tree: false });
+    expect(await own.claim(worker, 9)).toEqual([]); // its sandbox is still there
+    await first!.complete("CANCELLED");
+    expect(await own.claim(worker, 9)).toHaveLength(1);
+  });
+});
+
+test("a run that needs an image goes to a worker that has it, or that takes any", async () => {
+  await alone({}, async (own) => {
+    const caller = aCaller();
+    const [plain, special] = [await own.run(caller), await own.run(caller, { config: { image: "node:24" } })];
+    const taken = async (worker: Awaited<ReturnType<TestPlatform["worker"]>>) => {
+      const { assignments } = await own.life.worker.accept(worker.session, await own.claim(worker, 9));
+      return assignments.map(({ job }) => job.run.runUid);
+    };
+    expect(await taken(await own.worker({ images: ["python:3"] }))).toEqual([plain.uid]);
+    expect(await own.life.getQueueStatus(caller, special.uid)).toMatchObject({
+      reason: "no_matching_worker", message: 'No connected worker offers the harness "oz" and the image "node:24".',
+    });
+    expect(await taken(await own.worker({ images: ["python:3", "node:24"] }))).toEqual([special.uid]);
+    const another = await own.run(caller, { config: { image: "node:24" } });
+    expect(await taken(await own.worker())).toEqual([another.uid]);
   });
 });
 

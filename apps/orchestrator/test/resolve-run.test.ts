@@ -29,7 +29,7 @@ beforeEach(async () => {
   await p.definitions.stageDefinition({ factoryUid, teamUid, version: 4n, definition: definition as never }, service);
   await p.definitions.activateDefinition({ factoryUid, version: 4n }, service);
   p.known.agents.set(AGENT, {
-    ...{ agentUid: AGENT, agentName: "implementer", factoryUid, definitionVersion: 4n, siblingAgents: ["foreman"], agentConcurrencyLimit: 2 },
+    ...{ agentUid: AGENT, agentName: "implementer", factoryUid, definitionVersion: 4n, siblingAgents: ["foreman"], agentQueue: { concurrencyLimit: 2, priority: 3, version: 9n } },
     layers: [
       { source: "agent", uid: AGENT, version: 1n, config: { name: "implementer", prompt: "You implement.", runner: "small", skills: ["review", "broken"], secrets: [{ name: "AGENT_KEY" }] } },
       { source: "factory", uid: factoryUid, version: 1n, config: { factory_secrets: ["SHARED"], credential_strategy: "CREATOR" } },
@@ -53,7 +53,7 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
     spawnable_agents: ["foreman"],
     provenance: expect.objectContaining({ prompt: "agent", runner: "agent", secrets: "agent+factory", basePrompt: "team", credentialStrategy: "factory", modelId: "default" }),
   });
-  expect(resolved).toMatchObject({ executorUid: AGENT, limits: { team: 0, agent: 2, factory: 0 }, skill: { name: "review", full_path: "skills/review/SKILL.md" } });
+  expect(resolved).toMatchObject({ executorUid: AGENT, queueSettings: { team: { concurrencyLimit: 0 }, agent: { concurrencyLimit: 2, priority: 3, version: 9 } }, skill: { name: "review", full_path: "skills/review/SKILL.md" } });
   expect(resolved.agentConfig).toMatchObject({
     ...{ model_id: "scripted", harness: { type: "oz" }, skill_spec: "skills/review/SKILL.md", secrets: [{ name: "AGENT_KEY" }, { name: "SHARED" }] },
     ...{ credential_strategy: "CREATOR", computer_use_enabled: true, runner_id: expect.any(String), base_prompt: "Be kind." },

@@ -5,6 +5,7 @@ import { BLANK, withFields, withSecrets, type AgentFields, type AgentParts } fro
 const agent: AgentParts = {
   name: "builder", agentType: "IMPLEMENT", description: "d", prompt: "p",
   config: { base_model: "auto", worker_host: "w1", secrets: [{ name: "A" }], mcp_servers: { x: { url: "u" } } },
+  concurrencyLimit: 3, queuePriority: 1, queuePaused: false,
 };
 
 describe("a partial update", () => {

@@ -37,7 +37,12 @@ export type Agent = {
   enabled: boolean;
   /** Projected from a definition file, which is the truth. */
   fileManaged: boolean;
+  /** Executions at once; 0 = the platform's default. */
   concurrencyLimit: number;
+  /** Its runs' place among those of its team. */
+  queuePriority: number;
+  /** No run of it is started. */
+  queuePaused: boolean;
   version: number;
   createdAt: Date;
   updatedAt: Date;
@@ -51,10 +56,13 @@ export type AgentFields = { [K in keyof Omit<AgentConfig, "runner">]?: AgentConf
   prompt?: string | null | undefined;
   /** Deprecated spelling of `harness.type`. */
   base_harness?: string | null | undefined;
+  concurrency_limit?: number | null | undefined;
+  queue_priority?: number | null | undefined;
+  queue_paused?: boolean | null | undefined;
 };
 
 /** The parts of an agent that clients can change. */
-export type AgentParts = Pick<Agent, "name" | "agentType" | "description" | "prompt" | "config">;
+export type AgentParts = Pick<Agent, "name" | "agentType" | "description" | "prompt" | "config" | "concurrencyLimit" | "queuePriority" | "queuePaused">;
 
 /**
  * Applies what a client sent to an agent (or, for a create, to `BLANK`).
@@ -62,7 +70,7 @@ export type AgentParts = Pick<Agent, "name" | "agentType" | "description" | "pro
  * Errors: invalid_agent (empty name, harness with base model, conflicting base_harness, duplicate secrets or memory stores).
  */
 export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
-  const { name, agent_type, description, prompt, base_harness: _type, ...rest } = sent;
+  const { name, agent_type, description, prompt, base_harness: _type, concurrency_limit, queue_priority, queue_paused, ...rest } = sent;
   const config: Record<string, unknown> = { ...before.config };
   for (const [key, value] of Object.entries(rest)) {
     if (value === null || value === undefined) continue;
@@ -76,12 +84,15 @@ export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
     description: description ?? before.description,
     prompt: prompt ?? before.prompt,
     config: config as AgentConfig,
+    concurrencyLimit: concurrency_limit ?? before.concurrencyLimit,
+    queuePriority: queue_priority ?? before.queuePriority,
+    queuePaused: queue_paused ?? before.queuePaused,
   };
   assertConsistent(after);
   return after;
 }
 
-export const BLANK: AgentParts = { name: "", agentType: "CUSTOM", description: "", prompt: "", config: {} };
+export const BLANK: AgentParts = { name: "", agentType: "CUSTOM", description: "", prompt: "", config: {}, concurrencyLimit: 0, queuePriority: 0, queuePaused: false };
 
 /** Names added to the agent's secrets, each once, in order. */
 export const withSecrets = (config: AgentConfig, names: readonly string[]): AgentConfig => ({
@@ -89,9 +100,13 @@ export const withSecrets = (config: AgentConfig, names: readonly string[]): Agen
   secrets: [...new Set([...(config.secrets ?? []).map(({ name }) => name), ...names])].map((name) => ({ name })),
 });
 
+/** What no file says. */
+const QUEUE_FIELDS: readonly string[] = ["concurrency_limit", "queue_priority", "queue_paused"];
+
 /** Errors: agent_file_managed (conflict): what a file says is changed in the file. */
-export function assertEditable(agent: Agent): void {
-  if (!agent.fileManaged) return;
+export function assertEditable(agent: Agent, sent: AgentFields): void {
+  const said = Object.entries(sent).filter(([, value]) => value !== undefined && value !== null);
+  if (!agent.fileManaged || (said.length > 0 && said.every(([key]) => QUEUE_FIELDS.includes(key)))) return;
   throw new DomainError({ kind: "conflict", reason: "agent_file_managed", message: "This agent is defined in its factory's files; change it there." });
 }
 

@@ -27,6 +27,7 @@ const fact =
 /** Every fact this service publishes. Payloads hold names and uids, never e-mail addresses, prompts or values. */
 export const facts = {
   teamCreated: fact("team", "created"),
+  /** Payload: changed, concurrency_limit, queue_weight, queue_paused. */
   teamUpdated: fact("team", "updated"),
   /** Payload: role. The uid is `<team>:<user>`. */
   memberAdded: fact("member", "added"),
@@ -37,7 +38,7 @@ export const facts = {
   keyRevoked: fact("key", "revoked"),
   /** Payload: name, change (created, updated, deleted). */
   secretChanged: fact("secret", "changed"),
-  /** Payload: name, agent_type, factory_uid?. */
+  /** Payload: name, agent_type, factory_uid?, concurrency_limit, queue_priority, queue_paused. */
   agentCreated: fact("agent", "created"),
   agentUpdated: fact("agent", "updated"),
   agentDeleted: fact("agent", "deleted"),

@@ -40,6 +40,9 @@ const settings = {
   credential_strategy: z.enum(["CREATOR", "EXECUTOR", ""]).nullish(),
   on_behalf_of_enabled: z.boolean().nullish(),
   worker_host: text(200),
+  concurrency_limit: z.int().min(0).max(100_000).nullish(),
+  queue_priority: z.int().min(-100).max(100).nullish(),
+  queue_paused: z.boolean().nullish(),
 };
 
 export const NewAgent = z.object({ ...settings, name: z.string().trim().min(1).max(200), factory_uid: z.string().nullish() }).meta({ id: "NewAgentIdentity" });
@@ -81,6 +84,9 @@ export const AgentRecord = z
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).optional(),
     on_behalf_of_enabled: z.boolean().optional(),
     worker_host: z.string().optional(),
+    concurrency_limit: z.int().meta({ description: "Ours. Executions at once; 0 = the platform's default. Can be changed on file-managed agents too, as no file says it; so can the next two." }),
+    queue_priority: z.int().meta({ description: "Ours. Among the team's runs of the same depth, each level counts as five minutes in the queue." }),
+    queue_paused: z.boolean().meta({ description: "Ours. Its runs stay queued; what runs goes on." }),
   })
   .meta({ id: "AgentIdentity" });
 
@@ -105,6 +111,9 @@ export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
     ...(config.harness?.type ? { base_harness: config.harness.type as (typeof HARNESS_TYPES)[number] } : {}),
     skills: skills ?? [],
     secrets: secrets ?? [],
+    concurrency_limit: agent.concurrencyLimit,
+    queue_priority: agent.queuePriority,
+    queue_paused: agent.queuePaused,
     memory: { auto_memory: { enabled: memory?.auto_memory?.enabled ?? true }, attached_stores: (memory?.attached_stores ?? []) as z.input<typeof StoreRef>[] },
   };
 }

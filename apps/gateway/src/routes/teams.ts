@@ -20,6 +20,8 @@ const TeamPatch = z.object({
   name: z.string().trim().min(1).max(100).optional(),
   capabilities: z.object({ factory_branches: z.boolean().optional(), metadata_filter: z.boolean().optional() }).optional(),
   concurrency_limit: z.int().min(0).max(100_000).optional(),
+  queue_weight: z.number().min(0.01).max(100).optional(),
+  queue_paused: z.boolean().optional(),
   agent_defaults: z.record(z.string(), z.unknown()).optional(),
 });
 
@@ -72,12 +74,14 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       body: TeamPatch,
       response: TeamRecord,
       handler: async ({ caller, params: { uid }, body }) => {
-        const { name, capabilities, concurrency_limit: concurrencyLimit, agent_defaults: agentDefaults } = body;
+        const { name, capabilities, concurrency_limit: concurrencyLimit, queue_weight: queueWeight, queue_paused: queuePaused, agent_defaults: agentDefaults } = body;
         const changes = {
           ...(name === undefined ? {} : { name }),
           ...(capabilities?.factory_branches === undefined ? {} : { factoryBranches: capabilities.factory_branches }),
           ...(capabilities?.metadata_filter === undefined ? {} : { metadataFilter: capabilities.metadata_filter }),
           ...(concurrencyLimit === undefined ? {} : { concurrencyLimit }),
+          ...(queueWeight === undefined ? {} : { queueWeight }),
+          ...(queuePaused === undefined ? {} : { queuePaused }),
           ...(agentDefaults === undefined ? {} : { agentDefaults }),
         };
         return teamRecord(await db.transaction((tx) => updateTeam({ tx, clock }, caller, { teamUid: uid, changes })));

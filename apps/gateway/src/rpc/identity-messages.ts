@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { identity } from "@millwright/contracts";
+import type { Agent } from "../domain/agent-identity.ts";
 import type { Credential } from "../store/credential-store.ts";
 import { grantsOf, isPlatformAdmin } from "../usecases/authenticate.ts";
 import type { Profile } from "../store/profile-store.ts";
@@ -27,10 +28,21 @@ export const resolvedMessage = (resolved: ResolvedAgent): MessageInitShape<typeo
   definitionVersion: BigInt(resolved.definitionVersion),
   layers: resolved.layers.map((layer) => ({ ...layer, version: BigInt(layer.version) })),
   siblingAgents: resolved.siblings,
-  teamConcurrencyLimit: resolved.limits.team,
-  agentConcurrencyLimit: resolved.limits.agent,
-  factoryConcurrencyLimit: resolved.limits.factory,
+  teamConcurrencyLimit: resolved.team.concurrencyLimit,
+  agentConcurrencyLimit: resolved.agent?.concurrencyLimit ?? 0,
+  teamQueue: teamQueue(resolved.team),
+  ...(resolved.agent ? { agentQueue: agentQueue(resolved.agent) } : {}),
   teamSecrets: [...resolved.teamSecrets],
+});
+
+type QueueSettings = MessageInitShape<typeof identity.QueueSettingsSchema>;
+
+const teamQueue = ({ concurrencyLimit, queuePaused, queueWeight, version }: ResolvedAgent["team"]): QueueSettings => ({
+  concurrencyLimit, paused: queuePaused, weight: queueWeight, version: BigInt(version),
+});
+
+const agentQueue = ({ concurrencyLimit, queuePaused, queuePriority, version }: Agent): QueueSettings => ({
+  concurrencyLimit, paused: queuePaused, weight: 1, priority: queuePriority, version: BigInt(version),
 });
 
 export const profileMessage = ({ type, uid, displayName, email }: Profile): MessageInitShape<typeof identity.ProfileSchema> => ({

@@ -4,7 +4,8 @@ import type { Agent } from "../domain/agent-identity.ts";
 import { isUniqueViolation } from "@millwright/database";
 
 const COLUMNS = `uid, team_uid AS "teamUid", factory_uid AS "factoryUid", name, agent_type AS "agentType", description, prompt, config, enabled,
-  file_managed AS "fileManaged", concurrency_limit AS "concurrencyLimit", version, created_at AS "createdAt", updated_at AS "updatedAt"`;
+  file_managed AS "fileManaged", concurrency_limit AS "concurrencyLimit",
+  queue_priority AS "queuePriority", queue_paused AS "queuePaused", version, created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 /** An agent visible in one of the teams. Errors: agent_not_found. */
 export async function getAgent(sql: Sql, teams: readonly string[], uid: string, lock: "" | "FOR UPDATE" = ""): Promise<Agent> {
@@ -35,14 +36,15 @@ export async function factoryAgents(sql: Sql, teamUid: string, factoryUid: strin
 export async function saveAgent(sql: Sql, agent: Agent): Promise<void> {
   try {
     await sql.query(
-      `INSERT INTO agents (uid, team_uid, factory_uid, name, agent_type, description, prompt, config, enabled, file_managed, concurrency_limit, version, created_at, updated_at)
-       VALUES ($1::uuid, $2::uuid, $3::uuid, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13::timestamptz, $14::timestamptz)
+      `INSERT INTO agents (uid, team_uid, factory_uid, name, agent_type, description, prompt, config, enabled, file_managed, concurrency_limit, queue_priority, queue_paused,
+                           version, created_at, updated_at)
+       VALUES ($1::uuid, $2::uuid, $3::uuid, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13, $14, $15::timestamptz, $16::timestamptz)
        ON CONFLICT (uid) DO UPDATE SET name = excluded.name, agent_type = excluded.agent_type, description = excluded.description, prompt = excluded.prompt,
          config = excluded.config, enabled = excluded.enabled, file_managed = excluded.file_managed, concurrency_limit = excluded.concurrency_limit,
-         version = excluded.version, updated_at = excluded.updated_at`,
+         queue_priority = excluded.queue_priority, queue_paused = excluded.queue_paused, version = excluded.version, updated_at = excluded.updated_at`,
       [
         ...[agent.uid, agent.teamUid, agent.factoryUid, agent.name, agent.agentType, agent.description, agent.prompt, JSON.stringify(agent.config)],
-        ...[agent.enabled, agent.fileManaged, agent.concurrencyLimit, agent.version, agent.createdAt, agent.updatedAt],
+        ...[agent.enabled, agent.fileManaged, agent.concurrencyLimit, agent.queuePriority, agent.queuePaused, agent.version, agent.createdAt, agent.updatedAt],
       ],
     );
   } catch (error) {

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Sql } from "@millwright/database";
 import type { DefinitionPart } from "../domain/definition-part.ts";
 
-export type FactoryLayer = { teamUid: string; version: number; config: JsonObject; concurrencyLimit: number };
+export type FactoryLayer = { teamUid: string; version: number; config: JsonObject };
 
 /** Changes of one factory's definition wait for each other until their transactions end, also before its first row exists. */
 export async function lockFactory(sql: Sql, factoryUid: string): Promise<void> {
@@ -11,7 +11,7 @@ export async function lockFactory(sql: Sql, factoryUid: string): Promise<void> {
 
 export async function findLayer(sql: Sql, factoryUid: string): Promise<FactoryLayer | undefined> {
   const { rows } = await sql.query<FactoryLayer>(
-    `SELECT team_uid AS "teamUid", version, config, concurrency_limit AS "concurrencyLimit" FROM factory_layers WHERE factory_uid = $1::uuid`,
+    `SELECT team_uid AS "teamUid", version, config FROM factory_layers WHERE factory_uid = $1::uuid`,
     [factoryUid],
   );
   return rows[0];

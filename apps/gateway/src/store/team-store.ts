@@ -23,12 +23,12 @@ export async function getTeam({ prisma }: Tx, uid: string): Promise<Team> {
 }
 
 /** What a team gives its runs. */
-export type TeamLayer = Pick<Team, "uid" | "version" | "concurrencyLimit"> & { config: JsonObject };
+export type TeamLayer = Pick<Team, "uid" | "version" | "concurrencyLimit" | "queueWeight" | "queuePaused"> & { config: JsonObject };
 
 /** Errors: team_not_found. Hand-written for its speed: the creation of each run asks it. */
 export async function getTeamLayer({ sql }: Tx, uid: string): Promise<TeamLayer> {
   const { rows } = await sql.query<TeamLayer>(
-    `SELECT uid, version, concurrency_limit AS "concurrencyLimit", agent_defaults AS config FROM teams WHERE uid = $1::uuid`,
+    `SELECT uid, version, concurrency_limit AS "concurrencyLimit", queue_weight AS "queueWeight", queue_paused AS "queuePaused", agent_defaults AS config FROM teams WHERE uid = $1::uuid`,
     [uid],
   );
   if (!rows[0]) throw notFound("team");
@@ -40,7 +40,7 @@ export async function lockTeam({ sql }: Tx, uid: string): Promise<void> {
   await sql.query("SELECT uid FROM teams WHERE uid = $1::uuid FOR UPDATE", [uid]);
 }
 
-export type TeamChanges = Partial<Pick<Team, "name" | "factoryBranches" | "metadataFilter" | "concurrencyLimit">> & { agentDefaults?: Record<string, unknown> };
+export type TeamChanges = Partial<Pick<Team, "name" | "factoryBranches" | "metadataFilter" | "concurrencyLimit" | "queueWeight" | "queuePaused">> & { agentDefaults?: Record<string, unknown> };
 
 export const updateTeamRow = ({ prisma }: Tx, uid: string, changes: TeamChanges, now: Date): Promise<Team> =>
   prisma.team.update({ where: { uid }, data: { ...(changes as Prisma.TeamUpdateInput), version: { increment: 1 }, updatedAt: now } });

@@ -54,7 +54,7 @@ type Projection = { factoryUid: string; teamUid: string; defined: DefinedAgent; 
 async function projectAgent({ sql, clock }: Deps, by: Cause, { factoryUid, teamUid, defined, before }: Projection): Promise<void> {
   const now = clock.now();
   if (!before) {
-    const agent: Agent = { ...defined, uid: newUid(), teamUid, factoryUid, enabled: true, fileManaged: true, concurrencyLimit: 0, version: 1, createdAt: now, updatedAt: now };
+    const agent: Agent = { ...defined, uid: newUid(), teamUid, factoryUid, enabled: true, fileManaged: true, concurrencyLimit: 0, queuePriority: 0, queuePaused: false, version: 1, createdAt: now, updatedAt: now };
     await saveAgent(sql, agent);
     return appendEvents(sql, [facts.agentCreated(by, factOf(agent))]);
   }

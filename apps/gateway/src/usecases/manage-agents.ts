@@ -25,7 +25,7 @@ export async function createAgent(deps: Deps, caller: Caller, input: { factoryUi
   const parts = withFields(BLANK, input.fields);
   await assertSecretsKnown(deps.tx, teamUid, parts.config.secrets ?? []);
   const agent: Agent = {
-    ...parts, uid: newUid(), teamUid, factoryUid: input.factoryUid ?? null, enabled: true, fileManaged: false, concurrencyLimit: 0, version: 1, createdAt: now, updatedAt: now,
+    ...parts, uid: newUid(), teamUid, factoryUid: input.factoryUid ?? null, enabled: true, fileManaged: false, version: 1, createdAt: now, updatedAt: now,
   };
   await saveAgent(deps.tx.sql, agent);
   await appendEvents(deps.tx.sql, [facts.agentCreated(causedBy(caller), factOf(agent))]);
@@ -39,7 +39,7 @@ export async function createAgent(deps: Deps, caller: Caller, input: { factoryUi
  *   · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
  */
 export async function updateAgent(deps: Deps, caller: Caller, input: { uid: string; fields: AgentFields }): Promise<Agent> {
-  const before = await editableAgent(deps, caller, input.uid, (agent) => {
+  const before = await editableAgent(deps, caller, input, (agent) => {
     if (agent.fileManaged && input.fields.credential_strategy === "")
       throw invalidArgument("agent_file_managed", "The credential strategy of a file-managed agent cannot be cleared.");
   });
@@ -48,7 +48,7 @@ export async function updateAgent(deps: Deps, caller: Caller, input: { uid: stri
 
 /** Adds secrets and changes nothing else. Errors: as updateAgent; an unknown name rejects all. */
 export async function appendSecrets(deps: Deps, caller: Caller, input: { uid: string; names: readonly string[] }): Promise<Agent> {
-  const before = await editableAgent(deps, caller, input.uid);
+  const before = await editableAgent(deps, caller, { uid: input.uid, fields: { secrets: input.names.map((name) => ({ name })) } });
   return save(deps, caller, before, { config: withSecrets(before.config, input.names) }, input.names.map((name) => ({ name })));
 }
 
@@ -76,14 +76,19 @@ export const factOf = (agent: Agent) => ({
   uid: agent.uid,
   version: agent.version,
   teamUid: agent.teamUid,
-  payload: { name: agent.name, agent_type: agent.agentType, ...(agent.factoryUid ? { factory_uid: agent.factoryUid } : {}) },
+  payload: {
+    name: agent.name,
+    agent_type: agent.agentType,
+    ...(agent.factoryUid ? { factory_uid: agent.factoryUid } : {}),
+    ...{ concurrency_limit: agent.concurrencyLimit, queue_priority: agent.queuePriority, queue_paused: agent.queuePaused },
+  },
 });
 
-async function editableAgent(deps: Deps, caller: Caller, uid: string, check: (agent: Agent) => void = () => {}): Promise<Agent> {
+async function editableAgent(deps: Deps, caller: Caller, { uid, fields }: { uid: string; fields: AgentFields }, check: (agent: Agent) => void = () => {}): Promise<Agent> {
   const agent = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), uid, "FOR UPDATE");
   assertMayManage(caller, agent.teamUid);
   check(agent);
-  assertEditable(agent);
+  assertEditable(agent, fields);
   return agent;
 }
 

@@ -5,7 +5,7 @@ import { factoryAgents, getAgent } from "../store/agent-store.ts";
 import { findLayer } from "../store/definition-store.ts";
 import type { Tx } from "../store/identity-db.ts";
 import { presentSecrets } from "../store/secret-store.ts";
-import { getTeamLayer } from "../store/team-store.ts";
+import { getTeamLayer, type TeamLayer } from "../store/team-store.ts";
 
 export type AgentQuery = { teamUid: string; agentUid?: string | undefined; factoryUid?: string | undefined; agentName?: string | undefined; askedSecrets?: readonly string[] };
 
@@ -15,7 +15,7 @@ export type ResolvedAgent = {
   /** Most specific first. */
   layers: ConfigLayer[];
   siblings: string[];
-  limits: { team: number; agent: number; factory: number };
+  team: TeamLayer;
   /** Which of the asked secrets the team has. */
   teamSecrets: readonly string[];
 };
@@ -42,7 +42,7 @@ export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedA
       { source: "team", uid: team.uid, version: team.version, config: team.config },
     ],
     siblings: siblings.filter((each) => each.uid !== agent?.uid && each.enabled).map(({ name }) => name),
-    limits: { team: team.concurrencyLimit, agent: agent?.concurrencyLimit ?? 0, factory: ownFactory?.concurrencyLimit ?? 0 },
+    team,
     teamSecrets: query.askedSecrets?.length ? await presentSecrets(tx.sql, query.teamUid, query.askedSecrets) : [],
   };
 }

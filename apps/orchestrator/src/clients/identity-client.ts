@@ -3,6 +3,7 @@ import type { Caller } from "@millwright/caller";
 import { identity } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { DECIDING_SECRETS } from "../domain/model-providers.ts";
+import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 
 /** The identity service, as far as resolving runs needs it. */
@@ -14,6 +15,11 @@ export type IdentityClient = {
 };
 
 const SOURCES: readonly string[] = ["agent", "factory", "team"];
+
+const queueSettings = (settings: identity.QueueSettings | undefined): QueueSettings =>
+  settings
+    ? { concurrencyLimit: settings.concurrencyLimit, isPaused: settings.paused, weight: settings.weight || 1, priority: settings.priority, version: Number(settings.version) }
+    : DEFAULT_QUEUE_SETTINGS;
 
 export function identityClient(transport: Transport, signer: CallerSigner): IdentityClient {
   const client = clientFor(identity.IdentityService, transport, { signer });
@@ -28,7 +34,7 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
           .filter(({ source }) => SOURCES.includes(source))
           .map(({ source, config }) => ({ source: source as "agent" | "factory" | "team", config: config ?? {} })),
         siblingAgents: answer.siblingAgents,
-        limits: { team: answer.teamConcurrencyLimit, agent: answer.agentConcurrencyLimit, factory: answer.factoryConcurrencyLimit },
+        queueSettings: { team: queueSettings(answer.teamQueue), agent: queueSettings(answer.agentQueue), factory: DEFAULT_QUEUE_SETTINGS },
         teamSecrets: answer.teamSecrets,
       };
     },

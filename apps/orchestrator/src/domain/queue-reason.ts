@@ -1,19 +1,25 @@
 import type { RunState } from "./run.ts";
+import { waitingMessage } from "./wait.ts";
 
 /** What a queued run waits for. */
 export type QueueReason =
-  | "none" | "no_workers" | "no_matching_worker" | "team_cap" | "agent_cap" | "factory_cap" | "workers_busy" | "waiting_for_children";
+  | "none" | "no_workers" | "no_matching_worker" | "paused" | "team_cap" | "agent_cap" | "factory_cap" | "stopping" | "workers_busy" | "behind_others"
+  | "waiting_for_children";
 
 /** What is known about a run's place in the queue. */
 export type QueueFacts = {
   readonly state: RunState;
   readonly isWaiting: boolean;
   readonly awaitedCount: number;
-  /** 1 = next in its lane. */
+  /** 1 = next in its lane: the runs of the same agent that the same workers can take. */
   readonly position?: number;
   readonly harness: string;
+  readonly image?: string;
   readonly workerHost?: string;
+  readonly pausedScopes: readonly string[];
   readonly fullScopes: readonly string[];
+  /** Its previous execution has been told to stop and is still there. */
+  readonly isStopping: boolean;
   /** Connected workers that may serve the run's owner at all, those that also offer what it needs, and free slots of these. */
   readonly workers: number;
   readonly matchingWorkers: number;
@@ -29,17 +35,24 @@ export function explainQueue(facts: QueueFacts): QueueStatus {
 }
 
 function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
-  if (facts.isWaiting) return { reason: "waiting_for_children", message: `Waiting for ${facts.awaitedCount} child runs to end.` };
+  if (facts.isWaiting) return { reason: "waiting_for_children", message: waitingMessage(facts.awaitedCount) };
   if (facts.state === "PENDING") return { reason: "none", message: "Being handed to a worker." };
   if (facts.state !== "QUEUED") return { reason: "none", message: "Not queued." };
   if (facts.workers === 0) return { reason: "no_workers", message: "No worker is connected that serves this run's owner." };
   if (facts.matchingWorkers === 0) return { reason: "no_matching_worker", message: lacking(facts) };
+  const [paused] = facts.pausedScopes;
+  if (paused !== undefined) return { reason: "paused", message: `The ${paused} is paused: nothing new of it is started.` };
+  if (facts.isStopping) return { reason: "stopping", message: "Its previous execution is still being stopped." };
   if (facts.fullScopes.includes("team") || facts.fullScopes.includes("user")) return { reason: "team_cap", message: "The team runs as much at once as it may." };
   if (facts.fullScopes.includes("agent")) return { reason: "agent_cap", message: "The agent runs as often at once as it may." };
   if (facts.fullScopes.includes("factory")) return { reason: "factory_cap", message: "The factory runs as much at once as it may." };
   if (facts.freeSlots === 0) return { reason: "workers_busy", message: "Every worker that could take it is busy." };
+  const others = (facts.position ?? 1) - 1;
+  if (others > 0) return { reason: "behind_others", message: `${others === 1 ? "One other run goes" : `${others} others go`} first.` };
   return { reason: "none", message: "It is about to be offered to a worker." };
 }
 
-const lacking = ({ harness, workerHost }: QueueFacts): string =>
-  workerHost ? `No worker named "${workerHost}" with the harness "${harness}" is connected.` : `No connected worker offers the harness "${harness}".`;
+function lacking({ harness, image, workerHost }: QueueFacts): string {
+  const offered = `the harness "${harness}"${image ? ` and the image "${image}"` : ""}`;
+  return workerHost ? `No worker named "${workerHost}" with ${offered} is connected.` : `No connected worker offers ${offered}.`;
+}

@@ -1,4 +1,5 @@
 import type { JsonObject } from "./agent-config.ts";
+import type { ScopeSettings } from "./queue-settings.ts";
 
 /** An agent as the identity service knows it; without an agent, only what its team says. */
 export type ResolvedAgent = {
@@ -9,8 +10,7 @@ export type ResolvedAgent = {
   readonly definitionVersion: number;
   readonly layers: readonly { readonly source: "agent" | "factory" | "team"; readonly config: JsonObject }[];
   readonly siblingAgents: readonly string[];
-  /** 0 = the platform's default. */
-  readonly limits: { readonly team: number; readonly agent: number; readonly factory: number };
+  readonly queueSettings: ScopeSettings;
   /** Those of the secrets that decide about model providers which the team has. */
   readonly teamSecrets: readonly string[];
 };

@@ -1,5 +1,6 @@
 import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
 import type { ProviderCredentials } from "./model-providers.ts";
+import type { ScopeSettings } from "./queue-settings.ts";
 import type { JsonObject, Owner } from "./run.ts";
 
 export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string };
@@ -40,8 +41,8 @@ export type ResolvedRun = {
   /** Public AgentConfigSnapshot (fields-runs §4). */
   readonly agentConfig: JsonObject;
   readonly frozen: FrozenConfig;
-  /** How many executions may run at once; 0 = the platform's default. */
-  readonly limits: { readonly team: number; readonly agent: number; readonly factory: number };
+  /** What the records say now; a factory's settings come by its events alone. */
+  readonly queueSettings: ScopeSettings;
   /** Public `agent_skill` (fields-runs §6.3). */
   readonly skill?: JsonObject;
   /** The principal the run acts as: the agent, or the creator when there is none. */

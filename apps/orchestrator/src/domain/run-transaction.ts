@@ -1,5 +1,6 @@
 import type { RunUid } from "@millwright/ids";
 import type { Message, NewMessage } from "./message.ts";
+import type { CapacityDefaults, ScopeSettings } from "./queue-settings.ts";
 import type { ChangeContext, LockedRun, RunChange } from "./run-change.ts";
 import type { RunRecord } from "./run-record.ts";
 import type { Owner, Run, RunState } from "./run.ts";
@@ -52,8 +53,8 @@ export interface RunTransaction {
   /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
   insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
-  /** Adopts the maxima, and answers whether one of them is reached now. */
-  ensureCapacity(subject: CapacitySubject, max: { team: number; agent: number; factory: number }): Promise<boolean>;
+  /** Adopts the settings, and answers whether a maximum is reached now. */
+  ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults): Promise<boolean>;
   /** Read without a lock: neither ever changes. */
   runOfExecution(executionId: number): Promise<{ uid: RunUid; parentRunUid?: RunUid } | undefined>;
   parentOf(runUid: string): Promise<RunUid | undefined>;

@@ -8,6 +8,8 @@ export type WorkerSession = {
   readonly keyUid: string;
   readonly state: "READY" | "DRAINING";
   readonly harnessTypes: readonly string[];
+  /** Images it can run; none: it takes any, with what its host has. */
+  readonly images: readonly string[];
 };
 
 export type LeaseRef = { readonly executionId: number; readonly attempt: number };
@@ -22,6 +24,7 @@ export type WorkerRegistration = {
   readonly labels: Readonly<Record<string, string>>;
   readonly harnesses: readonly { readonly type: string; readonly version: string }[];
   readonly models: readonly string[];
+  readonly images: readonly string[];
   readonly sandbox: string;
   readonly sandboxFeatures: readonly string[];
 };

@@ -25,6 +25,7 @@ export const registration = (request: worker.RegisterRequest): WorkerRegistratio
   labels: storableJson(request.labels),
   harnesses: request.harnesses.map(({ type, version }) => ({ type, version })),
   models: request.models,
+  images: request.images,
   sandbox: request.sandbox,
   sandboxFeatures: request.sandboxFeatures,
 });

@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { LockedRun } from "../domain/run-change.ts";
+import { type CapacityDefaults, type QueueSettings, type ScopeSettings } from "../domain/queue-settings.ts";
 import type { CapacitySubject } from "../domain/run-transaction.ts";
 
 export type Scope = "agent" | "factory" | "team" | "user";
@@ -12,25 +13,39 @@ export const capacityKeys = (run: CapacitySubject): CapacityKey[] => [
   { scope: run.owner.type, uid: run.owner.uid },
 ];
 
-/** Inserts missing capacity rows and adopts changed maxima; writes nothing when nothing changed. Answers whether one is reached. */
-export async function ensureCapacity(tx: Sql, subject: CapacitySubject, max: Readonly<Record<"team" | "agent" | "factory", number>>): Promise<boolean> {
-  const limits = capacityKeys(subject).map((key) => ({ ...key, max: max[key.scope === "user" ? "team" : key.scope] }));
-  const given = [limits.map(({ scope }) => scope), limits.map(({ uid }) => uid), limits.map((limit) => limit.max)];
-  const { rows } = await tx.query<{ scope: Scope; uid: string; max: number; state: "missing" | "changed" | "reached" }>(
-    `SELECT g.scope, g.uid, g.max, CASE WHEN c.uid IS NULL THEN 'missing' WHEN c.in_use_max <> g.max THEN 'changed' ELSE 'reached' END AS state
-       FROM unnest($1::text[], $2::uuid[], $3::integer[]) AS g (scope, uid, max)
+/** Inserts missing capacity rows and adopts newer settings; writes nothing when nothing changed. Answers whether a maximum is reached. */
+export async function ensureCapacity(tx: Sql, subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults): Promise<boolean> {
+  const keys = capacityKeys(subject);
+  const wanted = keys.map(({ scope }) => settings[scope === "user" ? "team" : scope]);
+  const { rows } = await tx.query<{ n: number; is_outdated: boolean }>(
+    `SELECT g.n::integer - 1 AS n, c.uid IS NULL OR (c.in_use_max, c.paused, c.weight, c.priority) <> (g.max, g.paused, g.weight, g.priority) AS is_outdated
+       FROM unnest($1::text[], $2::uuid[], $3::integer[], $4::boolean[], $5::float8[], $6::integer[], $7::bigint[])
+              WITH ORDINALITY AS g (scope, uid, max, paused, weight, priority, version, n)
        LEFT JOIN capacity c ON c.scope = g.scope AND c.uid = g.uid
-      WHERE c.in_use_max IS DISTINCT FROM g.max OR c.in_use >= c.in_use_max ORDER BY g.scope, g.uid`,
-    given,
+      WHERE c.uid IS NULL OR c.in_use >= c.in_use_max
+         OR (g.version >= c.settings_version AND (c.in_use_max, c.paused, c.weight, c.priority) <> (g.max, g.paused, g.weight, g.priority)) ORDER BY g.n`,
+    [
+      ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), keys.map(({ scope }, n) => maxOf(scope, wanted[n]!, defaults))],
+      ...[wanted.map(({ isPaused }) => isPaused), wanted.map(({ weight }) => weight), wanted.map(({ priority }) => priority), wanted.map(({ version }) => version)],
+    ],
   );
-  const outdated = rows.filter(({ state }) => state !== "reached");
-  for (const { scope, uid, max: wanted, state } of outdated) {
-    const text = state === "changed"
-      ? "UPDATE capacity SET in_use_max = $3 WHERE scope = $1 AND uid = $2"
-      : "INSERT INTO capacity (scope, uid, in_use_max) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-    await tx.query(text, [scope, uid, wanted]);
-  }
-  return outdated.length === 0 ? rows.length > 0 : isAtCapacity(tx, limits);
+  const outdated = rows.filter((row) => row.is_outdated);
+  for (const { n } of outdated) await putSettings(tx, keys[n]!, wanted[n]!, defaults);
+  return outdated.length === 0 ? rows.length > 0 : isAtCapacity(tx, keys);
+}
+
+const maxOf = (scope: Scope, { concurrencyLimit }: QueueSettings, defaults: CapacityDefaults): number => concurrencyLimit || defaults[scope === "user" ? "team" : scope];
+
+/** Writes the settings of a scope, unless newer ones are known. */
+export async function putSettings(tx: Sql, { scope, uid }: CapacityKey, settings: QueueSettings, defaults: CapacityDefaults): Promise<void> {
+  const { isPaused, weight, priority, version } = settings;
+  await tx.query(
+    `INSERT INTO capacity (scope, uid, in_use_max, paused, weight, priority, settings_version) VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (scope, uid) DO UPDATE SET in_use_max = excluded.in_use_max, paused = excluded.paused, weight = excluded.weight,
+            priority = excluded.priority, settings_version = excluded.settings_version
+      WHERE capacity.settings_version <= excluded.settings_version`,
+    [scope, uid, maxOf(scope, settings, defaults), isPaused, weight, priority, version],
+  );
 }
 
 /** Gives back one unit of every capacity that each run's execution held, locking in (scope, uid) order. */

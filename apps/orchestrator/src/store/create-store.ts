@@ -56,16 +56,16 @@ const INSERT_RUN = `
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
             $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30)
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
-  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36"])}),
+  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37"])}),
   execution AS (
     INSERT INTO executions (run_uid, seq, state, lane_id, depth) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth FROM run, lane RETURNING run_uid),
   stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM run),
   message AS (
     INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid)
-    SELECT $37::uuid, uid, 1, 'prompt', prompt, mode, creator_type, creator_uid FROM run WHERE $37 IS NOT NULL),
+    SELECT $38::uuid, uid, 1, 'prompt', prompt, mode, creator_type, creator_uid FROM run WHERE $38 IS NOT NULL),
   event AS (
     INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, payload)
-    SELECT uid, 1, $38::uuid, 'run_created', clock_timestamp(), '{}' FROM run)
+    SELECT uid, 1, $39::uuid, 'run_created', clock_timestamp(), '{}' FROM run)
   SELECT ${NEW_RUN_COLUMNS}, EXISTS (SELECT 1 FROM execution) AS is_queued FROM run r`;
 
 const rowOf = (run: RunRecord): unknown[] => {
@@ -85,17 +85,18 @@ const text = (value: unknown): string | null => (typeof value === "string" ? val
 type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig };
 
 const laneKey = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
-  owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness,
+  owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null,
 ];
 
-function findLane([type, uid, agent, factory, host, harness]: readonly string[]): string {
+function findLane([type, uid, agent, factory, host, harness, image]: readonly string[]): string {
   return `SELECT id FROM lanes WHERE owner_type = ${type} AND owner_uid = ${uid}::uuid AND agent_uid IS NOT DISTINCT FROM ${agent}::uuid
-             AND factory_uid IS NOT DISTINCT FROM ${factory}::uuid AND worker_host IS NOT DISTINCT FROM ${host} AND harness = ${harness}`;
+             AND factory_uid IS NOT DISTINCT FROM ${factory}::uuid AND worker_host IS NOT DISTINCT FROM ${host} AND harness = ${harness}
+             AND image IS NOT DISTINCT FROM ${image}`;
 }
 
 async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
   const key = laneKey(run);
-  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING", key);
-  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6"]), key);
+  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING", key);
+  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7"]), key);
   return (rows[0] as { id: number }).id;
 }

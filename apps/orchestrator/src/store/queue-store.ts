@@ -5,14 +5,19 @@ import type { RunUid } from "@millwright/ids";
 import type { Owner } from "../domain/run.ts";
 import type { Offer, WorkerSession } from "../domain/worker-session.ts";
 import { offered } from "../events/run-events.ts";
+import { PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
 import { capacityKeys, type CapacityKey } from "./capacity-store.ts";
 import { retryDeadlocks } from "./run-transaction.ts";
 
-type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_uid: string | null; factory_uid: string | null; start: number; owners: number };
+type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_uid: string | null; factory_uid: string | null; start: number; share: number };
 
 /**
  * The lane to serve next for a worker: of the owner with the least virtual time whose caps leave room; within an owner the
- * lane with the deepest run first (descendants before roots: a tree must be able to finish), then the oldest execution.
+ * lane with the deepest run first (descendants before roots: a tree must be able to finish), then the one that has waited
+ * longest, where each level of priority counts as PRIORITY_STEP_MS of waiting (so that nobody waits for ever).
+ *
+ * An owner that lags behind the queue's clock starts at it: being away saves nothing up. Several may start there at once, as
+ * the clock also goes on by claims that they could not take part in; then the one that was served less goes first.
  * Active lanes are found by hopping over the index of queued executions, so empty lanes cost nothing.
  */
 const NEXT_LANE = `
@@ -23,29 +28,31 @@ const NEXT_LANE = `
       FROM active a WHERE a.lane_id IS NOT NULL),
   clock AS (SELECT coalesce(max(last_start), 0) AS at FROM capacity WHERE scope IN ('team', 'user')),
   eligible AS (
-    SELECT l.*, greatest(own.virtual_time, clock.at) AS start, head.depth, head.id AS head_id
+    SELECT l.*, greatest(own.virtual_time, clock.at) AS start, own.virtual_time, own.weight, head.depth, head.id AS head_id,
+           head.queued_at - coalesce(agent.priority, 0) * interval '${PRIORITY_STEP_MS} ms' AS waits_since
       FROM active a
       JOIN lanes l ON l.id = a.lane_id
       CROSS JOIN clock
-      JOIN capacity own ON own.scope = l.owner_type AND own.uid = l.owner_uid AND own.in_use < own.in_use_max
+      JOIN capacity own ON own.scope = l.owner_type AND own.uid = l.owner_uid AND own.in_use < own.in_use_max AND NOT own.paused
       LEFT JOIN capacity agent ON agent.scope = 'agent' AND agent.uid = l.agent_uid
       LEFT JOIN capacity factory ON factory.scope = 'factory' AND factory.uid = l.factory_uid
       JOIN LATERAL (
-        SELECT e.id, e.depth FROM executions e
+        SELECT e.id, e.depth, e.queued_at FROM executions e
          WHERE e.lane_id = l.id AND e.state = 'QUEUED'
            AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
          ORDER BY e.depth DESC, e.id LIMIT 1) head ON true
-     WHERE coalesce(agent.in_use < agent.in_use_max, true) AND coalesce(factory.in_use < factory.in_use_max, true)
-       AND l.harness = ANY($1::text[])
+     WHERE coalesce(agent.in_use < agent.in_use_max AND NOT agent.paused, true)
+       AND coalesce(factory.in_use < factory.in_use_max AND NOT factory.paused, true)
+       AND l.harness = ANY($1::text[]) AND (l.image IS NULL OR $5::text[] IS NULL OR l.image = ANY($5::text[]))
        AND CASE WHEN $2::uuid IS NULL THEN l.worker_host IS NULL
                 ELSE l.owner_type = 'team' AND l.owner_uid = $2 AND (l.worker_host IS NULL OR l.worker_host = $3) END
        AND l.id <> ALL($4::bigint[]))
-  SELECT *, (SELECT count(DISTINCT owner_uid) FROM eligible) AS owners
-    FROM eligible ORDER BY start, depth DESC, head_id LIMIT 1`;
+  SELECT *, weight / (SELECT sum(weight) FROM (SELECT DISTINCT owner_uid, weight FROM eligible) AS o) AS share
+    FROM eligible ORDER BY start, virtual_time, owner_uid, depth DESC, waits_since, head_id LIMIT 1`;
 
 /**
- * Offers queued executions to a worker, up to its free slots: raises each attempt, opens the offers, and takes the
- * capacity they need, which is never exceeded. Each lane is a transaction of its own.
+ * Offers queued executions to a worker, up to its free slots (and never more than it registered): raises each attempt, opens
+ * the offers, and takes the capacity they need, which is never exceeded. Each lane is a transaction of its own.
  */
 export async function claim(database: Database, session: WorkerSession, freeSlots: number, offerTtlMs: number): Promise<Offer[]> {
   const offers: Offer[] = [];
@@ -61,25 +68,27 @@ export async function claim(database: Database, session: WorkerSession, freeSlot
 
 /** The lane is chosen without a transaction: nothing of the choice is locked, and most looks find nothing. */
 async function claimFromOneLane(database: Database, session: WorkerSession, slots: number, offerTtlMs: number, passed: number[]): Promise<{ laneId: number; offers: Offer[] } | undefined> {
-  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed];
+  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed, session.images.length > 0 ? session.images : null];
   const lane = (await database.sql.query<Lane>(NEXT_LANE, filter)).rows[0];
   if (!lane) return undefined;
   const keys = capacityKeys({ owner: { type: lane.owner_type, uid: lane.owner_uid }, agentUid: lane.agent_uid ?? undefined, factoryUid: lane.factory_uid ?? undefined });
   return database.transaction(async (tx) => {
-    const free = await lockFreeCapacity(tx, keys);
+    const free = await lockFreeCapacity(tx, session, keys);
     // While several owners wait, nobody takes all slots of a worker at once.
-    const share = Math.max(1, Math.floor(slots / lane.owners));
+    const share = Math.max(1, Math.floor(slots * lane.share));
     return { laneId: lane.id, offers: await offer(tx, session, lane, keys, Math.min(free, share, slots), offerTtlMs) };
   });
 }
 
-async function lockFreeCapacity(tx: Sql, keys: readonly CapacityKey[]): Promise<number> {
+/** Locks the worker's session, then the capacities; what they leave is right until the transaction ends. */
+async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly CapacityKey[]): Promise<number> {
   const { rows } = await tx.query<{ free: number }>(
-    `SELECT c.in_use_max - c.in_use AS free FROM capacity c
+    `WITH worker AS MATERIALIZED (SELECT uid FROM worker_sessions WHERE uid = $3 FOR NO KEY UPDATE)
+     SELECT CASE WHEN c.paused THEN 0 ELSE c.in_use_max - c.in_use END AS free FROM worker, capacity c
        JOIN unnest($1::text[], $2::uuid[]) AS k (scope, uid) ON c.scope = k.scope AND c.uid = k.uid ORDER BY c.scope, c.uid FOR UPDATE OF c`,
-    [keys.map(({ scope }) => scope), keys.map(({ uid }) => uid)],
+    [keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), session.uid],
   );
-  return Math.max(0, Math.min(...rows.map(({ free }) => free)));
+  return rows.length < keys.length ? 0 : Math.max(0, Math.min(...rows.map(({ free }) => free)));
 }
 
 /**
@@ -91,7 +100,9 @@ const OFFER = `
     SELECT e.id, e.run_uid FROM executions e JOIN runs r ON r.uid = e.run_uid
      WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND r.state = 'QUEUED'
        AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
-     ORDER BY e.depth DESC, e.id LIMIT $2 FOR NO KEY UPDATE OF r SKIP LOCKED),
+     ORDER BY e.depth DESC, e.id
+     LIMIT (SELECT greatest(0, least($2::bigint, s.slots - (SELECT count(*) FROM leases h WHERE h.session_uid = s.uid))) FROM worker_sessions s WHERE s.uid = $4)
+       FOR NO KEY UPDATE OF r SKIP LOCKED),
   taken AS (
     UPDATE executions e SET state = 'OFFERED', attempt = e.attempt + 1, worker_host = $3 FROM queued q WHERE e.id = q.id AND e.state = 'QUEUED'
     RETURNING e.id, e.run_uid, e.attempt),
@@ -117,7 +128,8 @@ async function offer(tx: Sql, session: WorkerSession, lane: Lane, keys: readonly
   if (count === 0) return [];
   const { rows } = await tx.query<Offered>(OFFER, [
     ...[lane.id, count, session.workerHost, session.uid, offerTtlMs],
-    ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), lane.owner_type, lane.start],
+    // A team's own workers serve nobody else: what they take is no share of the others'.
+    ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), session.teamUid ? null : lane.owner_type, lane.start],
   ]);
   const context = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
   await appendEvents(tx, rows.map((run) => offered({ uid: run.uid, owner: { type: run.owner_type, uid: run.owner_uid } }, run.version, context)));

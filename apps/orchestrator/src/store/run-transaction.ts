@@ -38,7 +38,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   lockParents: (uids) => lockParents(sql, uids),
   insertRun: (run, context) => insertRun(sql, run, context),
   findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
-  ensureCapacity: (subject, max) => ensureCapacity(sql, subject, max),
+  ensureCapacity: (subject, settings, defaults) => ensureCapacity(sql, subject, settings, defaults),
   runOfExecution: (executionId) => runOfExecution(sql, executionId),
   parentOf: (runUid) => parentOf(sql, runUid),
   liveDescendants: (runUid) => liveDescendants(sql, runUid),

@@ -73,7 +73,6 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): 
             accepted_attempt = CASE WHEN $2 = 'CLAIMED' THEN attempt ELSE accepted_attempt END,
             claimed_at = CASE $2 WHEN 'CLAIMED' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE claimed_at END,
             started_at = CASE $2 WHEN 'RUNNING' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE started_at END,
-            queued_at = CASE WHEN $2 = 'QUEUED' THEN clock_timestamp() ELSE queued_at END,
             stall_warned_at = NULL,
             ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
             sandbox_running = sandbox_running AND NOT $6,

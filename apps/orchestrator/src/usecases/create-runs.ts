@@ -4,6 +4,7 @@ import { invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
 import type { Attachment } from "../domain/message.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
+import type { CapacityDefaults } from "../domain/queue-settings.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import type { RunRecord } from "../domain/run-record.ts";
@@ -19,8 +20,7 @@ export type CreateRunsDeps = RunFilesDeps & {
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
   getRun(uid: string): Promise<Run>;
-  /** How many executions of one team, agent or factory run at once where no limit of their own is set. */
-  readonly capacityDefaults: { readonly team: number; readonly agent: number; readonly factory: number };
+  readonly capacityDefaults: CapacityDefaults;
 };
 
 export type Created = { readonly run: Run; readonly created: boolean; readonly atCapacity: boolean };
@@ -117,9 +117,7 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
     return { uid: earlier ?? record.uid, created: false, atCapacity: false };
   }
   deps.made.set(run.uid, run);
-  const { limits } = resolved;
-  const max = { team: limits.team || deps.capacityDefaults.team, agent: limits.agent || deps.capacityDefaults.agent, factory: limits.factory || deps.capacityDefaults.factory };
-  return { uid: record.uid, created: true, atCapacity: await tx.ensureCapacity(subject, max) };
+  return { uid: record.uid, created: true, atCapacity: await tx.ensureCapacity(subject, resolved.queueSettings, deps.capacityDefaults) };
 }
 
 function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]): RunParent | undefined {

@@ -10,6 +10,7 @@ import type { Runner, Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { chooseModel, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
+import { DEFAULT_QUEUE_SETTINGS } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { Owner } from "../domain/run.ts";
@@ -90,13 +91,13 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
       skills: skills.map(({ path }) => path),
     }) as ResolvedRun["agentConfig"],
     frozen,
-    limits: agent.limits,
+    queueSettings: agent.queueSettings,
     ...(skills[0] ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } } : {}),
     executorUid: agent.agentUid ?? actorOf(caller).uid,
   };
 }
 
-const NO_AGENT: ResolvedAgent = { definitionVersion: 0, layers: [], siblingAgents: [], limits: { team: 0, agent: 0, factory: 0 }, teamSecrets: [] };
+const NO_AGENT: ResolvedAgent = { definitionVersion: 0, layers: [], siblingAgents: [], queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS }, teamSecrets: [] };
 
 async function findAgent(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedAgent> {
   const { owner, agentUid, agentName, factoryUid } = request;

@@ -5,6 +5,7 @@ import { DomainError } from "@millwright/errors";
 import { newUid, type RunUid, type TeamUid } from "@millwright/ids";
 import { composeRuns, type RunLifeOptions } from "../../src/compose-runs.ts";
 import type { NewRun } from "../../src/domain/new-run.ts";
+import { DEFAULT_QUEUE_SETTINGS, type CapacityDefaults } from "../../src/domain/queue-settings.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../../src/domain/resolved-run.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../../src/domain/timings.ts";
 import type { WorkerSession } from "../../src/domain/worker-session.ts";
@@ -15,10 +16,10 @@ export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pa
 
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"])): FrozenConfig => ({
+const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"]), image = text(config["image"])): FrozenConfig => ({
   agent_prompt: "", base_prompt: "", model_id: "scripted", provider: "scripted", harness, skills: [],
-  repositories: [], setup_commands: [], docker_image: "", env: {}, secret_names: [],
-  requirements: { harness, ...(host ? { worker_host: host } : {}) },
+  repositories: [], setup_commands: [], docker_image: image ?? "", env: {}, secret_names: [],
+  requirements: { harness, ...(image ? { image } : {}), ...(host ? { worker_host: host } : {}) },
   idle_timeout_minutes: 10, spawnable_agents: [], provenance: {},
   ...(agentUid ? { agent_uid: agentUid as never, agent_name: "agent" } : {}),
   ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
@@ -37,7 +38,8 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
 
 type WorkerKeys = Map<string, { keyUid: string; teamUid?: string }>;
 type Overrides = Partial<RunLifeOptions> & {
-  limits?: ResolvedRun["limits"];
+  limits?: Partial<CapacityDefaults>;
+  queueSettings?: (request: ResolveRunRequest) => Partial<ResolvedRun["queueSettings"]>;
   poolSize?: number;
   /** Another replica of the same service, with the same database and keys. Close this one first. */
   beside?: { db: TestDatabase; keys: WorkerKeys };
@@ -52,12 +54,12 @@ export async function testPlatform(overrides: Overrides = {}) {
   const stored = new Map<string, Uint8Array>();
   const keys = beside?.keys ?? (new Map() as WorkerKeys);
   const life = composeRuns({
-    capacityDefaults: { team: 1000, agent: 1000, factory: 1000 },
+    capacityDefaults: { team: 1000, agent: 1000, factory: 1000, ...overrides.limits },
     log: memoryLog(),
     resolveRun: async (_caller, request) => ({
       agentConfig: { name: "test", ...(request.config as Record<string, string>) },
       frozen: frozenFor(request),
-      limits: overrides.limits ?? { team: 0, agent: 0, factory: 0 },
+      queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS, ...overrides.queueSettings?.(request) },
       executorUid: request.agentUid ?? request.owner.uid,
     }),
     prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
@@ -82,12 +84,12 @@ export async function testPlatform(overrides: Overrides = {}) {
       if (!beside) await db.close();
     },
     /** A worker process with a session. */
-    async worker({ teamUid, slots = 1, host = `host-${newUid()}`, harness = "oz" }: { teamUid?: string; slots?: number; host?: string; harness?: string } = {}) {
+    async worker({ teamUid, slots = 20, host = `host-${newUid()}`, harness = "oz", images = [] }: { teamUid?: string; slots?: number; host?: string; harness?: string; images?: string[] } = {}) {
       const key = `mww_${newUid()}`;
       keys.set(key, { keyUid: newUid(), ...(teamUid ? { teamUid } : {}) });
       const token = await life.worker.register(key, {
         workerHost: host, instanceUid: newUid(), version: "0.1.0", backend: "test", slots, labels: {},
-        harnesses: [{ type: harness, version: "1" }], models: [], sandbox: "none", sandboxFeatures: [],
+        harnesses: [{ type: harness, version: "1" }], models: [], images, sandbox: "none", sandboxFeatures: [],
       });
       return { key, token, session: await life.worker.authenticate(token) };
     },
