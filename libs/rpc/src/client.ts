@@ -8,10 +8,10 @@ import {
   type Transport,
 } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
-import { currentScope, formatTraceparent, inSpan, TRACEPARENT } from "@millwright/telemetry";
-import { CALLER_HEADER, type CallerSigner } from "./caller-token.ts";
+import { inSpan } from "@millwright/telemetry";
+import type { CallerSigner } from "./caller-token.ts";
 import { fromConnectError } from "./errors.ts";
-import { isInPerson, OUTGOING, SIGNER } from "./in-person.ts";
+import { isInPerson, OUTGOING, SIGNER, signedHeader, tracedHeader } from "./in-person.ts";
 import { methodName, rpcAttributes } from "./server-options.ts";
 
 /** For calls that say nothing else; long polls and streams must. */
@@ -84,15 +84,11 @@ async function* translated<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
   }
 }
 
-/** The headers with the trace and the caller; on a transport that ends in this process, who could sign the caller. */
-async function addressed(transport: Transport, header: HeadersInit, values: ContextValues | undefined, signer: CallerSigner | undefined): Promise<Headers> {
-  const headers = new Headers(header);
-  const scope = currentScope();
-  if (scope) headers.set(TRACEPARENT, formatTraceparent(scope.trace));
+/** The headers with the trace and the caller. A transport that ends in this process is told who could sign instead. */
+async function addressed(transport: Transport, header: HeadersInit, values: ContextValues | undefined, signer: CallerSigner | undefined): Promise<HeadersInit> {
   const outgoing = values?.get(OUTGOING);
-  if (!outgoing) return headers;
+  if (!outgoing) return isInPerson(transport) ? header : tracedHeader(header);
   if (!signer) throw new Error("this client has no signer for callers");
-  if (isInPerson(transport)) values?.set(SIGNER, signer);
-  else headers.set(CALLER_HEADER, await signer.sign(outgoing.caller));
-  return headers;
+  if (isInPerson(transport)) return void values?.set(SIGNER, signer), header;
+  return signedHeader(header, outgoing.caller, signer);
 }

@@ -4,9 +4,10 @@ import type { Caller } from "@millwright/caller";
 import { events, health } from "@millwright/contracts";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { inScope, iterateInScope, openScope, parseTraceparent, TRACEPARENT, type RequestContext, type Span } from "@millwright/telemetry";
+import { currentScope, inScope, iterateInScope, openScope, parseTraceparent, TRACEPARENT, type RequestContext, type Span } from "@millwright/telemetry";
 import { CALL, REQUEST } from "./context.ts";
 import { toConnectError } from "./errors.ts";
+import { LOCAL } from "./in-person.ts";
 import { methodName, rpcAttributes, type ServerOptions } from "./server-options.ts";
 
 /** The largest message a server reads: a run with five attachments of 10 MB, a definition tree of 20 MiB. */
@@ -25,11 +26,12 @@ export function serverOptions(options: ServerOptions): ConnectRouterOptions {
 function gate(options: ServerOptions, quiet: ReadonlySet<string>, finish: Finish) {
   return async (context: HandlerContext): Promise<void> => {
     const startedMs = performance.now();
-    const requestId = context.requestHeader.get("x-request-id") ?? newUid();
+    const local = context.values.get(LOCAL);
+    const requestId = local?.caller?.requestId ?? context.requestHeader.get("x-request-id") ?? newUid();
     const { scope, span } = openScope(methodName(context.method), {
       tracer: quiet.has(methodName(context.method)) || context.method.parent.typeName === events.EventFeedService.typeName ? undefined : options.tracer, // polled
       ...{ kind: "server", attributes: rpcAttributes(context.method), fields: { requestId } },
-      parent: parseTraceparent(context.requestHeader.get(TRACEPARENT)),
+      parent: local ? currentScope()?.trace : parseTraceparent(context.requestHeader.get(TRACEPARENT)),
     });
     const anonymous: RequestContext = { requestId, traceId: scope.trace.traceId };
     context.values.set(REQUEST, anonymous).set(CALL, { scope, span });
@@ -37,7 +39,7 @@ function gate(options: ServerOptions, quiet: ReadonlySet<string>, finish: Finish
     if (service === health.Health.typeName || options.open?.includes(service)) return;
     try {
       const method = methodName(context.method);
-      const caller = await options.verifier.authenticate(context.requestHeader, method);
+      const caller = local?.caller ?? (await options.verifier.authenticate(context.requestHeader, method));
       if (!caller) return;
       context.values.set(REQUEST, { ...anonymous, requestId: caller.requestId, caller, ...deadlineOf(context) });
       context.values.set(CALL, { span, scope: { ...scope, fields: { ...scope.fields, requestId: caller.requestId } } });

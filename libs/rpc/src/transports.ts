@@ -1,6 +1,8 @@
-import { createRouterTransport, type Transport } from "@connectrpc/connect";
+import { create, type DescMethod } from "@bufbuild/protobuf";
+import { createRouterTransport, type ConnectRouter, type HandlerContext, type Interceptor, type Transport, type UnaryRequest, type UnaryResponse } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { Handover, IN_PERSON } from "./in-person.ts";
+import { Handover, IN_PERSON, LOCAL } from "./in-person.ts";
+import { LocalCall } from "./local-call.ts";
 import { serverOptions } from "./server.ts";
 import type { Routes, ServerOptions } from "./server-options.ts";
 
@@ -8,24 +10,75 @@ import type { Routes, ServerOptions } from "./server-options.ts";
 export type LocalTransport = Transport & { readonly [IN_PERSON]: true };
 
 /**
- * A transport to services of the same process: same checks, same translation, same encoding as over the network. Only the
- * caller is handed over as it is once its signer has proved itself.
+ * A transport to services of the same process: same checks, same translation, same log lines as over the network. Messages of
+ * unary calls are handed over as they are, and so is the caller once its signer has proved itself: neither side may change
+ * a message that it has sent or received. Streams are encoded.
  */
 export function inProcess(routes: Routes, options: ServerOptions): LocalTransport {
   const handover = new Handover();
-  const router = createRouterTransport(routes, { router: serverOptions({ ...options, verifier: handover.verifier(options.verifier) }) });
+  const server = serverOptions(options);
+  const implementations = new Map<DescMethod, Implementation>();
+  const router = createRouterTransport((real) => routes(noting(implementations, real)), { router: server });
+  const { requestGate, interceptors = [] } = server;
   return {
     [IN_PERSON]: true,
-    unary(method, signal, timeoutMs, given, input, values) {
-      const header = new Headers(given);
-      return handover.during(header, values, () => router.unary(method, signal, timeoutMs, header, input, values));
+    async unary(method, signal, timeoutMs, header, input, values) {
+      const implementation = implementations.get(method);
+      if (!implementation) return router.unary(method, signal, timeoutMs, await handover.signed(header, values), input, values);
+      const caller = handover.caller(values);
+      const call = new LocalCall({ method, signal, timeoutMs, header: caller ? header : await handover.signed(header, values) });
+      call.values.set(LOCAL, { caller });
+      const context = call.context();
+      const { message } = await call.within(async () => {
+        await requestGate?.(context);
+        if (!caller) handover.believe(values);
+        const request = call.request(create(method.input, input));
+        return intercepted(interceptors, request, invoke(implementation, request, context));
+      });
+      return {
+        stream: false, method, service: method.parent, message,
+        get header() { return call.responseHeader; },
+        get trailer() { return call.responseTrailer; },
+      } as UnaryResponse<typeof method.input, typeof method.output>;
     },
-    stream(method, signal, timeoutMs, given, input, values) {
-      const header = new Headers(given);
-      return handover.during(header, values, () => router.stream(method, signal, timeoutMs, header, input, values));
+    async stream(method, signal, timeoutMs, header, input, values) {
+      return router.stream(method, signal, timeoutMs, await handover.signed(header, values), input, values);
     },
   };
 }
+
+type Implementation = (request: unknown, context: HandlerContext) => unknown;
+
+/** The router itself, which also notes the implementations of unary methods. */
+function noting(implementations: Map<DescMethod, Implementation>, router: ConnectRouter): ConnectRouter {
+  const service: ConnectRouter["service"] = (desc, implementation, options) => {
+    const functions = implementation as Readonly<Record<string, Implementation | undefined>>;
+    for (const method of desc.methods) {
+      if (method.methodKind === "unary" && functions[method.localName]) implementations.set(method, (request, context) => functions[method.localName]!(request, context));
+    }
+    router.service(desc, implementation, options);
+    return noted;
+  };
+  const noted: ConnectRouter = { handlers: router.handlers, service, rpc: (...given) => (router.rpc(...given), noted) };
+  return noted;
+}
+
+type Next = ReturnType<Interceptor>;
+
+const intercepted = (interceptors: readonly Interceptor[], request: UnaryRequest, last: Next): Promise<UnaryResponse> =>
+  interceptors.reduceRight((next, interceptor) => interceptor(next), last)(request) as Promise<UnaryResponse>;
+
+/** Calls the implementation, with what interceptors have made of the request. */
+const invoke = (implementation: Implementation, own: UnaryRequest, context: HandlerContext): Next => async (request) => {
+  const seen = request === own ? context : { ...context, requestHeader: request.header, values: request.contextValues, signal: request.signal };
+  const answer = (await implementation(request.message, seen)) as Record<string, unknown>;
+  const { method } = own;
+  return {
+    stream: false, method, service: method.parent, message: create(method.output, answer),
+    get header() { return context.responseHeader; },
+    get trailer() { return context.responseTrailer; },
+  };
+};
 
 /** A transport to `mountHttp1`; `baseUrl` contains its prefix, such as "https://host/rpc". */
 export const http1Transport = (baseUrl: string): Transport => createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true });

@@ -150,6 +150,21 @@ describe.each(doors)("a call %s", (_name, open) => {
     await told;
   });
 
+  test("ends when its caller gives up, and tells the implementation", async () => {
+    const giving = new AbortController();
+    let told: Promise<void> | undefined;
+    read = (_caller, signal) => {
+      const end = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      told = end;
+      giving.abort();
+      return end.then(() => ({}));
+    };
+    const error = domainError({ kind: "unavailable", reason: "call_cancelled" });
+    await expect(feed().read({}, call(aCaller(), { signal: giving.signal }))).rejects.toEqual(error);
+    await told;
+    await expect(feed().read({}, call(aCaller(), { signal: giving.signal }))).rejects.toEqual(error);
+  });
+
   test("is refused without a caller, with a forged one, or in the name of another service", async () => {
     const forger = await CallerSigner.create("gateway");
     const readAs = (by: CallerSigner, caller: Caller) => clientFor(events.EventFeedService, door.transport, { signer: by }).read({}, call(caller));
