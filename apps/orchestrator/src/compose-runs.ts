@@ -103,7 +103,7 @@ export function composeRuns(options: RunLifeOptions) {
     ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) => ackDirectives(sql, session.uid, acks),
     mintRunToken: (claims: RunTokenClaims) => options.mintRunToken(claims),
   };
-  const reapOnce = () => reap({ runs, tick: () => tickReaper(database, timings), findBrokenLimits: () => findBrokenLimits(sql, timings) });
+  const reapOnce = () => reap({ runs, tick: (after) => tickReaper(database, timings, after), findBrokenLimits: (after) => findBrokenLimits(sql, timings, after) });
 
   const loops = [
     loop("reaper", timings.reaperTickMs, reapOnce),
