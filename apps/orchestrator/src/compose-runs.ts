@@ -54,7 +54,7 @@ export type RunLifeOptions = {
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  readonly blobs: Pick<BlobStore, "put" | "delete" | "signedUrl">;
+  readonly blobs: Pick<BlobStore, "put" | "delete" | "signDownload">;
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
@@ -146,7 +146,7 @@ export function composeRuns(options: RunLifeOptions) {
             findJob: (who, lease) => findJob(sql, who, lease),
             prepareAssignment: (job, who) => options.prepareAssignment(job, who),
             mintRunToken: leases.mintRunToken,
-            downloadUrl: (key) => options.blobs.signedUrl(key, { method: "GET", expiresInSeconds: DOWNLOAD_URL_SECONDS }),
+            downloadUrl: (key, contentType) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS }),
           },
           session,
           offers,
