@@ -21,10 +21,10 @@ test("models show what they cost, or why they are off", async () => {
 });
 
 test("workers are those of the active team", async () => {
-  const worker = { workerHost: "w1", connectionCount: 2, connectedAt: at(CREATED), lastSeenAt: at(UPDATED), sandbox: "bwrap" };
+  const worker = { workerHost: "w1", connectionCount: 2, connectedAt: at(CREATED), lastSeenAt: at(UPDATED), sandbox: "bwrap", sandboxFeatures: ["memory-limit=cgroup-v2"] };
   door.answer({ listWorkers: { workers: [worker] } });
   const { body } = await door.call("GET", "/api/v1/agent/connected-self-hosted-workers", { headers: { "x-service-team-uid": OTHER_TEAM } });
-  expect(body).toEqual({ workers: [{ worker_host: "w1", connection_count: 2, connected_at: CREATED, last_seen_at: UPDATED, sandbox: "bwrap" }] });
+  expect(body).toEqual({ workers: [{ worker_host: "w1", connection_count: 2, connected_at: CREATED, last_seen_at: UPDATED, sandbox: "bwrap", sandbox_features: ["memory-limit=cgroup-v2"] }] });
   expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
 });
 

@@ -1,11 +1,13 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
 import { modelSettings } from "@millwright/orchestrator/compose";
 import { loadTracingSettings } from "@millwright/telemetry";
 
 export type StandaloneConfig = ReturnType<typeof loadConfig>;
+
+/** What every process has, and the settings that the worker reads itself. */
+const WORKER_VARIABLES = /^(?:PATH|HOME|LANG|TZ|MILLWRIGHT_SANDBOX_\w+|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_REPOSITORY_CACHE)$/;
 
 /** Everything `npm start` reads (runtime contract). */
 export const loadConfig = (env: Env) => {
@@ -16,9 +18,6 @@ export const loadConfig = (env: Env) => {
     host: optional.string("HOST", "127.0.0.1"),
     /** Database cluster, blobs, master key, logs. */
     dataDir: optional.string("MILLWRIGHT_DATA_DIR", ".millwright"),
-    /** A bucket for blobs; absent: `blobs/` in the data directory. */
-    blobUrl: blobSettings.blobUrl,
-    ...bucketSettings,
     /** Origin used in links and signed URLs; default `http://HOST:PORT`. */
     publicUrl: optional.url("MILLWRIGHT_PUBLIC_URL"),
     /** API key of the first team's owner; generated and printed once when absent. */
@@ -51,7 +50,7 @@ export const loadConfig = (env: Env) => {
     workerName: hostname(),
     /** What a worker process inherits of ours: of secrets, only what lets it send its spans to the same collector. */
     workerEnvironment: {
-      ...(Object.fromEntries(["PATH", "HOME", "LANG", "TZ"].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))) as Record<string, string>),
+      ...(Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && WORKER_VARIABLES.test(name))) as Record<string, string>),
       ...tracing.environment,
     },
   };

@@ -14,12 +14,13 @@ import { registrarClient, workerClient } from "./protocol/client.ts";
 import { Coalescer } from "./protocol/coalescer.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
+import type { SandboxHost } from "./sandbox/spec.ts";
 import { InstanceDirectory } from "./state/instance-directory.ts";
 import type { Timers } from "./time.ts";
 
 export type WorkerOptions = {
   readonly config: WorkerConfig;
-  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly features: readonly string[] };
+  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly features: readonly string[]; readonly host?: SandboxHost };
   readonly runExecution: RunExecution;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -102,8 +103,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   });
   const held = {
     ...{ client, appends, completions, clock, timers, timings, log, directory, runExecution },
-    sandboxKind: sandbox.kind,
-    isSandboxChosen: config.sandbox !== "auto",
+    sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", ...(sandbox.host ? { host: sandbox.host } : {}) },
     url: config.url,
     publicUrl: () => session.publicUrl,
     beatNow: () => keeper.beatNow(),

@@ -6,6 +6,9 @@ export type SandboxChoice = "auto" | "bwrap" | "none";
 
 const SANDBOX_CHOICES: readonly string[] = ["auto", "bwrap", "none"] satisfies SandboxChoice[];
 const SLOTS_MAX = 256;
+/** What our own process inside a sandbox needs, and a little for others. */
+const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
+const PROCESSES_MIN = 64;
 
 /** Every environment variable of the worker. Only the first two must be set. */
 function readSettings(env: Env) {
@@ -19,6 +22,21 @@ function readSettings(env: Env) {
     /** Shown as worker_host; several processes may share one. */
     workerId: optional.string("MILLWRIGHT_WORKER_ID", hostname()),
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
+    /** Memory of a run whose runner asks for none, and the most that a runner may ask for (default: the machine's). */
+    memoryBytes: optional.size("MILLWRIGHT_SANDBOX_MEMORY", "4G"),
+    memoryBytesMax: optional.size("MILLWRIGHT_SANDBOX_MEMORY_MAX"),
+    /** Processors of a run; 0 = all. */
+    cpus: optional.int("MILLWRIGHT_SANDBOX_CPUS", 0),
+    /** Processes and threads of a run. */
+    processes: optional.int("MILLWRIGHT_SANDBOX_PROCESSES", 4_096),
+    /** One file of a run, its workspace and home together, and its /tmp, which lies in memory. */
+    fileBytes: optional.size("MILLWRIGHT_SANDBOX_FILE", "4G"),
+    diskBytes: optional.size("MILLWRIGHT_SANDBOX_DISK", "10G"),
+    temporaryBytes: optional.size("MILLWRIGHT_SANDBOX_TMP", "1G"),
+    /** "auto", "none", or a directory of cgroup version 2 that is delegated to the worker. */
+    cgroup: optional.string("MILLWRIGHT_SANDBOX_CGROUP", "auto"),
+    /** Root file systems, `image=directory`; every other image gets the machine's own tools. */
+    rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
     /** How long running executions may go on after SIGTERM. */
@@ -40,6 +58,9 @@ export function loadConfig(env: Env): WorkerConfig {
   const faults = [
     ...(SANDBOX_CHOICES.includes(settings.sandbox) ? [] : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap" or "none"']),
     ...(settings.slots >= 1 && settings.slots <= SLOTS_MAX ? [] : [`MILLWRIGHT_WORKER_SLOTS must be from 1 to ${SLOTS_MAX}`]),
+    ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),
+    ...(settings.processes >= PROCESSES_MIN ? [] : [`MILLWRIGHT_SANDBOX_PROCESSES must be at least ${PROCESSES_MIN}`]),
+    ...(settings.rootfs.every((entry) => /^[^=]+=\//.test(entry)) ? [] : ["MILLWRIGHT_SANDBOX_ROOTFS must be image=/directory, with commas between"]),
     ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
   ];
   if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);

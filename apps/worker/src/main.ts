@@ -14,7 +14,7 @@ const EXIT_REFUSED = 3;
 const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
 const sandbox = await probeSandbox(config);
-if (sandbox.warning) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, sandbox.warning);
+for (const warning of sandbox.warnings) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, warning);
 const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log });
 
 const signals = config.supervised ? (["SIGTERM"] as const) : (["SIGTERM", "SIGINT"] as const);
@@ -34,11 +34,13 @@ for (const signal of signals) {
 const { refusal } = await worker.ended;
 if (refusal) log.error({ operation: "Register", error: refusal }, "the platform refuses this worker");
 await worker.drain();
+sandbox.host.cgroups?.close();
 process.exit(refusal ? EXIT_REFUSED : 0);
 
 function exitNow(reason: string): never {
   log.warn({ operation: "stop", reason }, "ending at once");
   worker.killNow();
+  sandbox.host.cgroups?.close();
   process.exit(0);
 }
 

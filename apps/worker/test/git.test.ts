@@ -12,7 +12,7 @@ import { restoreSnapshot } from "../src/git/restore-snapshot.ts";
 import { AGENT_IDENTITY } from "../src/git/sandbox-git.ts";
 import { snapshotFile, takeSnapshot } from "../src/git/take-snapshot.ts";
 import type { Sandbox } from "../src/sandbox/sandbox.ts";
-import type { SandboxKind } from "../src/sandbox/spec.ts";
+import { bareHost, type SandboxKind } from "../src/sandbox/spec.ts";
 import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
 import { inEachSandbox, withDirectory, withSandbox } from "./support/sandboxes.ts";
@@ -26,7 +26,7 @@ async function clone(root: string, repository: worker.Repository, execution = jo
   return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
 }
 
-const pushing = (kind: SandboxKind, dir: string, assertOpen = () => {}) => ({ kind, dir, signal: never, assertOpen, ownSandbox: () => {} });
+const pushing = (kind: SandboxKind, dir: string, assertOpen = () => {}) => ({ host: bareHost(kind), dir, signal: never, assertOpen, ownSandbox: () => {} });
 
 /** A sandbox over a fresh clone of a local bare repository. */
 const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>

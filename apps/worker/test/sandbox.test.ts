@@ -107,12 +107,13 @@ inBubblewrap("file operations", () => {
 inBubblewrap("a start", () => {
   test.each(["bwrap", "none"] as const)("that the system refuses fails alone, and the worker goes on (%s)", (kind) =>
     withDirectory(async (dir) => {
-      const source = new URL("../src/sandbox/start-sandbox.ts", import.meta.url).href;
+      const source = new URL("../src/sandbox", import.meta.url).href;
       const script = `import { openSync, closeSync } from "node:fs";
-        const { startWorkspaceSandbox } = await import(${JSON.stringify(source)});
+        const { startWorkspaceSandbox } = await import(${JSON.stringify(`${source}/start-sandbox.ts`)});
+        const { bareHost } = await import(${JSON.stringify(`${source}/spec.ts`)});
         const open = [];
         try { for (;;) open.push(openSync("/dev/null")); } catch { closeSync(open.pop()); closeSync(open.pop()); }
-        await startWorkspaceSandbox(${JSON.stringify(kind)}, ${JSON.stringify(dir)}, {}).catch(() => undefined);
+        await startWorkspaceSandbox(bareHost(${JSON.stringify(kind)}), ${JSON.stringify(dir)}, {}).catch(() => undefined);
         setImmediate(() => process.exit(42));`;
       const args = ["--nofile=64", "--", process.execPath, "--conditions=@millwright/source", "--no-warnings", "--input-type=module", "-e", script];
       const worker = spawn(findPrlimit() ?? "prlimit", args, { stdio: "ignore" });
@@ -201,9 +202,10 @@ inEachSandbox("commands", (kind) => {
   test("die when the worker is killed", () =>
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
-      const source = new URL("../src/sandbox/start-sandbox.ts", import.meta.url).href;
-      const script = `const { startWorkspaceSandbox } = await import(${JSON.stringify(source)});
-        const sandbox = await startWorkspaceSandbox(${JSON.stringify(kind)}, ${JSON.stringify(dir)}, {});
+      const source = new URL("../src/sandbox", import.meta.url).href;
+      const script = `const { startWorkspaceSandbox } = await import(${JSON.stringify(`${source}/start-sandbox.ts`)});
+        const { bareHost } = await import(${JSON.stringify(`${source}/spec.ts`)});
+        const sandbox = await startWorkspaceSandbox(bareHost(${JSON.stringify(kind)}), ${JSON.stringify(dir)}, {});
         await sandbox.exec("sleep ${seconds}");`;
       const worker = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", "--input-type=module", "-e", script], { stdio: "ignore" });
       await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(1));

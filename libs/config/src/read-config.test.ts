@@ -1,5 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { optional, parseDuration, readConfig, required } from "./index.ts";
+import { parseSize } from "./size.ts";
 
 const shape = {
   databaseUrl: required.url("DATABASE_URL"),
@@ -49,3 +50,13 @@ test.each([
   ["5 s", undefined],
   ["s", undefined],
 ])("the duration %j is %s ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
+
+test.each([
+  ["1048576", 1_048_576],
+  ["512M", 536_870_912],
+  ["1.5GiB", 1_610_612_736],
+  ["4 GB", 4_294_967_296],
+  ["4X", undefined],
+  ["-1G", undefined],
+  ["9999999999T", undefined],
+])("the size %j is %s bytes", (text, bytes) => expect(parseSize(text)).toBe(bytes));

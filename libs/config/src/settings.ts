@@ -1,4 +1,5 @@
 import { parseDuration } from "./duration.ts";
+import { parseSize } from "./size.ts";
 
 /** One environment variable: how it is called, and how its text becomes a value. */
 export type Setting<T> = {
@@ -15,6 +16,7 @@ const parsers = {
   int: (text: string) => (/^-?\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined),
   bool: (text: string) => (/^(true|1|yes|on)$/i.test(text) ? true : /^(false|0|no|off)$/i.test(text) ? false : undefined),
   duration: parseDuration,
+  size: parseSize,
   list: (text: string) => partsOf(text),
   urls: (text: string) => {
     const parts = partsOf(text);
@@ -35,6 +37,7 @@ const EXPECTED: Record<keyof typeof parsers, string> = {
   int: "a whole number",
   bool: "true or false",
   duration: 'a duration such as "15s"',
+  size: 'a size such as "512M" or "4G"',
   list: "a comma-separated list",
   urls: "one absolute URL, or several with commas between",
 };
@@ -81,7 +84,7 @@ export const required = {
   urls: mandatory("urls", parsers.urls),
 };
 
-/** Settings that may be absent, with or without a fallback. Durations are read as milliseconds. */
+/** Settings that may be absent, with or without a fallback. Durations are read as milliseconds, sizes as bytes. */
 export const optional = {
   string: voluntary<string, string>("string", parsers.string),
   url: voluntary<string, string>("url", parsers.url),
@@ -89,5 +92,6 @@ export const optional = {
   int: voluntary<number, number>("int", parsers.int),
   bool: voluntary<boolean, boolean>("bool", parsers.bool),
   duration: voluntary<number, string>("duration", parsers.duration),
+  size: voluntary<number, string>("size", parsers.size),
   list: voluntary<string[], readonly string[]>("list", parsers.list),
 };

@@ -13,8 +13,8 @@ export const workerCommands: Command[] = [
     args: [],
     summary: "List the team's connected workers.",
     run: async (cli) => {
-      const { workers } = await cli.api().get<{ workers: { worker_host: string; connection_count: number; last_seen_at: string }[] }>("/agent/connected-self-hosted-workers");
-      cli.show(workers, () => table(["WORKER", "CONNECTIONS", "LAST SEEN"], workers.map((one) => [one.worker_host, String(one.connection_count), one.last_seen_at])));
+      const { workers } = await cli.api().get<{ workers: { worker_host: string; connection_count: number; last_seen_at: string; sandbox: string; sandbox_features: string[] }[] }>("/agent/connected-self-hosted-workers");
+      cli.show(workers, () => table(["WORKER", "CONNECTIONS", "LAST SEEN", "SANDBOX", "LIMITS"], workers.map((one) => [one.worker_host, String(one.connection_count), one.last_seen_at, one.sandbox, limitsOf(one.sandbox_features)])));
     },
   },
   {
@@ -31,3 +31,7 @@ export const workerCommands: Command[] = [
     },
   },
 ];
+
+/** What holds the limits of runs: `memory cgroup-v2, disk watch`. */
+const limitsOf = (features: readonly string[]): string =>
+  features.flatMap((feature) => (/^[a-z-]+-limit=/.test(feature) ? [feature.replace("-limit=", " ")] : [])).join(", ");

@@ -31,9 +31,9 @@ const Model = z
   })
   .meta({ id: "Model" });
 
-/** fields-runs §8.2; `sandbox` is ours. */
+/** fields-runs §8.2; `sandbox` and `sandbox_features` are ours. */
 const Worker = z
-  .object({ worker_host: z.string(), connection_count: z.int(), connected_at: timestamp(), last_seen_at: timestamp(), sandbox: z.string() })
+  .object({ worker_host: z.string(), connection_count: z.int(), connected_at: timestamp(), last_seen_at: timestamp(), sandbox: z.string(), sandbox_features: z.array(z.string()) })
   .meta({ id: "ConnectedSelfHostedWorker" });
 
 /** What can run work: models and workers (fields-runs §8.2, §8.4). */
@@ -64,6 +64,7 @@ export function modelAndWorkerRoutes({ catalog }: Pick<Neighbours, "catalog">): 
             connected_at: isoTime(worker.connectedAt!),
             last_seen_at: isoTime(worker.lastSeenAt!),
             sandbox: worker.sandbox,
+            sandbox_features: worker.sandboxFeatures,
           })),
         };
       },

@@ -20,6 +20,8 @@ export type FrozenConfig = {
   readonly repositories: readonly FrozenRepository[];
   readonly setup_commands: readonly string[];
   readonly docker_image: string;
+  /** Absent: what the worker gives a run that asks for nothing. */
+  readonly instance_shape?: { readonly vcpus: number; readonly memory_gb: number };
   readonly env: Readonly<Record<string, string>>;
   readonly secret_names: readonly string[];
   readonly worker_host?: string;

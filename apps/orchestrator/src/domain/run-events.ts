@@ -19,7 +19,7 @@ export const OWN_EVENT_KINDS = [
 
 /** Written by workers. */
 export const WORKER_EVENT_KINDS = [
-  "sandbox_ready", // {kind}
+  "sandbox_ready", // {kind, limits: {memory_bytes, processes, cpus, file_bytes, disk_bytes, held_by}}
   "image_substituted", // {image}
   "repository_cloned", // {owner, name, branch, base_sha}
   "setup_command", // {command, exit_code, output}
@@ -29,6 +29,7 @@ export const WORKER_EVENT_KINDS = [
   "tool_start", // {call_id, name, category, input}
   "tool_end", // {call_id, name, category, state, output, duration_ms}
   "pushed", // {repository, branch, sha}
+  "limit_exceeded", // {reason, resource, limit, by}: of the sandbox; the run ends with it
   "turn_end", // {outcome, error?}
   "warning", // {text}
   "sandbox_stopped", // {reason}

@@ -13,7 +13,7 @@ import type { Owner } from "../domain/run.ts";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
 import { createEnvironment, deleteEnvironment, listEnvironments, replaceEnvironment, type EnvironmentsDeps, type EnvironmentView } from "../usecases/environments.ts";
 
-type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string };
+type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string; readonly sandboxFeatures: readonly string[] };
 
 export type CatalogRoutesDeps = EnvironmentsDeps &
   CodeHostsDeps & {
@@ -36,7 +36,7 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     async listWorkers({ teamUid }, context) {
       const teams = teamsInView(callerOf(context), "run.view").filter((team) => teamUid === "" || team === teamUid);
       const workers = await deps.connectedWorkers(teams);
-      return { workers: workers.map(({ connectedAt, lastSeenAt, ...one }) => ({ ...one, connectedAt: timestampFromDate(connectedAt), lastSeenAt: timestampFromDate(lastSeenAt) })) };
+      return { workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...one }) => ({ ...one, sandboxFeatures: [...sandboxFeatures], connectedAt: timestampFromDate(connectedAt), lastSeenAt: timestampFromDate(lastSeenAt) })) };
     },
     async listEnvironments({ teamUid, sortBy }, context) {
       if (!["", "name", "last_updated"].includes(sortBy)) throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");

@@ -22,7 +22,6 @@ export type RunUseCases = {
   getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
   checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
-  closeFactory(factoryUid: string): Promise<number>;
 };
 
 export type RunRoutesDeps = RunUseCases & {
@@ -32,7 +31,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory"
+  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -43,7 +42,6 @@ export const runAllowList = allowServices(orchestrator.RunService, {
   createFollowup: ["factories"],
   checkLease: ["gateway"],
   countLiveRuns: ["factories", "gateway"],
-  closeFactory: ["factories"],
 });
 
 const RUNS_MAX = 100;
@@ -85,9 +83,6 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   },
   async countLiveRuns({ factoryUid }) {
     return { live: await deps.countLiveRuns(factoryUid) };
-  },
-  async closeFactory({ factoryUid }) {
-    return { live: await deps.closeFactory(factoryUid) };
   },
 });
 

@@ -92,6 +92,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     env: { ...frozen.env },
     secrets: { ...details.secrets },
     dockerImage: frozen.docker_image,
+    ...(frozen.instance_shape ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } } : {}),
     mode: assignment.inputs.at(-1)?.mode ?? job.mode,
     interactive: job.interactive,
     idleTimeoutSeconds: frozen.idle_timeout_minutes * 60,

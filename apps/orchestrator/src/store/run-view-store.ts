@@ -29,6 +29,7 @@ export type ConnectedWorker = {
   readonly connectedAt: Date;
   readonly lastSeenAt: Date;
   readonly sandbox: string;
+  readonly sandboxFeatures: readonly string[];
 };
 
 /** A connection that was not heard of for this long is not shown (spec/decisions). */
@@ -36,9 +37,10 @@ const WORKER_SHOWN_SECONDS = 45;
 
 /** Connected workers that serve one of the teams only, by worker host. Those of the platform are nobody's own. */
 export async function connectedWorkers(sql: Sql, teamUids: readonly string[]): Promise<ConnectedWorker[]> {
-  const { rows } = await sql.query<{ worker_host: string; connections: number; connected_at: Date; last_seen_at: Date; sandbox: string }>(
+  const { rows } = await sql.query<{ worker_host: string; connections: number; connected_at: Date; last_seen_at: Date; sandbox: string; sandbox_features: string[] }>(
     `SELECT worker_host, count(*) AS connections, min(connected_at) AS connected_at, max(last_seen_at) AS last_seen_at,
-            (array_agg(sandbox ORDER BY last_seen_at DESC))[1] AS sandbox
+            (array_agg(sandbox ORDER BY last_seen_at DESC))[1] AS sandbox,
+            (array_agg(to_jsonb(sandbox_features) ORDER BY last_seen_at DESC))[1] AS sandbox_features
        FROM worker_sessions
       WHERE team_uid = ANY($1::uuid[]) AND last_seen_at > clock_timestamp() - $2 * interval '1 second'
       GROUP BY worker_host ORDER BY worker_host COLLATE "C"`,
@@ -50,5 +52,6 @@ export async function connectedWorkers(sql: Sql, teamUids: readonly string[]): P
     connectedAt: row.connected_at,
     lastSeenAt: row.last_seen_at,
     sandbox: row.sandbox,
+    sandboxFeatures: row.sandbox_features,
   }));
 }

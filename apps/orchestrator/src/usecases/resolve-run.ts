@@ -66,6 +66,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     repositories: await connect(deps, request.owner, repositoriesOf(environment, config, part)),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
     docker_image: dockerImage,
+    ...(runner?.vcpus && runner.memoryGb ? { instance_shape: { vcpus: runner.vcpus, memory_gb: runner.memoryGb } } : {}),
     env: {},
     secret_names: secretNames,
     ...(config.workerHost ? { worker_host: config.workerHost } : {}),

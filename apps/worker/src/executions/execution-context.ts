@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import type { Logger } from "@millwright/telemetry";
+import type { SandboxHost } from "../sandbox/spec.ts";
 
 /** What the heartbeat says about an execution. */
 export type ExecutionPhase = "SETUP" | "RUNNING" | "IDLE" | "STOPPING";
@@ -36,8 +37,8 @@ export type ExecutionContext = {
    * lease loss, and frees the slot only when `gone` has resolved for each. Several may be registered (the push sandbox too).
    */
   ownSandbox(sandbox: SandboxHandle): void;
-  /** `isChosen`: configured, not only what `auto` came to. */
-  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly isChosen?: boolean };
+  /** `isChosen`: configured, not only what `auto` came to. `host`: what the machine has for sandboxes; absent, nothing but the kind. */
+  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly isChosen?: boolean; readonly host?: SandboxHost };
   /** Origin of the public REST API as people see it, for texts and links. */
   readonly publicUrl: string;
   readonly log: Logger;
@@ -48,6 +49,8 @@ export type ExecutionContext = {
 export type SandboxHandle = {
   /** Host process id; with `none` also the id of the process group. Kept on disk so that the next worker kills what a SIGKILL left. */
   readonly pid: number;
+  /** Kept with it: a variable in the environment of all its processes, where nothing else tells them from others. */
+  readonly mark?: string;
   /** Asks the processes inside to end (TERM). */
   terminate(): void;
   /** Kills everything inside, at once. */

@@ -33,8 +33,7 @@ export type HeldExecutionDeps = {
   readonly timings: () => Timings;
   readonly log: Logger;
   readonly directory: InstanceDirectory;
-  readonly sandboxKind: "bwrap" | "none";
-  readonly isSandboxChosen: boolean;
+  readonly sandbox: ExecutionContext["sandbox"];
   readonly url: string;
   readonly publicUrl: () => string;
   readonly runExecution: RunExecution;
@@ -132,7 +131,7 @@ export class HeldExecution implements KeptLease {
   /** Without a sandbox nothing holds the agent's hands while the doors are closed; with one, the work of a short outage is kept. */
   checkDoors(): void {
     if (this.#lease.isOpen()) return;
-    if (this.#deps.sandboxKind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs) this.lose("The lease was not renewed for too long.");
+    if (this.#deps.sandbox.kind === "none" || this.#lease.closedForMs() > this.#deps.timings().closedKillMs) this.lose("The lease was not renewed for too long.");
   }
 
   /** Runs it to its end. Resolves when its slot is free: every sandbox gone, its directory removed. Never rejects. */
@@ -190,7 +189,7 @@ export class HeldExecution implements KeptLease {
   }
 
   #context(dir: string): ExecutionContext {
-    const { client, clock, timers, timings, url, publicUrl, directory, sandboxKind, isSandboxChosen } = this.#deps;
+    const { client, clock, timers, timings, url, publicUrl, directory, sandbox } = this.#deps;
     const { executionId, attempt } = this;
     const signal = this.#stop.signal;
     const doors = doorsOf(this.#lease, signal);
@@ -206,8 +205,8 @@ export class HeldExecution implements KeptLease {
       directives: this.#directives,
       signal,
       phase: (phase) => (this.#phase = phase),
-      ownSandbox: (sandbox) => this.#sandboxes.own(sandbox),
-      sandbox: { kind: sandboxKind, isChosen: isSandboxChosen },
+      ownSandbox: (started) => this.#sandboxes.own(started),
+      sandbox,
       publicUrl: publicUrl() || url,
       log: this.#log,
       clock,

@@ -37,11 +37,10 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
 
   return {
     async createArtifact(artifact) {
-      const created = await outside(() => client.createArtifact({ ...lease, ...artifactFields(artifact) }, options()));
-      const { artifactUid } = created;
-      if (created.uploadUrl !== "" && artifact.content) {
+      const { artifactUid, uploadUrl } = await outside(() => client.createArtifact({ ...lease, ...artifactFields(artifact) }, options()));
+      if (uploadUrl !== "" && artifact.content) {
         const content = new Blob([new Uint8Array(artifact.content)]);
-        await outside(() => upload(created, content, signal));
+        await outside(() => upload(uploadUrl, content, signal));
         await outside(() => client.commitArtifact({ ...lease, artifactUid }, options()));
       }
       return { artifactUid };
@@ -66,12 +65,9 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
 
     async putSnapshot(file) {
       const content = await openAsBlob(file);
-      const hash = createHash("sha256");
-      for await (const chunk of content.stream()) hash.update(chunk);
-      const announced = { sizeBytes: BigInt(content.size), sha256: hash.digest("hex") };
-      const place = await outside(() => client.putSnapshot({ ...lease, ...announced }, options()));
-      await outside(() => upload(place, content, signal));
-      return { snapshotKey: place.snapshotKey };
+      const { uploadUrl, snapshotKey } = await outside(() => client.putSnapshot({ ...lease, sizeBytes: BigInt(content.size) }, options()));
+      await outside(() => upload(uploadUrl, content, signal));
+      return { snapshotKey };
     },
 
     download: (url, file) => outside(() => download(url, file, signal)),

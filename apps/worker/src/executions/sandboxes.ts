@@ -2,7 +2,7 @@ import type { Logger } from "@millwright/telemetry";
 import type { SandboxHandle } from "./execution-context.ts";
 
 /** Remembers processes on disk, for the next worker should this one be killed. */
-export type ProcessRecords = { add(pid: number): void; remove(pid: number): void };
+export type ProcessRecords = { add(pid: number, mark?: string): void; remove(pid: number): void };
 
 /** The sandboxes of one attempt, and the order they have been given last. */
 export class Sandboxes {
@@ -19,7 +19,7 @@ export class Sandboxes {
   /** Takes charge of a sandbox that was just started; one that comes after the order to stop is stopped at once. */
   own(sandbox: SandboxHandle): void {
     this.#running.add(sandbox);
-    this.#attempt("add", () => this.#records.add(sandbox.pid));
+    this.#attempt("add", () => this.#records.add(sandbox.pid, sandbox.mark));
     void this.#forgetWhenGone(sandbox);
     this.#obey(sandbox);
   }

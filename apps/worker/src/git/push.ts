@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { SandboxHandle } from "../executions/execution-context.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
+import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { WORKSPACE, type Mount, type SandboxKind } from "../sandbox/spec.ts";
+import { WORKSPACE, type Mount, type SandboxHost } from "../sandbox/spec.ts";
 import { startSandbox } from "../sandbox/start-sandbox.ts";
 import { configEnvironment, credential, GitFailed, hardening } from "./host-git.ts";
 import { isLocal, isSha, localPath, nameOf, type WorkingCopy } from "./repository.ts";
@@ -12,7 +13,7 @@ const REMOTE = "/remote.git";
 const TIMEOUT_MS = 120_000;
 
 export type PushOptions = {
-  readonly kind: SandboxKind;
+  readonly host: SandboxHost;
   /** The execution's directory; its `workspace` holds the agent's clone. */
   readonly dir: string;
   readonly signal: AbortSignal;
@@ -45,7 +46,7 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
   ];
   const settings = { ...hardening(local), ...credential(repository.cloneUrl, repository.authorizationHeader) };
   const env = { ...configEnvironment(settings), GIT_CONFIG_NOSYSTEM: "1" };
-  const sandbox = await startSandbox({ kind: options.kind, dir: join(options.dir, `push-${randomUUID().slice(0, 8)}`), mounts, network: !local, env });
+  const sandbox = await startSandbox({ host: options.host, dir: join(options.dir, `push-${randomUUID().slice(0, 8)}`), mounts, network: !local, env, limits: limitsFor(options.host.limits) });
   options.ownSandbox(sandbox);
   try {
     await pushFrom(sandbox, copy, sha, options);

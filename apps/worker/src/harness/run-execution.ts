@@ -8,8 +8,9 @@ import type { ModelProvider } from "../model/model-provider.ts";
 import { providerFor } from "../model/providers.ts";
 import { SandboxGone } from "../sandbox/channel.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { startWorkspaceSandbox } from "../sandbox/start-sandbox.ts";
+import { hostOf } from "../sandbox/spec.ts";
 import type { ToolContext, Workspace } from "../tools/tool.ts";
+import { diedOf, startAgentSandbox } from "./agent-sandbox.ts";
 import { converse } from "./converse.ts";
 import { Conversation } from "./conversation.ts";
 import { readRules } from "./read-rules.ts";
@@ -30,19 +31,16 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
   if (!provider || refusal !== undefined) return refuse(conversation, ctx, refusal ?? "");
   ctx.phase("SETUP");
   const env = { ...AGENT_IDENTITY, MILLWRIGHT_RUN_ID: assignment.runUid, ...assignment.env, ...assignment.secrets };
-  const sandbox = await startWorkspaceSandbox(ctx.sandbox.kind, ctx.dir, env);
-  ctx.ownSandbox(sandbox);
+  const sandbox = await startAgentSandbox(ctx, conversation, env);
   let result: ExecutionResult | undefined;
   try {
-    conversation.record("sandbox_ready", { kind: sandbox.kind });
-    if (assignment.dockerImage !== "") conversation.record("image_substituted", { image: assignment.dockerImage });
     result = await work(ctx, conversation, sandbox, provider);
     return result;
   } catch (error) {
     ctx.signal.throwIfAborted();
     if (!(error instanceof SandboxGone)) throw error;
     ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
-    result = failed("ERROR", "agent_process_failed", "sandbox_died", "The sandbox ended while the agent was working in it; it may have run out of memory.");
+    result = diedOf(sandbox, conversation);
     return result;
   } finally {
     await sandbox.stop();
@@ -77,7 +75,7 @@ function toolContext(ctx: ExecutionContext, conversation: Conversation, workspac
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();
-      await push(copy, sha, { kind: ctx.sandbox.kind, dir: ctx.dir, signal: ctx.signal, assertOpen: () => ctx.doors.assertOpen(), ownSandbox: (second) => ctx.ownSandbox(second) });
+      await push(copy, sha, { host: hostOf(ctx.sandbox), dir: ctx.dir, signal: ctx.signal, assertOpen: () => ctx.doors.assertOpen(), ownSandbox: (second) => ctx.ownSandbox(second) });
     },
   };
 }

@@ -36,7 +36,7 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
   const timeout = AbortSignal.timeout(seconds * 1_000);
   const signal = AbortSignal.any([ctx.signal, timeout]);
   try {
-    const copies = await cloneAll(ctx, conversation, signal);
+    const copies = await cloneAll(ctx, conversation, sandbox, signal);
     await restore(ctx, conversation, sandbox, copies, signal);
     const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
     await runSetupCommands(ctx, conversation, sandbox, base, signal);
@@ -49,7 +49,7 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
   }
 }
 
-async function cloneAll(ctx: ExecutionContext, conversation: Conversation, signal: AbortSignal): Promise<WorkingCopy[]> {
+async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, signal: AbortSignal): Promise<WorkingCopy[]> {
   const { repositories, restarted, executionSeq } = ctx.assignment;
   if (repositories.length === 0) return [];
   const cacheDir = ctx.cacheDir ?? join(ctx.dir, "repositories");
@@ -67,6 +67,7 @@ async function cloneAll(ctx: ExecutionContext, conversation: Conversation, signa
       expectedSha: restarted ? undefined : pushed,
       startSha: executionSeq > 1 ? pushed : undefined,
     });
+    await sandbox.handOver(join(ctx.dir, "workspace", copy.directory));
     conversation.record("repository_cloned", { owner: repository.owner, name: repository.name, branch: repository.workBranch, base_sha: copy.baseSha });
     copies.push(copy);
   }
@@ -79,6 +80,7 @@ async function restore(ctx: ExecutionContext, conversation: Conversation, sandbo
   const starts = await Promise.all(copies.map((copy) => headOf(sandbox, copy, signal)));
   try {
     await ctx.platform.download(ctx.assignment.snapshotUrl, join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
+    await sandbox.handOver(join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
     await restoreSnapshot(sandbox, copies, SNAPSHOT_ARCHIVE, signal);
   } catch (error) {
     signal.throwIfAborted();

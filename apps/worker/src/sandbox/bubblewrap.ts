@@ -1,46 +1,77 @@
-import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
 import type { SandboxSpec } from "./spec.ts";
 
 /** Where our Node and `sandbox-init` are inside. */
-export const INSIDE_NODE = "/opt/millwright/bin/node";
-export const INSIDE_INIT = "/opt/millwright/init";
+const INSIDE = "/.millwright";
+export const INSIDE_NODE = `${INSIDE}/node`;
+export const INSIDE_INIT = `${INSIDE}/init`;
 /** The host's own tools come first; our Node serves where the host has none. */
-export const INSIDE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/millwright/bin";
+export const INSIDE_PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${INSIDE}`;
 
 /** The host's tool chain; `bin`, `lib` and their kin are links into it, or directories of their own on older systems. */
-const TOP_DIRECTORIES = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+const TOP_DIRECTORIES = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+/** Directories of a root file system that are made anew for each sandbox. */
+const OWN_DIRECTORIES = new Set(["proc", "sys", "dev", "run", "tmp", "home", "workspace", ".millwright"]);
 /** Without secrets, needed by ordinary programs. */
-const ETC_FILES = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types"];
-/** Only where the network is shared: names, and certificates to check. */
-const ETC_NETWORK_FILES = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates", "/etc/pki"];
+const ETC_FILES = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted"];
+/** Only where the network is shared: names. */
+const ETC_NETWORK_FILES = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"];
+const SHARED_MEMORY_BYTES = 256 * 1024 ** 2;
 
 export const find = (...paths: string[]): string | undefined => paths.find((path) => existsSync(path));
 export const findBubblewrap = (): string | undefined => find("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap");
 export const findPrlimit = (): string | undefined => find("/usr/bin/prlimit", "/bin/prlimit");
 
-/** Command line of a sandbox: our own file system, no network, no capability, no way to more (execution design §7.2). */
-export function bubblewrapArguments(spec: SandboxSpec, own: { node: string; init: string; etc: string; disableUserns: boolean; infoFd: number }, command: string[]): string[] {
+let options: string | undefined;
+/** Whether the installed bubblewrap knows an option; older ones lack some. */
+function knows(option: string): boolean {
+  const program = findBubblewrap();
+  options ??= program === undefined ? "" : execFileSync(program, ["--help"], { encoding: "utf8", env: {} });
+  return options.includes(option);
+}
+
+/** Whether sandboxes can be kept from making user namespaces of their own. */
+export const canDisableUserns = (): boolean => knows("--disable-userns");
+
+export type OwnSources = { readonly node: string; readonly init: string; readonly etc: string; readonly tmp: string; readonly disableUserns: boolean };
+
+/** Arguments of a sandbox: our own file system, no network, no capability, no way to more, nothing that grows without bounds (execution design §7.2). */
+export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[] {
   return [
     ...["--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
     ...(own.disableUserns ? ["--disable-userns"] : []),
     ...(spec.network ? ["--share-net"] : []),
-    ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv", "--info-fd", String(own.infoFd)],
-    ...["--ro-bind", "/usr", "/usr", ...TOP_DIRECTORIES.flatMap(topDirectory)],
-    ...["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run", "--dir", "/var", "--symlink", "../tmp", "/var/tmp"],
+    ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"],
+    ...(spec.rootfs === undefined ? machineTools(spec.network) : imageTools(spec.rootfs)),
     ...["--ro-bind", `${own.etc}/passwd`, "/etc/passwd", "--ro-bind", `${own.etc}/group`, "/etc/group"],
-    ...[...ETC_FILES, ...(spec.network ? ETC_NETWORK_FILES : [])].flatMap((path) => ["--ro-bind-try", path, path]),
+    ...["--proc", "/proc", "--dev", "/dev", ...memoryDirectory("/dev/shm", SHARED_MEMORY_BYTES, `${own.tmp}/shm`), "--remount-ro", "/dev"],
+    ...[...memoryDirectory("/tmp", spec.limits.temporaryBytes, `${own.tmp}/tmp`), "--dir", "/run"],
+    ...(spec.rootfs === undefined ? ["--dir", "/var", "--symlink", "../tmp", "/var/tmp"] : []),
     ...["--ro-bind", own.node, INSIDE_NODE, "--ro-bind", own.init, INSIDE_INIT],
     ...spec.mounts.flatMap((mount) => [mount.writable ? "--bind" : "--ro-bind", mount.source, mount.target]),
-    ...["--chdir", "/", "--", ...command],
+    ...["--remount-ro", "/", "--chdir", "/"],
   ];
 }
 
 export const PASSWD = "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 export const GROUP = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
 
-function topDirectory(name: string): string[] {
-  const found = lstatSync(`/${name}`, { throwIfNoEntry: false });
+/** In memory with a size; where bubblewrap knows no size, on disk, where it is counted with the workspace. */
+const memoryDirectory = (target: string, bytes: number, onDisk: string): string[] =>
+  knows("--size BYTES") ? ["--size", String(bytes), "--tmpfs", target] : ["--bind", onDisk, target];
+
+const machineTools = (network: boolean): string[] => [
+  ...TOP_DIRECTORIES.flatMap((name) => topDirectory("/", name)),
+  ...[...ETC_FILES, ...(network ? ETC_NETWORK_FILES : [])].flatMap((path) => ["--ro-bind-try", path, path]),
+];
+
+const imageTools = (rootfs: string): string[] => readdirSync(rootfs).filter((name) => !OWN_DIRECTORIES.has(name)).flatMap((name) => topDirectory(rootfs, name));
+
+function topDirectory(root: string, name: string): string[] {
+  const found = lstatSync(join(root, name), { throwIfNoEntry: false });
   if (!found) return [];
-  if (found.isSymbolicLink()) return ["--symlink", readlinkSync(`/${name}`), `/${name}`];
-  return ["--ro-bind", `/${name}`, `/${name}`];
+  if (found.isSymbolicLink()) return ["--symlink", readlinkSync(join(root, name)), `/${name}`];
+  return ["--ro-bind", join(root, name), `/${name}`];
 }

@@ -1,18 +1,25 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, extname, join } from "node:path";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { basename, dirname, extname, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { bubblewrapArguments, find, findBubblewrap, findPrlimit, GROUP, INSIDE_INIT, INSIDE_NODE, PASSWD } from "./bubblewrap.ts";
+import type { Cgroup } from "./cgroup.ts";
+import { asUser } from "./outside-user.ts";
 import { startOf } from "./processes.ts";
 import type { SandboxSpec } from "./spec.ts";
 
 /** Present in the environment of everything started in a sandbox of kind `none`, so that it can be found and ended. */
 export const TAG = "MILLWRIGHT_SANDBOX";
 
-const PROCESSES_MAX = 4_096;
-const FILE_BYTES_MAX = 4 * 1024 ** 3;
 const STDERR_CHARACTERS_MAX = 4_096;
+/** What a Node process reserves without using it. */
+const RESERVED_BYTES = 2 * 1024 ** 3;
+/** Descriptors of bubblewrap beside the standard ones. */
+const INFO_FD = 3;
+const ARGS_FD = 4;
+/** For the programs that prepare a sandbox; none of it is seen inside. */
+const PREPARING = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
 /** .ts from source, .js when built. */
 export const PROGRAM_EXTENSION = extname(fileURLToPath(import.meta.url));
 const MAIN = `main${PROGRAM_EXTENSION}`;
@@ -28,25 +35,28 @@ export type Launched = {
   complaint(): string;
 };
 
-/** Starts bubblewrap with `sandbox-init` in it. Errors: throws where bubblewrap is not installed. */
-export async function launchBubblewrap(spec: SandboxSpec, disableUserns: boolean): Promise<Launched> {
+/**
+ * Starts bubblewrap with `sandbox-init` in it. Its arguments go through a pipe, so that nothing inside can read the host's paths in them.
+ * Errors: throws where bubblewrap is not installed.
+ */
+export async function launchBubblewrap(spec: SandboxSpec, cgroup: Cgroup | undefined, disableUserns: boolean): Promise<Launched> {
   const program = findBubblewrap();
   if (!program) throw new Error("bubblewrap is not installed.");
-  const etc = join(spec.dir, "etc");
-  await mkdir(etc, { recursive: true, mode: 0o700 });
-  await Promise.all([writeFile(join(etc, "passwd"), PASSWD), writeFile(join(etc, "group"), GROUP)]);
-  const command = [...limits(true), INSIDE_NODE, "--no-warnings", `${INSIDE_INIT}/${MAIN}`];
-  const own = { node: process.execPath, init: INIT_DIRECTORY, etc, disableUserns, infoFd: 3 };
-  const child = spawn(program, bubblewrapArguments(spec, own, command), { cwd: "/", env: {}, stdio: ["pipe", "pipe", "pipe", "pipe"] });
+  const own = { ...(await prepare(spec)), disableUserns };
+  const command = ["--", ...limiter(spec, true), INSIDE_NODE, "--no-warnings", `${INSIDE_INIT}/${MAIN}`];
+  const bubblewrap = [program, "--info-fd", String(INFO_FD), "--args", String(ARGS_FD), ...command];
+  const { argv, args } = spec.uid === undefined ? { argv: bubblewrap, args: bubblewrapArguments(spec, own) } : staged(spec, spec.uid, own, bubblewrap);
+  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: "/", env: PREPARING, stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"] });
+  const pipe = child.stdio[ARGS_FD] as Writable | null;
+  pipe?.on("error", () => undefined); // its end tells
+  pipe?.end(args.map((argument) => `${argument}\0`).join(""));
   return launched(child, true);
 }
 
 /** Starts `sandbox-init` as a plain child process and group: order, limits and cleaning up, but no border. */
-export async function launchPlain(spec: SandboxSpec, tag: string): Promise<Launched> {
-  const [limiter, ...limited] = limits(false);
-  const init = ["--no-warnings", join(INIT_DIRECTORY, MAIN)];
-  const [program, args] = limiter ? [limiter, [...limited, process.execPath, ...init]] : [process.execPath, init];
-  const child = spawn(program, args, { cwd: spec.dir, env: { [TAG]: tag }, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+export async function launchPlain(spec: SandboxSpec, cgroup: Cgroup | undefined, tag: string): Promise<Launched> {
+  const argv = [...limiter(spec, false), process.execPath, "--no-warnings", join(INIT_DIRECTORY, MAIN)];
+  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: spec.dir, env: { [TAG]: tag }, detached: true, stdio: ["pipe", "pipe", "pipe"] });
   return launched(child);
 }
 
@@ -54,11 +64,34 @@ export async function launchPlain(spec: SandboxSpec, tag: string): Promise<Launc
 export const plainPath = (): string =>
   ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", ...(find("/opt/homebrew/bin") ? ["/opt/homebrew/bin"] : []), dirname(process.execPath)].join(":");
 
+/** Files and directories that are made for each sandbox. */
+async function prepare({ dir, uid }: SandboxSpec): Promise<{ node: string; init: string; etc: string; tmp: string }> {
+  const [etc, tmp] = [join(dir, "etc"), join(dir, "tmp")];
+  for (const directory of [etc, join(tmp, "tmp"), join(tmp, "shm"), join(dir, "stage")]) await mkdir(directory, { recursive: true, mode: 0o755 });
+  await Promise.all([writeFile(join(etc, "passwd"), PASSWD), writeFile(join(etc, "group"), GROUP)]);
+  if (uid !== undefined) for (const directory of [join(tmp, "tmp"), join(tmp, "shm")]) await chmod(directory, 0o1777);
+  return { node: process.execPath, init: INIT_DIRECTORY, etc, tmp };
+}
+
+/** The same sandbox for another user outside, with the sources where that user can reach them. */
+function staged(spec: SandboxSpec, uid: number, own: Parameters<typeof bubblewrapArguments>[1], bubblewrap: string[]): { argv: string[]; args: string[] } {
+  const directories: string[] = [];
+  const seenAt = (directory: string): string => `/tmp/${directories.push(directory) - 1}`;
+  const reachable = { ...own, node: `${seenAt(dirname(own.node))}/${basename(own.node)}`, init: seenAt(own.init), etc: seenAt(own.etc), tmp: seenAt(own.tmp) };
+  const mounts = spec.mounts.map((mount) => ({ ...mount, source: seenAt(mount.source) }));
+  const args = bubblewrapArguments({ ...spec, mounts }, reachable);
+  return { argv: asUser(uid, join(spec.dir, "stage"), directories, bubblewrap), args };
+}
+
+function start([program = "", ...args]: readonly string[], options: Parameters<typeof spawn>[2]): ChildProcess {
+  return spawn(program, args, options);
+}
+
 /** Errors: throws when the system has no descriptors left for its pipes. */
 function launched(child: ChildProcess, tellsInside = false): Launched {
   child.on("error", () => undefined); // whoever waits for the sandbox is told; without a listener it would end the whole worker
   if (!child.stdin || !child.stdout) throw new Error("The sandbox cannot be started: the worker has too many files open.");
-  const info = tellsInside ? (child.stdio[3] as Readable) : undefined;
+  const info = tellsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
   let inside: { pid: number; start: string | undefined } | undefined;
   let complaint = "";
   let told = "";
@@ -75,11 +108,13 @@ function launched(child: ChildProcess, tellsInside = false): Launched {
 }
 
 /**
- * Limits of a process, where the system has `prlimit`. The number of processes is set inside only: it counts in the sandbox's own user
- * namespace there, and would count everything of this user outside. (The kernel does not hold root to it.)
+ * Limits of each process, where the system has `prlimit`. The number of processes is set inside only: it counts in the sandbox's own user
+ * namespace there, and would count everything of this user outside. Data is limited, not address space, and generously: Node reserves far more
+ * than it uses, and what is used is watched.
  */
-function limits(isInside: boolean): string[] {
+function limiter({ limits, host }: SandboxSpec, isInside: boolean): string[] {
   const prlimit = findPrlimit();
   if (!prlimit) return [];
-  return [prlimit, ...(isInside ? [`--nproc=${PROCESSES_MAX}`] : []), `--fsize=${FILE_BYTES_MAX}`, "--core=0", "--"];
+  const data = host.cgroups?.controllers.includes("memory") ? [] : [`--data=${limits.memoryBytes + RESERVED_BYTES}`];
+  return [prlimit, ...(isInside ? [`--nproc=${limits.processes}`] : []), ...data, `--fsize=${limits.fileBytes}`, "--core=0", "--"];
 }

@@ -1,42 +1,93 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { findBubblewrap, findPrlimit } from "./bubblewrap.ts";
+import { Cgroups } from "./cgroups.ts";
+import { DEFAULT_LIMITS, type LimitSettings } from "./limits.ts";
+import { userPool } from "./outside-user.ts";
 import type { Sandbox } from "./sandbox.ts";
-import type { SandboxKind } from "./spec.ts";
-import { startWorkspaceSandbox } from "./start-sandbox.ts";
+import { type SandboxHost, type SandboxKind } from "./spec.ts";
+import { hasClosedUserns, startWorkspaceSandbox } from "./start-sandbox.ts";
 
-export type ProbeResult = { kind: SandboxKind; features: string[]; warning?: string };
+/** What a worker has for its sandboxes; `features` is what it tells the platform, and `warnings` what it tells its operator. */
+export type ProbeResult = { readonly kind: SandboxKind; readonly features: readonly string[]; readonly host: SandboxHost; readonly warnings: readonly string[] };
+
+export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" } & Partial<Omit<LimitSettings, "memoryBytesMax">> & {
+    readonly memoryBytesMax?: number | undefined;
+    readonly cgroup?: string;
+    /** `image=directory`. */
+    readonly rootfs?: readonly string[];
+    readonly slots?: number;
+  };
 
 /** How to get a sandbox; part of every text that says there is none. */
 export const INSTALL_HINT = "Install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap), or set MILLWRIGHT_SANDBOX=none to run agents without a border.";
 
 /**
- * Finds out, by a true self-test, which sandbox this host can give. `bwrap` demanded and not working throws, with the reason;
- * `auto` then falls back to `none` with a warning, which is good for scripted runs only.
+ * Finds out, by a true self-test, which sandbox this host can give and what holds its limits. `bwrap` demanded and not working throws, with the
+ * reason; `auto` then falls back to `none` with a warning, which is good for scripted runs only.
  */
-export async function probeSandbox(config: { readonly sandbox: "auto" | "bwrap" | "none" }): Promise<ProbeResult> {
-  if (config.sandbox === "none") {
-    return { kind: "none", features: features("none"), warning: "Runs are not sandboxed (MILLWRIGHT_SANDBOX=none): their commands can read and change whatever this user can." };
+export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
+  const cgroups = await Cgroups.open(config.cgroup ?? "auto");
+  const limits: LimitSettings = { ...DEFAULT_LIMITS, ...defined(config), memoryBytesMax: config.memoryBytesMax ?? totalmem() };
+  const base = { limits, ...(cgroups instanceof Cgroups ? { cgroups } : {}) };
+  const weak = cgroups instanceof Cgroups ? [] : [`Limits are put on each process, and the whole of a run is only watched: cgroups cannot be used (${cgroups.unavailable}).`];
+  const none = (warning: string): ProbeResult => ({ kind: "none", features: featuresOf({ ...base, kind: "none" }), host: { ...base, kind: "none" }, warnings: [warning, ...weak] });
+  if (config.sandbox === "none") return none("Runs are not sandboxed (MILLWRIGHT_SANDBOX=none): their commands can read and change whatever this user can.");
+
+  const users = userPool(config.slots ?? 1);
+  const hosts: SandboxHost[] = [...(users ? [{ ...base, kind: "bwrap" as const, users }] : []), { ...base, kind: "bwrap" }];
+  const faults: string[] = [];
+  for (const host of hosts) {
+    const fault = await selfTest(host);
+    if (fault !== undefined) faults.push(fault);
+    else return withImages(host, config.rootfs ?? [], [...weak, ...(faults.length > 0 ? [`Sandboxes run as root outside, for another user cannot be had: ${faults.join(" ")}`] : [])]);
   }
-  const fault = await selfTest();
-  if (fault === undefined) return { kind: "bwrap", features: features("bwrap") };
-  if (config.sandbox === "bwrap") throw new Error(`The bubblewrap sandbox does not work here: ${fault} ${INSTALL_HINT}`);
-  return { kind: "none", features: features("none"), warning: `No sandbox: ${fault} Only scripted runs are taken, and their commands run as this user. ${INSTALL_HINT}` };
+  if (config.sandbox === "bwrap") throw new Error(`The bubblewrap sandbox does not work here: ${faults.at(-1)} ${INSTALL_HINT}`);
+  return none(`No sandbox: ${faults.at(-1)} Only scripted runs are taken, and their commands run as this user. ${INSTALL_HINT}`);
 }
 
-function features(kind: SandboxKind): string[] {
-  const limits = findPrlimit() ? ["file-size-limit", ...(kind === "bwrap" && process.getuid?.() !== 0 ? ["process-limit"] : [])] : [];
-  return kind === "bwrap" ? ["filesystem", "no-network", "process-namespace", "no-capabilities", ...limits] : limits;
+const defined = ({ memoryBytes, processes, cpus, fileBytes, diskBytes, temporaryBytes }: ProbeConfig): Partial<LimitSettings> =>
+  Object.fromEntries(Object.entries({ memoryBytes, processes, cpus, fileBytes, diskBytes, temporaryBytes }).filter(([, value]) => value !== undefined));
+
+/** Root file systems in which our own programs run; the others are left out, with a warning. */
+async function withImages(host: SandboxHost, entries: readonly string[], warnings: readonly string[]): Promise<ProbeResult> {
+  const rootfs = new Map<string, string>();
+  const failed: string[] = [];
+  for (const entry of entries) {
+    const [image, directory] = [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)];
+    const fault = await selfTest(host, directory);
+    if (fault === undefined) rootfs.set(image, directory);
+    else failed.push(`The root file system of ${image} is not used: ${fault}`);
+  }
+  const found = { ...host, rootfs };
+  return { kind: "bwrap", features: featuresOf(found), host: found, warnings: [...warnings, ...failed] };
+}
+
+/** Borders by name, and limits with what holds them. */
+function featuresOf({ kind, cgroups, users, rootfs }: SandboxHost): string[] {
+  const borders = ["filesystem", "no-network", "process-namespace", "no-capabilities", ...(hasClosedUserns() ? ["no-nested-namespaces"] : []), ...(users ? ["own-user"] : [])];
+  const by = (controller: "memory" | "pids" | "cpu"): string | undefined => (cgroups?.controllers.includes(controller) ? `cgroup-${cgroups.version}` : undefined);
+  const each = findPrlimit() ? "prlimit" : undefined;
+  const ofRoot = kind === "bwrap" && process.getuid?.() === 0 && !users;
+  const limits = {
+    memory: by("memory") ?? (each ? "prlimit+watch" : "watch"),
+    processes: by("pids") ?? (each && kind === "bwrap" && !ofRoot ? "prlimit+watch" : "watch"), // the kernel does not hold root to it
+    cpu: by("cpu"),
+    "file-size": each,
+    disk: "watch",
+  };
+  const images = [...(rootfs?.keys() ?? [])].map((image) => `image=${image}`);
+  return [...(kind === "bwrap" ? borders : []), ...Object.entries(limits).flatMap(([name, holder]) => (holder === undefined ? [] : [`${name}-limit=${holder}`])), ...images];
 }
 
 /** What does not hold, or undefined when all does. */
-async function selfTest(): Promise<string | undefined> {
+async function selfTest(host: SandboxHost, rootfs?: string): Promise<string | undefined> {
   if (!findBubblewrap()) return "bubblewrap is not installed.";
   const dir = await mkdtemp(join(tmpdir(), "millwright-probe-"));
   try {
     await writeFile(join(dir, "canary"), "x");
-    const sandbox = await startWorkspaceSandbox("bwrap", dir, {});
+    const sandbox = await startWorkspaceSandbox(host, dir, {}, rootfs === undefined ? {} : { rootfs });
     try {
       return await firstFault(sandbox, join(dir, "canary"));
     } finally {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 
 const POLL_MS = 5;
@@ -25,12 +25,8 @@ export async function untilGone(pid: number, start = startOf(pid)): Promise<void
 
 /** Fields of /proc/<pid>/stat from the third, the state, on. */
 function fieldsOf(pid: number): string[] | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  } catch {
-    return undefined;
-  }
+  const stat = textOf(`/proc/${pid}/stat`);
+  return stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 /** Sends a signal to a process, or with a negative id to a group; says whether there was one. */
@@ -43,19 +39,59 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
+/** A process and everything that descends from it, as it is now; Linux only. */
+export function familyOf(root: number): number[] {
+  if (process.platform !== "linux") return [];
+  const children = new Map<number, number[]>();
+  for (const pid of allProcesses()) {
+    const parent = Number(fieldsOf(pid)?.[1]);
+    children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  const family = [root];
+  for (const member of family) family.push(...(children.get(member) ?? []));
+  return family;
+}
+
+/** Threads of a process, and the memory that is its own (not a file's); nothing of one that has ended. */
+export function usageOf(pid: number): { readonly threads: number; readonly bytes: number } {
+  const status = textOf(`/proc/${pid}/status`);
+  const number = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(status)?.[1] ?? 0);
+  return { threads: number("Threads"), bytes: number("RssAnon") * 1024 };
+}
+
+/** Processes that the kernel has ended on this machine because memory was used up, since it started. */
+export const oomKillsOfMachine = (): number => Number(/^oom_kill (\d+)$/m.exec(textOf("/proc/vmstat"))?.[1] ?? 0);
+
+/** Bytes on disk of files that are open in these processes and in no directory any more. */
+export function deletedBytes(pids: readonly number[]): number {
+  const found = new Map<string, number>();
+  for (const path of pids.flatMap((pid) => entriesOf(`/proc/${pid}/fd`))) {
+    const file = attempt(() => statSync(path));
+    if (file?.isFile() && file.nlink === 0) found.set(`${file.dev}:${file.ino}`, file.blocks * 512);
+  }
+  return [...found.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
 /**
  * Processes that carry this variable in their environment, wherever they have moved to (`setsid` included). The way to find what a sandbox of
  * kind `none` left; Linux only, elsewhere nothing is found.
  */
 export function processesWith(variable: string): number[] {
   if (process.platform !== "linux") return [];
-  return readdirSync("/proc").map(Number).filter((pid) => Number.isInteger(pid) && pid !== process.pid && environmentOf(pid).includes(variable) && isRunning(pid));
+  return allProcesses().filter((pid) => pid !== process.pid && environmentOf(pid).includes(variable) && isRunning(pid));
 }
 
-function environmentOf(pid: number): string[] {
+const allProcesses = (): number[] => readdirSync("/proc").map(Number).filter(Number.isInteger);
+
+const entriesOf = (directory: string): string[] => (attempt(() => readdirSync(directory)) ?? []).map((name) => `${directory}/${name}`);
+const environmentOf = (pid: number): string[] => textOf(`/proc/${pid}/environ`).split("\0");
+const textOf = (path: string): string => attempt(() => readFileSync(path, "utf8")) ?? "";
+
+/** A process may end at any moment, and its files with it. */
+function attempt<T>(act: () => T): T | undefined {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+    return act();
   } catch {
-    return [];
+    return undefined;
   }
 }

@@ -1,10 +1,13 @@
 import type { SandboxHandle } from "../executions/execution-context.ts";
 import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH } from "./bubblewrap.ts";
+import type { Cgroup } from "./cgroup.ts";
 import { Channel, SandboxGone } from "./channel.ts";
 import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type StatValue } from "./init/protocol.ts";
 import { INIT_DIRECTORY, plainPath, PROGRAM_EXTENSION, TAG, type Launched } from "./launch.ts";
-import { processesWith, signal, startOf, untilGone } from "./processes.ts";
-import { EXCHANGE, HOME, WORKSPACE, type SandboxSpec } from "./spec.ts";
+import { giveTo } from "./outside-user.ts";
+import { oomKillsOfMachine, processesWith, signal, startOf, untilGone } from "./processes.ts";
+import { EXCHANGE, HOME, WORKSPACE, type SandboxKind, type SandboxSpec } from "./spec.ts";
+import { memoryBreach, Watch, type Breach } from "./watch.ts";
 
 const STOP_GRACE_MS = 3_000;
 const KILL_GRACE_MS = 1_000;
@@ -23,22 +26,45 @@ export class FileTooLarge extends Error {}
 
 /** A running sandbox: commands and files inside it. All questions reject with `SandboxGone` once it has ended. */
 export class Sandbox implements SandboxHandle {
-  readonly kind: SandboxSpec["kind"];
+  readonly kind: SandboxKind;
   readonly pid: number;
+  /** Kind `none`: in the environment of all its processes. */
+  readonly mark: string;
   readonly gone: Promise<void>;
   readonly #spec: SandboxSpec;
   readonly #launched: Launched;
   readonly #channel: Channel;
   readonly #tag: string;
+  readonly #cgroup: Cgroup | undefined;
+  readonly #watch: Watch;
+  readonly #oomKillsBefore = oomKillsOfMachine();
+  #breach: Breach | undefined;
+  #isKilled = false;
 
-  constructor(spec: SandboxSpec, launched: Launched, tag: string) {
-    this.kind = spec.kind;
+  constructor(spec: SandboxSpec, launched: Launched, { tag, cgroup }: { readonly tag: string; readonly cgroup: Cgroup | undefined }) {
+    this.kind = spec.host.kind;
     this.pid = launched.child.pid ?? 0;
+    this.mark = `${TAG}=${tag}`;
     this.#spec = spec;
     this.#launched = launched;
     this.#tag = tag;
+    this.#cgroup = cgroup;
     this.#channel = new Channel(launched.input, launched.output, () => this.kill());
+    this.#watch = new Watch({
+      ...{ limits: spec.limits, cgroup, directories: spec.mounts.filter(({ writable }) => writable).map(({ source }) => source) },
+      root: () => launched.inside()?.pid ?? launched.child.pid,
+      onBreach: (breach) => this.#onBreach(breach),
+    });
     this.gone = this.#untilGone();
+  }
+
+  /** The limit for which it was ended. */
+  get breach(): Breach | undefined {
+    return this.#breach;
+  }
+
+  get limits(): SandboxSpec["limits"] {
+    return this.#spec.limits;
   }
 
   /** Where a directory of the sandbox is, as its commands name it. */
@@ -60,6 +86,10 @@ export class Sandbox implements SandboxHandle {
     const [node, directory] = this.kind === "bwrap" ? [INSIDE_NODE, INSIDE_INIT] : [process.execPath, INIT_DIRECTORY];
     return [node, "--no-warnings", `${directory}/${name}${PROGRAM_EXTENSION}`];
   }
+  /** Gives what the worker has put into one of its directories to whom its processes are outside. Errors: those of the file system. */
+  async handOver(path: string): Promise<void> {
+    if (this.#spec.uid !== undefined) await giveTo(this.#spec.uid, path);
+  }
   inside(target: string): string {
     return this.kind === "bwrap" ? target : (this.#spec.mounts.find((mount) => mount.target === target)?.source ?? target);
   }
@@ -69,16 +99,20 @@ export class Sandbox implements SandboxHandle {
     const ordinary = { PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: this.home, USER: "agent", LOGNAME: "agent", SHELL: "/bin/sh", LANG: "C.UTF-8", TERM: "dumb", TMPDIR: this.scratch };
     const quiet = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
     await this.#channel.ask({ op: "hello", env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
+    this.#watch.start();
   }
 
-  /** Runs a shell command (text) or a program (list) to its end. Any exit code is an answer. */
+  /** Runs a shell command (text) or a program (list) to its end. Any exit code is an answer. Errors: SandboxGone, also when the command ran into a limit. */
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
     options.signal?.throwIfAborted();
     const run: ExecRequest["run"] = typeof command === "string" ? { command } : { argv: [...command] };
     const { id, answer } = this.#channel.ask({ op: "exec", run, cwd: options.cwd ?? this.workspace, timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS, ...(options.env ? { env: options.env } : {}) });
     const stop = () => void this.#channel.ask({ op: "stop", exec: id }).answer.catch(() => undefined);
     options.signal?.addEventListener("abort", stop, { once: true });
-    return answer.finally(() => options.signal?.removeEventListener("abort", stop));
+    const value = await answer.finally(() => options.signal?.removeEventListener("abort", stop));
+    const breach = this.#watch.check();
+    if (breach) throw new SandboxGone(breach.message);
+    return value;
   }
 
   /** A whole regular file inside `root`. Errors: SandboxRefusal, FileTooLarge. */
@@ -120,6 +154,7 @@ export class Sandbox implements SandboxHandle {
 
   /** With its first process everything in a bubblewrap sandbox dies; a plain one is ended by `sandbox-init`, then by force. */
   kill(): void {
+    this.#isKilled = true;
     const inside = this.#launched.inside();
     if (inside && startOf(inside.pid) === inside.start) signal(inside.pid, "SIGKILL");
     this.#channel.end();
@@ -140,21 +175,37 @@ export class Sandbox implements SandboxHandle {
     signal(this.kind === "bwrap" ? child.pid : -child.pid, "SIGKILL");
   }
 
+  #onBreach(breach: Breach): void {
+    this.#breach ??= breach;
+    this.#channel.close(new SandboxGone(breach.message));
+    this.kill();
+  }
+
   async #untilGone(): Promise<void> {
     const { child } = this.#launched;
     const ending = await new Promise<string>((resolve) => {
       child.once("error", (error) => resolve(error.message));
       child.once("exit", (code, signalName) => resolve(signalName ?? `exit code ${code}`));
     });
-    this.#channel.close(new SandboxGone(`The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`));
+    const breach = this.#watch.check() ?? this.#outOfMemory(ending);
+    this.#watch.stop();
+    if (breach) this.#breach ??= breach;
+    this.#channel.close(new SandboxGone(breach?.message ?? `The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`));
     const inside = this.#launched.inside(); // bubblewrap itself ends a little earlier
     if (inside) await untilGone(inside.pid, inside.start);
     if (this.kind === "none") await this.#endLeftovers();
+    await this.#cgroup?.end();
   }
 
-  /** Whatever left its process group still carries the tag. */
+  /** Without a cgroup of its own the kernel ends whatever it likes when the machine's memory is used up. */
+  #outOfMemory(ending: string): Breach | undefined {
+    const isEndedByKernel = !this.#isKilled && (ending === "SIGKILL" || ending === "exit code 137") && oomKillsOfMachine() > this.#oomKillsBefore;
+    return isEndedByKernel ? memoryBreach(this.#spec.limits, "watch") : undefined;
+  }
+
+  /** Whatever left its process group still carries the mark. */
   async #endLeftovers(): Promise<void> {
-    for (let left = processesWith(`${TAG}=${this.#tag}`); left.length > 0; left = processesWith(`${TAG}=${this.#tag}`)) {
+    for (let left = processesWith(this.mark); left.length > 0; left = processesWith(this.mark)) {
       for (const pid of left) signal(pid, "SIGKILL");
       await Promise.all(left.map((pid) => untilGone(pid)));
     }

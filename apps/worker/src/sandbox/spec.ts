@@ -1,11 +1,34 @@
+import type { Cgroups } from "./cgroups.ts";
+import { DEFAULT_LIMITS, type Limits, type LimitSettings } from "./limits.ts";
+
 export type SandboxKind = "bwrap" | "none";
+
+/** What this machine offers to sandboxes, found out once when the worker starts. */
+export type SandboxHost = {
+  readonly kind: SandboxKind;
+  readonly limits: LimitSettings;
+  /** Absent: limits are put on each process, and the whole is watched. */
+  readonly cgroups?: Cgroups;
+  /** A worker that is root runs its sandboxes as one of these users outside, one per slot. */
+  readonly users?: UserPool;
+  /** Root file systems by image name; other images get the machine's own tools. */
+  readonly rootfs?: ReadonlyMap<string, string>;
+};
+
+/** Numbers of users that nobody else has. */
+export type UserPool = { readonly take: () => number; readonly give: (uid: number) => void };
+
+/** A machine without anything but the kind; for probing and tests. */
+export const bareHost = (kind: SandboxKind): SandboxHost => ({ kind, limits: DEFAULT_LIMITS });
+
+export const hostOf = ({ kind, host }: { readonly kind: SandboxKind; readonly host?: SandboxHost }): SandboxHost => host ?? bareHost(kind);
 
 /** A directory of the host that a sandbox sees. */
 export type Mount = { readonly source: string; readonly target: string; readonly writable: boolean };
 
 /** What a sandbox is made of. */
 export type SandboxSpec = {
-  readonly kind: SandboxKind;
+  readonly host: SandboxHost;
   /** Scratch directory of this sandbox on the host, ours alone. */
   readonly dir: string;
   readonly mounts: readonly Mount[];
@@ -13,6 +36,11 @@ export type SandboxSpec = {
   readonly network: boolean;
   /** Complete environment of every command, besides the ordinary PATH, HOME, LANG and so on. */
   readonly env: Readonly<Record<string, string>>;
+  readonly limits: Limits;
+  /** Directory with the root file system; absent: the machine's own tools. */
+  readonly rootfs?: string;
+  /** User outside; absent: the worker's own. */
+  readonly uid?: number;
 };
 
 /** Where the agent's files are inside. */

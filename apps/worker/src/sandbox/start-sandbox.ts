@@ -2,35 +2,70 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { canDisableUserns } from "./bubblewrap.ts";
 import { SandboxGone } from "./channel.ts";
 import { launchBubblewrap, launchPlain } from "./launch.ts";
+import { limitsFor, type Limits } from "./limits.ts";
+import { giveTo } from "./outside-user.ts";
 import { Sandbox } from "./sandbox.ts";
-import { EXCHANGE, HOME, WORKSPACE, type Mount, type SandboxSpec } from "./spec.ts";
+import { EXCHANGE, HOME, WORKSPACE, type Mount, type SandboxHost, type SandboxSpec } from "./spec.ts";
 
 const START_TIMEOUT_MS = 15_000;
+/** What bubblewrap says where user namespaces cannot be closed: an older kernel, or a container that hides /proc/sys. */
+const CANNOT_DISABLE_USERNS = /max_user_namespaces|was not disabled as requested/;
+
+/** Whether user namespaces can be closed here; found out by the first sandbox. */
+let closesUserns: boolean | undefined;
+export const hasClosedUserns = (): boolean => closesUserns === true;
 
 /** Starts a sandbox and waits until it answers. Errors: throws, with what bubblewrap said, when it cannot start. */
 export async function startSandbox(spec: SandboxSpec): Promise<Sandbox> {
   await mkdir(spec.dir, { recursive: true, mode: 0o700 });
-  if (spec.kind === "none") return start(spec, true);
-  // Older systems cannot close user namespaces; the sandbox is then a little weaker, not useless.
-  return start(spec, true).catch(() => start(spec, false));
+  if (spec.host.kind === "none") return start(spec, false);
+  closesUserns ??= canDisableUserns() ? undefined : false;
+  if (closesUserns === false) return start(spec, false);
+  try {
+    const sandbox = await start(spec, true);
+    closesUserns = true;
+    return sandbox;
+  } catch (error) {
+    if (closesUserns !== undefined || !CANNOT_DISABLE_USERNS.test(error instanceof Error ? error.message : "")) throw error;
+    closesUserns = false; // the sandbox is a little weaker then, not useless
+    return start(spec, false);
+  }
 }
 
+export type WorkspaceOptions = {
+  /** Default: the host's for a run that names none. */
+  readonly limits?: Limits;
+  readonly rootfs?: string;
+};
+
 /** The sandbox of an execution: workspace, home and exchange directory beneath `dir`. */
-export async function startWorkspaceSandbox(kind: SandboxSpec["kind"], dir: string, env: Readonly<Record<string, string>>): Promise<Sandbox> {
+export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs }: WorkspaceOptions = {}): Promise<Sandbox> {
   const mounts: Mount[] = [
     { source: join(dir, "workspace"), target: WORKSPACE, writable: true },
     { source: join(dir, "home"), target: HOME, writable: true },
     { source: join(dir, "exchange"), target: EXCHANGE, writable: true },
   ];
   for (const mount of mounts) await mkdir(mount.source, { recursive: true, mode: 0o700 });
-  return startSandbox({ kind, dir: join(dir, "sandbox"), mounts, network: false, env });
+  const uid = host.kind === "bwrap" ? host.users?.take() : undefined;
+  try {
+    if (uid !== undefined) await Promise.all(mounts.map(({ source }) => giveTo(uid, source)));
+    const spec = { host, dir: join(dir, "sandbox"), mounts, network: false, env, limits };
+    const sandbox = await startSandbox({ ...spec, ...(rootfs === undefined ? {} : { rootfs }), ...(uid === undefined ? {} : { uid }) });
+    if (uid !== undefined) void sandbox.gone.then(() => host.users?.give(uid));
+    return sandbox;
+  } catch (error) {
+    if (uid !== undefined) host.users?.give(uid);
+    throw error;
+  }
 }
 
 async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox> {
   const tag = randomUUID();
-  const sandbox = new Sandbox(spec, spec.kind === "bwrap" ? await launchBubblewrap(spec, disableUserns) : await launchPlain(spec, tag), tag);
+  const cgroup = spec.host.cgroups?.create(spec.limits);
+  const sandbox = new Sandbox(spec, await launch(spec, disableUserns, tag, cgroup), { tag, cgroup });
   const timeout = new AbortController();
   try {
     const tooLate = pause(START_TIMEOUT_MS, undefined, { signal: timeout.signal }).then(() => Promise.reject(new SandboxGone("The sandbox did not answer.")));
@@ -43,5 +78,14 @@ async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox
     throw error;
   } finally {
     timeout.abort();
+  }
+}
+
+async function launch(spec: SandboxSpec, disableUserns: boolean, tag: string, cgroup: ReturnType<NonNullable<SandboxHost["cgroups"]>["create"]> | undefined) {
+  try {
+    return spec.host.kind === "bwrap" ? await launchBubblewrap(spec, cgroup, disableUserns) : await launchPlain(spec, cgroup, tag);
+  } catch (error) {
+    await cgroup?.end();
+    throw error;
   }
 }

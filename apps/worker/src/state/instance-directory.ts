@@ -5,6 +5,7 @@ import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import type { ProcessRecords } from "../executions/sandboxes.ts";
 import { identify, isAlive, killLeftover, type ProcessIdentity } from "./process-identity.ts";
+import { processesWith, signal } from "../sandbox/processes.ts";
 import { removeTree } from "./remove-tree.ts";
 
 /** Less free disk than this, and no further execution begins. */
@@ -51,7 +52,7 @@ export class InstanceDirectory {
   }
 
   readonly processes: ProcessRecords = {
-    add: (pid) => writeFileSync(this.#processFile(pid), JSON.stringify(identify(pid) ?? null)),
+    add: (pid, mark) => writeFileSync(this.#processFile(pid), JSON.stringify({ ...identify(pid), mark })),
     remove: (pid) => rmSync(this.#processFile(pid), { force: true }),
   };
 
@@ -72,12 +73,13 @@ export class InstanceDirectory {
 async function sweep(root: string, log: Logger): Promise<void> {
   for (const name of readdirSync(root).filter((entry) => entry.startsWith(PREFIX))) {
     const path = join(root, name);
-    const owner = readIdentity(join(path, "owner.json"));
+    const owner = readRecord(join(path, "owner.json"));
     if (owner && isAlive(owner)) continue;
     await bestEffort("sweep a dead worker's directory", log, async () => {
       for (const file of readdirSync(join(path, "processes"))) {
-        const leftover = readIdentity(join(path, "processes", file));
-        if (leftover) killLeftover(leftover);
+        const leftover = readRecord(join(path, "processes", file));
+        if (leftover?.boot !== undefined) killLeftover(leftover);
+        if (leftover?.mark !== undefined) for (const pid of processesWith(leftover.mark)) signal(pid, "SIGKILL");
       }
       await removeTree(path);
       log.info({ operation: "sweep", path }, "a dead worker's directory was removed");
@@ -86,7 +88,7 @@ async function sweep(root: string, log: Logger): Promise<void> {
 }
 
 /** Undefined where there is none: never written, or cut off by a crash. */
-function readIdentity(file: string): ProcessIdentity | undefined {
+function readRecord(file: string): (ProcessIdentity & { readonly mark?: string }) | undefined {
   try {
     return (JSON.parse(readFileSync(file, "utf8")) as ProcessIdentity | null) ?? undefined;
   } catch {

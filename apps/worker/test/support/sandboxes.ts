@@ -2,14 +2,15 @@ import { readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe } from "@jest/globals";
+import { afterAll, describe } from "@jest/globals";
 import { probeSandbox } from "../../src/sandbox/probe.ts";
 import { isRunning } from "../../src/sandbox/processes.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import type { SandboxKind } from "../../src/sandbox/spec.ts";
-import { startWorkspaceSandbox } from "../../src/sandbox/start-sandbox.ts";
+import { bareHost, type SandboxHost, type SandboxKind } from "../../src/sandbox/spec.ts";
+import { startWorkspaceSandbox, type WorkspaceOptions } from "../../src/sandbox/start-sandbox.ts";
 
-const probe = await probeSandbox({ sandbox: "auto" });
+export const probe = await probeSandbox({ sandbox: "auto" });
+afterAll(() => probe.host.cgroups?.close());
 
 const isDeclared = probe.kind === "bwrap" || process.env["CI"] === "true";
 const declareWhereItWorks = isDeclared ? describe : describe.skip;
@@ -30,10 +31,10 @@ export function inEachSandbox(name: string, tests: (kind: SandboxKind) => void):
 /** A started sandbox in a directory of its own; both are gone after `use`. */
 export async function withSandbox(
   use: (sandbox: Sandbox, dir: string) => Promise<void>,
-  { kind = "bwrap", env = {} }: { kind?: SandboxKind; env?: Record<string, string> } = {},
+  { kind = "bwrap", host = bareHost(kind), env = {}, ...options }: { kind?: SandboxKind; host?: SandboxHost; env?: Record<string, string> } & WorkspaceOptions = {},
 ): Promise<void> {
   await withDirectory(async (dir) => {
-    const sandbox = await startWorkspaceSandbox(kind, dir, env);
+    const sandbox = await startWorkspaceSandbox(host, dir, env, options);
     try {
       await use(sandbox, dir);
     } finally {

@@ -1,0 +1,33 @@
+import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
+import { limitsFor } from "../sandbox/limits.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { hostOf } from "../sandbox/spec.ts";
+import { startWorkspaceSandbox } from "../sandbox/start-sandbox.ts";
+import type { Conversation } from "./conversation.ts";
+
+/** Starts the sandbox that the agent works in, with the limits and the image of its run, and says so in the run. Errors: those of the start. */
+export async function startAgentSandbox(ctx: ExecutionContext, conversation: Conversation, env: Readonly<Record<string, string>>): Promise<Sandbox> {
+  const host = hostOf(ctx.sandbox);
+  const { instanceShape, dockerImage } = ctx.assignment;
+  const limits = limitsFor(host.limits, instanceShape);
+  const rootfs = host.rootfs?.get(dockerImage);
+  const sandbox = await startWorkspaceSandbox(host, ctx.dir, env, { limits, ...(rootfs === undefined ? {} : { rootfs }) });
+  ctx.ownSandbox(sandbox);
+  conversation.record("sandbox_ready", {
+    kind: sandbox.kind,
+    limits: { memory_bytes: limits.memoryBytes, processes: limits.processes, cpus: limits.cpus, file_bytes: limits.fileBytes, disk_bytes: limits.diskBytes, held_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit" },
+  });
+  if (dockerImage !== "" && rootfs === undefined) conversation.record("image_substituted", { image: dockerImage });
+  return sandbox;
+}
+
+/** How an execution ends whose sandbox ended under it: by a limit, which is the run's own fault, or else by a fault of this machine. */
+export function diedOf({ breach }: Sandbox, conversation: Conversation): ExecutionResult {
+  if (!breach) {
+    const message = "The sandbox ended while the agent was working in it.";
+    return { outcome: "ERROR", error: { code: "agent_process_failed", message, retryable: false, reason: "sandbox_died" } };
+  }
+  const { reason, resource, limit, by, message } = breach;
+  conversation.record("limit_exceeded", { reason, resource, limit, by });
+  return { outcome: "FAILED", error: { code: reason, message, retryable: false, reason } };
+}

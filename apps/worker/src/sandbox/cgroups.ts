@@ -1,0 +1,123 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Cgroup, endCgroup, endCgroupNow } from "./cgroup.ts";
+import { hierarchiesOf, type Controller } from "./cgroup-hierarchies.ts";
+import type { Limits } from "./limits.ts";
+import { isRunning, startOf } from "./processes.ts";
+
+const PREFIX = "millwright-";
+/** Where a worker that is alone in its cgroup of version 2 moves to: only leaves may hold processes there. */
+const LEAF = "millwright-leaf";
+
+/** The cgroups that one worker process makes, one per sandbox, in a directory that its successor can tell is its own. */
+export class Cgroups {
+  readonly version: "v1" | "v2";
+  readonly #directories: ReadonlyMap<Controller, string>;
+
+  private constructor(version: "v1" | "v2", directories: ReadonlyMap<Controller, string>) {
+    this.version = version;
+    this.#directories = directories;
+  }
+
+  /**
+   * Finds where this process may make cgroups, and ends what dead workers left there. `choice`: "auto", "none", or a directory of version 2 that
+   * was delegated to the worker. Answers why not, where it may not.
+   */
+  static async open(choice: string): Promise<Cgroups | { readonly unavailable: string }> {
+    if (choice === "none") return { unavailable: "they are switched off" };
+    if (process.platform !== "linux") return { unavailable: "this is not Linux" };
+    const { v1, v2 } = hierarchiesOf(readFileSync("/proc/self/mountinfo", "utf8"), readFileSync("/proc/self/cgroup", "utf8"));
+    try {
+      if (choice !== "auto") return await Cgroups.#openUnified(choice);
+      const unified = v2 !== undefined && controllersIn(v2).includes("memory") ? v2 : undefined;
+      if (unified === undefined) return await Cgroups.#openLegacy(v1);
+      return await Cgroups.#openUnified(unified).catch((error: unknown) => {
+        if (/\.(service|scope)$/.test(dirname(unified))) return Cgroups.#openUnified(dirname(unified)); // systemd put the unit's own processes into a part of it
+        throw error;
+      });
+    } catch (error) {
+      return { unavailable: (error as Error).message };
+    }
+  }
+
+  get controllers(): readonly Controller[] {
+    return [...this.#directories.keys()];
+  }
+
+  /** Errors: those of the file system. */
+  create(limits: Limits): Cgroup {
+    return Cgroup.create(this.version, this.#directories, `sandbox-${randomUUID().slice(0, 8)}`, limits);
+  }
+
+  /** Kills what is left in any sandbox and removes everything, before the process ends. What takes too long is left to a successor. */
+  close(): void {
+    for (const directory of new Set(this.#directories.values())) endCgroupNow(directory);
+  }
+
+  static async #openUnified(base: string): Promise<Cgroups> {
+    await sweep(base);
+    const wanted = controllersIn(base).filter((name): name is Controller => name === "memory" || name === "pids" || name === "cpu");
+    if (!wanted.includes("memory") || !wanted.includes("pids")) throw new Error(`${base} has no controllers for memory and processes`);
+    enable(base, wanted);
+    const own = join(base, nameOfThis());
+    mkdirSync(own, { recursive: true });
+    enable(own, wanted);
+    return new Cgroups("v2", new Map(wanted.map((controller) => [controller, own])));
+  }
+
+  static async #openLegacy(hierarchies: ReadonlyMap<Controller, string>): Promise<Cgroups> {
+    const made = new Map<Controller, string>();
+    let refused = "none is mounted";
+    for (const [controller, base] of hierarchies) {
+      try {
+        await sweep(base);
+        const own = join(base, nameOfThis());
+        mkdirSync(own, { recursive: true });
+        made.set(controller, own);
+      } catch (error) {
+        refused = (error as Error).message;
+      }
+    }
+    if (!made.has("memory") && !made.has("pids")) throw new Error(refused);
+    return new Cgroups("v1", made);
+  }
+}
+
+/** Lets the children of a cgroup of version 2 have limits. Errors: throws where it holds other processes than this one. */
+function enable(directory: string, controllers: readonly Controller[]): void {
+  const file = join(directory, "cgroup.subtree_control");
+  const missing = controllers.filter((name) => !words(file).includes(name));
+  if (missing.length === 0) return;
+  const write = () => writeFileSync(file, missing.map((name) => `+${name}`).join(" "));
+  try {
+    write();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EBUSY") throw error;
+    const others = words(join(directory, "cgroup.procs")).filter((pid) => Number(pid) !== process.pid);
+    if (others.length > 0) throw new Error(`${directory} holds other processes than the worker`, { cause: error });
+    mkdirSync(join(directory, LEAF), { recursive: true });
+    writeFileSync(join(directory, LEAF, "cgroup.procs"), String(process.pid));
+    write();
+  }
+}
+
+const controllersIn = (directory: string): string[] => words(join(directory, "cgroup.controllers"));
+
+function words(file: string): string[] {
+  return existsSync(file) ? readFileSync(file, "utf8").split(/\s+/).filter(Boolean) : [];
+}
+
+/** Process numbers mean something only within their namespace; a container that shares the directory is another one. */
+const nameOfThis = (): string => `${PREFIX}${namespace()}-${process.pid}-${startOf(process.pid)}`;
+const namespace = (): string => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
+
+/** Ends what workers of this namespace left that run no more. */
+async function sweep(base: string): Promise<void> {
+  const ours = new RegExp(`^${PREFIX}${namespace()}-(\\d+)-(\\d+)$`);
+  for (const name of readdirSync(base)) {
+    const [, pid, start] = ours.exec(name) ?? [];
+    if (pid === undefined || (isRunning(Number(pid)) && startOf(Number(pid)) === start)) continue;
+    await endCgroup(join(base, name));
+  }
+}

@@ -1,0 +1,39 @@
+import { availableParallelism, totalmem } from "node:os";
+
+/** What one sandbox may take. */
+export type Limits = {
+  /** All its processes together, /tmp and /dev/shm included. */
+  readonly memoryBytes: number;
+  /** Threads count too. */
+  readonly processes: number;
+  /** 0 = as many as the machine has. */
+  readonly cpus: number;
+  /** One file. */
+  readonly fileBytes: number;
+  /** Workspace and home together. Looked at while it runs, so it can be passed for a moment. */
+  readonly diskBytes: number;
+  /** /tmp; it lies in memory. */
+  readonly temporaryBytes: number;
+};
+
+/** What the operator allows: limits of a run that names none, and the most that a run may name. */
+export type LimitSettings = Limits & { readonly memoryBytesMax: number };
+
+const GIB = 1024 ** 3;
+
+export const DEFAULT_LIMITS: LimitSettings = {
+  memoryBytes: 4 * GIB,
+  memoryBytesMax: totalmem(),
+  processes: 4_096,
+  cpus: 0,
+  fileBytes: 4 * GIB,
+  diskBytes: 10 * GIB,
+  temporaryBytes: GIB,
+};
+
+/** The limits of one run: those of the operator, with the shape its runner asks for (factory-files §8) as far as the machine and the operator have it. */
+export function limitsFor({ memoryBytesMax, ...limits }: LimitSettings, shape?: { readonly vcpus: number; readonly memoryGb: number }): Limits {
+  const memoryBytes = Math.min(shape && shape.memoryGb > 0 ? shape.memoryGb * GIB : limits.memoryBytes, memoryBytesMax);
+  const wanted = shape && shape.vcpus > 0 ? Math.min(shape.vcpus, limits.cpus || shape.vcpus) : limits.cpus;
+  return { ...limits, memoryBytes, temporaryBytes: Math.min(limits.temporaryBytes, memoryBytes), cpus: wanted >= availableParallelism() ? 0 : wanted };
+}

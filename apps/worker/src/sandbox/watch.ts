@@ -1,0 +1,106 @@
+import type { Cgroup } from "./cgroup.ts";
+import { DiskUsage } from "./disk-usage.ts";
+import type { Limits } from "./limits.ts";
+import { familyOf, usageOf } from "./processes.ts";
+
+/** How often a sandbox is looked at: what is not held by the kernel may pass its limit for about this long. */
+export const WATCH_MS = 500;
+
+/** A limit that a sandbox has run into; it is ended for it. */
+export type Breach = {
+  readonly reason: "container_oom" | "process_limit" | "disk_limit";
+  readonly resource: "memory" | "processes" | "disk";
+  readonly limit: number;
+  /** What noticed it: the kernel's cgroups, or a look at the processes and files. */
+  readonly by: "cgroup" | "watch";
+  /** For people. */
+  readonly message: string;
+};
+
+export type WatchOptions = {
+  readonly limits: Limits;
+  readonly cgroup: Cgroup | undefined;
+  /** Its writable directories on the host. */
+  readonly directories: readonly string[];
+  /** Its first process as the host sees it. */
+  readonly root: () => number | undefined;
+  readonly onBreach: (breach: Breach) => void;
+};
+
+/** Looks after the limits of one sandbox while it runs, and tells of the first that is passed. */
+export class Watch {
+  readonly #options: WatchOptions;
+  readonly #disk: DiskUsage;
+  #timer: NodeJS.Timeout | undefined;
+  #breach: Breach | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#disk = new DiskUsage(options.directories, options.limits.diskBytes, () => this.#family());
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => void this.#look(), WATCH_MS).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** The limit that was passed. Asks the kernel anew: what a command did just now is known. */
+  check(): Breach | undefined {
+    if (this.#breach) return this.#breach;
+    const { cgroup, limits } = this.#options;
+    if ((cgroup?.oomKills() ?? 0) > 0) this.#tell(memoryBreach(limits, "cgroup"));
+    else if ((cgroup?.refusedForks() ?? 0) > 0) this.#tell(processBreach(limits, "cgroup"));
+    return this.#breach;
+  }
+
+  async #look(): Promise<void> {
+    if (!this.check()) this.#lookAtProcesses();
+    if (!this.#breach) await this.#lookAtDisk();
+    if (!this.#breach && this.#timer !== undefined) this.start();
+  }
+
+  /** Where the kernel does not count for us. */
+  #lookAtProcesses(): void {
+    const { cgroup, limits } = this.#options;
+    const [memoryIsHeld, processesAreHeld] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];
+    if (memoryIsHeld && processesAreHeld) return;
+    const usage = this.#family().map(usageOf);
+    const sum = (name: "threads" | "bytes") => usage.reduce((total, one) => total + one[name], 0);
+    if (!memoryIsHeld && sum("bytes") > limits.memoryBytes) this.#tell(memoryBreach(limits, "watch"));
+    else if (!processesAreHeld && sum("threads") >= limits.processes) this.#tell(processBreach(limits, "watch"));
+  }
+
+  async #lookAtDisk(): Promise<void> {
+    const { limits } = this.#options;
+    const bytes = await this.#disk.bytes().catch(() => 0); // its directories have been removed
+    if (bytes <= limits.diskBytes) return;
+    this.#tell({ ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" }, message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.` });
+  }
+
+  #family(): number[] {
+    const root = this.#options.root();
+    return root === undefined ? [] : familyOf(root);
+  }
+
+  #tell(breach: Breach): void {
+    this.#breach = breach;
+    this.stop();
+    this.#options.onBreach(breach);
+  }
+}
+
+export const memoryBreach = ({ memoryBytes: limit }: Limits, by: Breach["by"]): Breach => ({
+  ...{ reason: "container_oom", resource: "memory", limit, by },
+  message: `The run used up its memory of ${inMiB(limit)}.`,
+});
+
+const processBreach = ({ processes: limit }: Limits, by: Breach["by"]): Breach => ({
+  ...{ reason: "process_limit", resource: "processes", limit, by },
+  message: `The run started more processes and threads than the ${limit} it may have.`,
+});
+
+const inMiB = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MiB`;
