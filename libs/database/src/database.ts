@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { Pool, types } from "pg";
-import type { PoolClient } from "pg";
+import type { ClientBase, PoolClient, QueryConfig, QueryResult } from "pg";
+import { travelTogether } from "./pipeline.ts";
+import { SharedConnections } from "./shared-connections.ts";
 import { safeNumber } from "./sql.ts";
 import type { Sql, SqlResult } from "./sql.ts";
 
@@ -9,6 +11,8 @@ export type DatabaseOptions = {
   max?: number;
   /** Shown in `pg_stat_activity`. */
   applicationName?: string;
+  /** Further connections, for `lookups`. Default 1. */
+  shared?: number;
 };
 
 /** Hears what was announced by a transaction after it has committed. Must not throw. */
@@ -22,46 +26,51 @@ export class Database {
   readonly pool: Pool;
   /** Every statement commits by itself. */
   readonly sql: Sql;
+  /**
+   * Short reads by key: they share connections, never wait for a free one, and are planned once for all values. Not for
+   * lists, searches, writes, or anything that waits for a lock.
+   */
+  readonly lookups: Sql;
+  readonly #shared: SharedConnections;
   readonly #statementNames = new Map<string, string | undefined>();
   readonly #listeners = new Set<CommitListener>();
 
-  private constructor(pool: Pool) {
+  private constructor(pool: Pool, shared: SharedConnections) {
     this.pool = pool;
-    this.sql = { query: (text, params) => this.#run(pool, text, params), announce: (news) => this.#tell(new Set([news])) };
+    this.#shared = shared;
+    this.sql = { query: (text, params) => this.#run((query) => pool.query(query), text, params), announce: (news) => this.#tell(new Set([news])) };
+    this.lookups = { query: (text, params) => this.#run((query) => shared.query(query), text, params) };
   }
 
   /** Opens a pool; connects with the first statement, so a database that is still starting is no error here. */
   static open(url: string, options: DatabaseOptions = {}): Database {
-    const pool = new Pool({
-      connectionString: url,
-      max: options.max ?? 6,
-      application_name: options.applicationName,
-      connectionTimeoutMillis: 10_000,
-      keepAlive: true,
-      types: { getTypeParser },
-    });
+    const connection = { connectionString: url, application_name: options.applicationName, connectionTimeoutMillis: 10_000, keepAlive: true, types: { getTypeParser } };
+    // Statements are sent while the answers of earlier ones are on their way.
+    const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true });
     // A broken connection fails its statement; without these listeners it would end the process as well.
     pool.on("error", ignore);
     pool.on("connect", (client) => client.on("error", ignore));
-    return new Database(pool);
+    return new Database(pool, new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)));
   }
 
   /**
    * Runs `f` in one transaction at READ COMMITTED: commits when it returns, rolls back and rethrows when it throws.
-   * Keep remote calls out of it.
+   * Keep remote calls out of it. Statements whose answers do not depend on each other need not wait for each other.
    */
   async transaction<T>(f: (tx: Sql) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     const news = new Set<string>();
-    const tx: Sql = { query: (text, params) => this.#run(client, text, params), announce: (what) => void news.add(what) };
+    const sent: Promise<unknown>[] = [];
+    const send = (answer: Promise<unknown>): void => (answer.catch(ignore), void sent.push(answer));
+    const run = <R>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>> => this.#run((query) => ask(client, query), text, params);
     let result: T;
     try {
-      await client.query("BEGIN");
-      result = await f(tx);
-      await commit(client);
+      send(ask(client, { text: "BEGIN" }));
+      result = await f({ query: run, send: (text, params) => send(run(text, params)), announce: (what) => void news.add(what) });
+      await Promise.all([...sent, commit(client)]);
     } catch (error) {
       client.release(!(await rollBack(client)));
-      throw error;
+      throw isAborted(error) ? await firstFailure(sent, error) : error;
     }
     client.release();
     if (news.size > 0) this.#tell(news);
@@ -76,6 +85,7 @@ export class Database {
 
   /** Waits for running statements and closes every connection. */
   async close(): Promise<void> {
+    await this.#shared.close();
     if (!this.pool.ended) await this.pool.end();
   }
 
@@ -83,10 +93,10 @@ export class Database {
     for (const listener of this.#listeners) listener(news);
   }
 
-  async #run<R>(on: Pool | PoolClient, text: string, params?: readonly unknown[]): Promise<SqlResult<R>> {
+  async #run<R>(on: (query: QueryConfig) => Promise<QueryResult>, text: string, values?: readonly unknown[]): Promise<SqlResult<R>> {
     const name = this.#statementName(text);
-    const result = await on.query({ text, ...(name && { name }), ...(params && { values: [...params] }) });
-    return { rows: result.rows as R[], rowCount: result.rowCount ?? 0 };
+    const { rows, rowCount } = await on({ text, ...(name && { name }), ...(values && { values: values as unknown[] }) });
+    return { rows: rows as R[], rowCount: rowCount ?? 0 };
   }
 
   /** The second use of a text prepares it. Several statements in one text cannot be prepared. */
@@ -103,15 +113,29 @@ export class Database {
   }
 }
 
+function ask(client: ClientBase, query: QueryConfig): Promise<QueryResult> {
+  travelTogether(client);
+  return client.query(query);
+}
+
 /** PostgreSQL answers COMMIT with ROLLBACK when a statement failed and its error was swallowed. */
 async function commit(client: PoolClient): Promise<void> {
-  const { command } = await client.query("COMMIT");
+  const { command } = await ask(client, { text: "COMMIT" });
   if (command !== "COMMIT") throw new Error("The transaction was rolled back: a failed statement was not reported by its code.");
 }
 
 /** Whether the connection is fit for further use. */
 async function rollBack(client: PoolClient): Promise<boolean> {
   return client.query("ROLLBACK").then(() => true, () => false);
+}
+
+/** A statement was refused because one before it had failed. */
+const isAborted = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "25P02";
+
+/** Why the transaction failed, when that was a statement nobody waited for. */
+async function firstFailure(sent: readonly Promise<unknown>[], otherwise: unknown): Promise<unknown> {
+  const failed = (await Promise.allSettled(sent)).find(({ status }) => status === "rejected");
+  return (failed as PromiseRejectedResult | undefined)?.reason ?? otherwise;
 }
 
 const INT8: number = types.builtins.INT8;

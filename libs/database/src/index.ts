@@ -8,5 +8,5 @@ export { freePort } from "./free-port.ts";
 export { isTransient, isUniqueViolation } from "./errors.ts";
 export { ensureDatabase, migrate, readMigrations } from "./migrate.ts";
 export type { Migration } from "./migrate.ts";
-export { prismaSql } from "./sql.ts";
+export { prismaSql, sendTo } from "./sql.ts";
 export type { PrismaRaw, Sql, SqlResult } from "./sql.ts";

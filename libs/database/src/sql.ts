@@ -6,6 +6,11 @@ export interface Sql {
    */
   query<R = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>>;
   /**
+   * Runs a statement of a transaction whose answer nobody waits for; its failure fails the transaction. Statements reach the
+   * server in the order of their calls and travel together. Absent outside of our own transactions.
+   */
+  send?(text: string, params?: readonly unknown[]): void;
+  /**
    * Tells the listeners of `Database.onCommit` what was written, once it is committed. Absent where the transaction
    * is not ours (Prisma): listeners also poll.
    */
@@ -13,6 +18,12 @@ export interface Sql {
 }
 
 export type SqlResult<R> = { rows: R[]; rowCount: number };
+
+/** Runs a statement whose answer is of no use: without waiting for it where that is possible. */
+export async function sendTo(sql: Sql, text: string, params: readonly unknown[]): Promise<void> {
+  if (sql.send) sql.send(text, params);
+  else await sql.query(text, params);
+}
 
 /** What `prismaSql` needs of a Prisma client or interactive transaction. */
 export type PrismaRaw = {

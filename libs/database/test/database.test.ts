@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { Database, isTransient, isUniqueViolation } from "@millwright/database";
+import { Database, isTransient, isUniqueViolation, type Sql } from "@millwright/database";
 import { eventually, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 
@@ -69,12 +69,59 @@ describe("a transaction", () => {
     await one.close();
   });
 
+  test("sends statements without waiting for answers, in order, and fails with the first that failed", async () => {
+    await db.transaction(async (tx) => {
+      tx.send?.("INSERT INTO things VALUES (1)");
+      tx.send?.("INSERT INTO things SELECT n + 1 FROM things");
+    });
+    expect(await things()).toEqual([1, 2]);
+    const failing = (after: (tx: Sql) => unknown) =>
+      db.transaction(async (tx) => {
+        tx.send?.("INSERT INTO things VALUES (3)");
+        tx.send?.("INSERT INTO things VALUES (1)");
+        tx.send?.("INSERT INTO things VALUES (4)");
+        await after(tx);
+      });
+    expect(isUniqueViolation(await rejection(failing(() => {})))).toBe(true);
+    expect(isUniqueViolation(await rejection(failing((tx) => tx.query("SELECT 1"))))).toBe(true);
+    await expect(failing(() => Promise.reject(new Error("changed my mind")))).rejects.toThrow("changed my mind");
+    expect(await things()).toEqual([1, 2]);
+  });
+
   test("gives its connection back, however it ends", async () => {
     const one = Database.open(t.url, { max: 1 });
     for (let i = 0; i < 3; i++) await rejection(one.transaction(() => Promise.reject(new Error("no"))));
     for (let i = 0; i < 3; i++) await one.transaction((tx) => tx.query("SELECT 1"));
     expect([one.pool.totalCount, one.pool.idleCount]).toEqual([1, 1]);
     await one.close();
+  });
+});
+
+describe("a lookup", () => {
+  const number = async (n: number) => (await db.lookups.query<{ n: number }>("SELECT n FROM things WHERE n = $1", [n])).rows[0]?.n;
+  const sharedPid = async () => (await db.lookups.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")).rows[0]!.pid;
+  /** Until then the pool answers. */
+  const whenShared = () => eventually(async () => expect((await db.lookups.query("SHOW plan_cache_mode")).rows).toEqual([{ plan_cache_mode: "force_generic_plan" }]));
+
+  test("shares its connection with others, whose errors are not its own", async () => {
+    await db.sql.query("INSERT INTO things SELECT generate_series(1, 50)");
+    expect(await number(7)).toBe(7);
+    await whenShared();
+    const broken = rejection(db.lookups.query("SELECT 1 / 0"));
+    const found = await Promise.all(Array.from({ length: 60 }, (_, n) => number(n + 1)));
+    expect(found).toEqual(Array.from({ length: 60 }, (_, n) => (n < 50 ? n + 1 : undefined)));
+    expect(await broken).toMatchObject({ code: "22012" });
+    expect(new Set(await Promise.all([sharedPid(), sharedPid(), sharedPid()])).size).toBe(1);
+  });
+
+  test("is answered by the pool while its connection is lost, and by a new one later", async () => {
+    await sharedPid();
+    await whenShared();
+    const pid = await sharedPid();
+    await db.sql.query("SELECT pg_terminate_backend($1)", [pid]);
+    await eventually(async () => expect(await sharedPid()).not.toBe(pid));
+    await whenShared();
+    expect(await sharedPid()).not.toBe(pid);
   });
 });
 

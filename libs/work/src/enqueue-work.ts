@@ -15,11 +15,14 @@ export type NewWork = {
   runAt?: Date;
 };
 
-/** Writes an item of work in the caller's transaction. Answers "duplicate" when its key is known: nothing changes then. */
+/**
+ * Writes an item of work in the caller's transaction. Answers "duplicate" when its key is known: nothing changes then.
+ * "Now" is rounded down to the milliseconds that are kept: rounded up, the ring after the commit would find nothing due.
+ */
 export async function enqueueWork(sql: Sql, work: NewWork): Promise<"enqueued" | "duplicate"> {
   const { rowCount } = await sql.query(
     `INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at)
-     VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, now()), now()) ON CONFLICT (kind, key) DO NOTHING`,
+     VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, date_trunc('milliseconds', now())), now()) ON CONFLICT (kind, key) DO NOTHING`,
     [work.kind, work.key, work.teamUid ?? null, JSON.stringify(work.payload ?? null), work.runAt?.toISOString() ?? null],
   );
   if (rowCount === 0) return "duplicate";

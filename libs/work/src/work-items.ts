@@ -56,7 +56,7 @@ export async function postpone(sql: Sql, { id, lease }: WorkItem, seconds: numbe
 /** Gives the item back untried: its process is stopping. */
 export async function release(sql: Sql, { id, lease }: WorkItem): Promise<void> {
   await sql.query(
-    "UPDATE stream.work_items SET state = 'waiting', lease = NULL, tries = tries - 1, due_at = now() WHERE id = $1 AND lease = $2",
+    "UPDATE stream.work_items SET state = 'waiting', lease = NULL, tries = tries - 1, due_at = date_trunc('milliseconds', now()) WHERE id = $1 AND lease = $2",
     [id, lease],
   );
 }
@@ -68,7 +68,7 @@ export async function park(sql: Sql, { id, lease }: WorkItem, error: string): Pr
 /** Lets parked items (of one kind, or all) start over. Returns how many. */
 export async function unpark(sql: Sql, kind?: string): Promise<number> {
   const { rowCount } = await sql.query(
-    `UPDATE stream.work_items SET state = 'waiting', tries = 0, due_at = now() WHERE state = 'parked' AND ($1::text IS NULL OR kind = $1)`,
+    `UPDATE stream.work_items SET state = 'waiting', tries = 0, due_at = date_trunc('milliseconds', now()) WHERE state = 'parked' AND ($1::text IS NULL OR kind = $1)`,
     [kind ?? null],
   );
   return rowCount;

@@ -27,7 +27,7 @@ const enqueue = (...keys: string[]): Promise<void> =>
 const states = async (): Promise<string[]> =>
   (await t.database.sql.query<{ line: string }>("SELECT concat_ws(' ', key, state, tries) AS line FROM stream.work_items ORDER BY key")).rows.map((r) => r.line);
 
-const makeDue = (): Promise<unknown> => t.database.sql.query("UPDATE stream.work_items SET due_at = now() WHERE state <> 'done'");
+const makeDue = (): Promise<unknown> => t.database.sql.query("UPDATE stream.work_items SET due_at = date_trunc('milliseconds', now()) WHERE state <> 'done'");
 
 test("the migration text is what missingTables compares", async () => {
   expect(await missingTables(t.database.sql, WORK_TABLES_SQL)).toEqual([]);

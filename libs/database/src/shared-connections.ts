@@ -1,0 +1,62 @@
+import { Client, type ClientConfig, type QueryConfig, type QueryResult } from "pg";
+import { travelTogether } from "./pipeline.ts";
+
+/** After a failed connection the pool is asked for so long. */
+const REST_MS = 1_000;
+
+/**
+ * A few connections that everybody uses at once: nobody waits for a free one, and what is asked in the same moment travels
+ * together. For short reads only, because each waits for those before it. `otherwise` answers while there is no connection.
+ */
+export class SharedConnections {
+  readonly #config: ClientConfig;
+  readonly #otherwise: (query: QueryConfig) => Promise<QueryResult>;
+  readonly #places: Place[];
+  #isClosed = false;
+
+  constructor(config: ClientConfig, count: number, otherwise: (query: QueryConfig) => Promise<QueryResult>) {
+    // Reads by key have one good plan, whatever the key.
+    this.#config = { ...config, pipeline: true, options: "-c plan_cache_mode=force_generic_plan" };
+    this.#otherwise = otherwise;
+    this.#places = Array.from({ length: count }, () => ({ client: undefined, busy: 0, restsUntilMs: 0 }));
+  }
+
+  async query(query: QueryConfig): Promise<QueryResult> {
+    const place = this.#places.reduce((best, one) => (one.busy < best.busy ? one : best));
+    if (!place.client) {
+      if (!this.#isClosed && performance.now() >= place.restsUntilMs) void this.#connect(place);
+      return this.#otherwise(query);
+    }
+    place.busy += 1;
+    try {
+      travelTogether(place.client);
+      return await place.client.query(query);
+    } finally {
+      place.busy -= 1;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#places.map(async ({ client }) => client?.end()));
+  }
+
+  async #connect(place: Place): Promise<void> {
+    place.restsUntilMs = Number.POSITIVE_INFINITY; // until it is known
+    const client = new Client(this.#config);
+    const lose = (): void => {
+      if (place.client === client) place.client = undefined;
+      place.restsUntilMs = performance.now() + REST_MS;
+    };
+    client.once("error", lose).once("end", lose).on("error", () => {}); // its queries are told by themselves
+    try {
+      await client.connect();
+      if (this.#isClosed) await client.end();
+      else place.client = client;
+    } catch {
+      lose();
+    }
+  }
+}
+
+type Place = { client: Client | undefined; busy: number; restsUntilMs: number };
