@@ -15,6 +15,7 @@ const cluster = await Cluster.start({ env, ...(dir ? { dir } : {}) });
 const lines = [
   "Millwright is ready, in many processes.",
   `  API   ${cluster.url}/api/v1   (any gateway)`,
+  `  docs  ${cluster.url}/docs`,
   `  key   ${cluster.ownerKey}`,
   `  NATS  ${cluster.hasNats ? "yes" : "no: nats-server is not installed; consumers look every 2 s"}`,
   `  logs  ${cluster.dir}`,

@@ -1,6 +1,7 @@
 import { deriveKey } from "@millwright/vault";
 import type { Neighbours } from "./clients/neighbours.ts";
 import type { GatewayOptions } from "./options.ts";
+import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
 import { signInMount } from "./pages/sign-in.ts";
@@ -55,6 +56,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...factorySourceRoutes(neighbours),
     ...taskRoutes(shared),
     ...pageRoutes({ ...shared, signIn }),
+    ...docsRoutes(o),
     aboutErrorsRoute,
   ];
   const mounts: Mount[] = [

@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   stopOnSignals(lifecycle, createLogger({ service: "standalone", level: "warn" }));
   await lifecycle.start();
   if (!platform) return; // a signal came first
-  const lines = ["Millwright is ready.", `  API   ${platform.url}/api/v1`, `  docs  ${platform.url}/api/v1/openapi.json`, `  data  ${config.dataDir}`];
+  const lines = ["Millwright is ready.", `  API   ${platform.url}/api/v1`, `  docs  ${platform.url}/docs`, `  data  ${config.dataDir}`];
   if (platform.isFirstStart) lines.push(`  key   ${platform.apiKey}   (the owner's API key; shown this once)`);
   process.stdout.write(`${lines.join("\n")}\n`);
 }

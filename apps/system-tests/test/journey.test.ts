@@ -177,6 +177,12 @@ test("without a script or an AI a run blocks and says how to go on; a script as 
   await succeeded(api, id);
 });
 
+test("the address of the docs that the platform prints opens the reference", async () => {
+  const [, url] = /docs +(\S+)/.exec(platform.output()) ?? [];
+  const page = await fetch(url!);
+  expect([url, page.status, await page.text()]).toEqual([`${platform.url}/docs`, 200, expect.stringContaining("API reference")]);
+});
+
 test("a child that fails fails the script that waits for it", async () => {
   const run = await reached(api, await startRun(api, script(spawn(script("fail: on purpose")), "wait: all")), "FAILED");
   const [child] = (await api.get(`/agent/runs?ancestor_run_id=${run.run_id}`)).runs;

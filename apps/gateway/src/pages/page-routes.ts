@@ -105,8 +105,8 @@ export function pageRoutes({ neighbours: { runs, artifacts }, findProfiles, link
 
 const frontPage = page(
   "Welcome",
-  markup`<h1>Millwright</h1><p>A self-hosted agent factory platform. The public API is described by
-<a href="/api/v1/openapi.json">/api/v1/openapi.json</a>; runs and pull requests have pages, linked from what the API and the
+  markup`<h1>Millwright</h1><p>A self-hosted agent factory platform. The public API is described at
+<a href="/docs">/docs</a>, for programs by <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>; runs and pull requests have pages, linked from what the API and the
 <code>millwright</code> command answer.</p>`,
 );
 

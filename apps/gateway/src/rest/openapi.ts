@@ -1,5 +1,6 @@
 import { OpenApiGeneratorV31, OpenAPIRegistry, type ResponseConfig, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
+import { groupOf, groupsOf } from "./groups.ts";
 import { Problem } from "./records.ts";
 import { fullPath, type Route } from "./route.ts";
 
@@ -9,7 +10,8 @@ export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]
 export function openApiDocument(routes: readonly Route[], publicUrl: string): OpenApiDocument {
   const registry = new OpenAPIRegistry();
   registry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer", description: "An API key, or the token of a run." });
-  for (const route of routes) if (!route.root) registry.registerPath(pathOf(route));
+  const documented = routes.filter(({ root }) => !root);
+  for (const route of documented) registry.registerPath(pathOf(route));
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {
@@ -18,6 +20,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Op
       description: "Self-hosted agent factories: work in, pull requests out. Errors are problem+json; unknown input members are ignored.",
     },
     servers: [{ url: publicUrl }],
+    tags: groupsOf(documented.map(({ path }) => path)),
   });
 }
 
@@ -29,7 +32,7 @@ function pathOf(route: Route): RouteConfig {
     operationId: operationId(route),
     summary: route.summary,
     ...(route.description ? { description: route.description } : {}),
-    tags: [route.tag ?? route.path.split("/")[1] ?? "api"],
+    tags: [groupOf(route.path)],
     ...(route.auth === "none" ? { security: [] } : { security: route.auth === "optional" ? [{ apiKey: [] }, {}] : [{ apiKey: [] }] }),
     ...(route.verbs ? { "x-required-permissions": [...route.verbs] } : {}),
     request: {

@@ -49,8 +49,6 @@ type Common = {
   /** One line for the reader of the OpenAPI document. */
   readonly summary: string;
   readonly description?: string;
-  /** Group in the OpenAPI document; default: the first segment of the path. */
-  readonly tag?: string;
   /** Lives outside `/api/v1` (pages, blobs, errors) and outside the OpenAPI document. */
   readonly root?: boolean;
   /** Status of success. Default 200. */

@@ -14,6 +14,7 @@ import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
 import { connectNeighbours } from "../../src/clients/neighbours.ts";
+import { docsRoutes } from "../../src/pages/docs-page.ts";
 import { pageLinks, type PageLinks } from "../../src/pages/page-links.ts";
 import { pageRoutes } from "../../src/pages/page-routes.ts";
 import { signInMount } from "../../src/pages/sign-in.ts";
@@ -88,6 +89,7 @@ export async function openDoor(): Promise<Door> {
   const all: Route[] = [
     ...runRoutes(deps), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
+    ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
   const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, teamHeaders: ["x-service-team-uid"], clock, log, metrics }), "member");

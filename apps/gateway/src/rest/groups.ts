@@ -1,0 +1,25 @@
+type Group = { readonly name: string; readonly description: string; readonly paths: RegExp };
+
+/** The parts of the API as its readers look for them, in the order in which they are shown. The first that fits a path has it. */
+const GROUPS: readonly Group[] = [
+  { name: "Runs", description: "Start agents, see what they do, talk to them, stop them.", paths: /^\/agent\/runs?(\/|$)/ },
+  { name: "Conversations", description: "What agents were told and did, across the runs that continue each other.", paths: /^\/agent\/conversations(\/|$)/ },
+  { name: "Artifacts", description: "What runs leave behind.", paths: /^\/agent\/artifacts(\/|$)/ },
+  { name: "Environments", description: "Repositories, image and setup commands that runs are given.", paths: /^\/agent\/environments(\/|$)/ },
+  { name: "Agent identities", description: "The agents of a team: who runs act as.", paths: /^\/agent\/identities(\/|$)/ },
+  { name: "Agents", description: "Models, workers and whatever else runs use.", paths: /^\/agent(\/|$)/ },
+  { name: "Factory tasks", description: "Tracked work of a factory.", paths: /^\/factory\/\{\w+\}\/task/ },
+  { name: "Factory definitions", description: "Factories as code: validate, plan, apply.", paths: /^\/factory\/\{\w+\}\/source(\/|$)/ },
+  { name: "Factories", description: "Agents, repositories and tasks under one name, and the door through which work enters.", paths: /^\/factory(\/|$)/ },
+  { name: "Teams", description: "Members, keys, secrets, code hosts, audit log.", paths: /^\/team(\/|$)/ },
+  { name: "Platform", description: "Who one is, and this document.", paths: /^\// },
+];
+
+/** The group of a route's path (below `/api/v1`). */
+export const groupOf = (path: string): string => GROUPS.find(({ paths }) => paths.test(path))?.name ?? "Platform";
+
+/** The groups that have any of these paths, as the OpenAPI document lists them. */
+export function groupsOf(paths: readonly string[]): { name: string; description: string }[] {
+  const used = new Set(paths.map(groupOf));
+  return GROUPS.filter(({ name }) => used.has(name)).map(({ name, description }) => ({ name, description }));
+}
