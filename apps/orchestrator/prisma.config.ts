@@ -23,6 +23,7 @@ export default defineConfig({
       "public.worker_sessions",
       "public.idempotency_keys",
       "public.reaper_ticks",
+      "public.closed_factories",
     ],
   },
 });

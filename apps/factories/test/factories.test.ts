@@ -98,6 +98,24 @@ describe("changing a factory", () => {
   });
 });
 
+describe("what people say about a factory in the queue", () => {
+  test("can be changed wherever it is defined, and is told with every change", async () => {
+    const factory = await w.aFactory();
+    expect(factory).toMatchObject({ concurrencyLimit: 0, queuePaused: false });
+    await w.rows(`UPDATE factories SET management = 'service_files' WHERE uid = '${factory.uid}'`);
+    const change = (given: object, ...paths: string[]) => w.factories.updateFactory({ uid: factory.uid, factory: given, updateMask: { paths } }, call(OWNER));
+    expect((await change({ concurrencyLimit: 3, queuePaused: true }, "concurrency_limit", "queue_paused")).factory).toMatchObject({ concurrencyLimit: 3, queuePaused: true });
+    await expect(change({ concurrencyLimit: 2, name: "x" }, "concurrency_limit", "name")).rejects.toEqual(domainError({ reason: "managed_by_files" }));
+    await expect(change({ concurrencyLimit: -1 }, "concurrency_limit")).rejects.toEqual(domainError({ reason: "invalid_factory" }));
+    const [told] = await w.rows(
+      `SELECT payload FROM (SELECT type, entity_uid, payload FROM stream.event_pending UNION SELECT type, entity_uid, payload FROM stream.event_log) e
+        WHERE type = 'millwright.factory.updated.v1' AND entity_uid = $1`,
+      [factory.uid],
+    );
+    expect(told).toEqual({ payload: expect.objectContaining({ concurrency_limit: 3, queue_paused: true }) });
+  });
+});
+
 describe("deleting a factory", () => {
   test("is refused while it has live runs", async () => {
     const factory = await w.aFactory();

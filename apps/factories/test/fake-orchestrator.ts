@@ -49,7 +49,7 @@ export class FakeOrchestrator {
         if (!callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid)) throw notFound("run");
         return { conversationUid: this.#find(run.rootRunUid).conversationUid };
       },
-      countLiveRuns: async () => ({ live: this.live }),
+      closeFactory: async () => ({ live: this.live }),
     });
     router.service(events.EventFeedService, {
       read: async ({ after, limit }) => ({

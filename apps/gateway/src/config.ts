@@ -1,3 +1,4 @@
+import { blobSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
 
@@ -14,8 +15,8 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of factories. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
-    /** The orchestrator's directory of blobs, from which `/blobs/*` is served. */
-    blobDir: required.string("BLOB_DIR"),
+    /** As the orchestrators have it: files in a directory are served here under `/blobs/*`, links to those in a bucket lead there. */
+    ...blobSettings,
     /** API key (`mw_…`) of the first team's owner, made on the first start of the platform and not looked at afterwards. */
     bootstrapApiKey: required.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
     /** The platform's worker key (`mww_…`), for workers that take runs of every team. Absent: teams make keys of their own. */

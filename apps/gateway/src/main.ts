@@ -1,4 +1,4 @@
-import { directoryBlobs } from "@millwright/blobs";
+import { blobDirectory, directoryBlobs } from "@millwright/blobs";
 import { worker } from "@millwright/contracts";
 import { forwardService, mountHttp1, RemoteKeys } from "@millwright/rpc";
 import { runService } from "@millwright/service";
@@ -17,14 +17,15 @@ await runService({
   migrationsDir,
   compose: async (config, base, { orchestrator, factories }) => {
     const signingKey = deriveKey(base.masterKey, "blob urls");
-    const store = directoryBlobs({ dir: config.blobDir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
+    const dir = blobDirectory(config);
+    const store = dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
     // Workers bring keys of their own, which the orchestrator checks; it logs their calls, too.
     const quiet = worker.WorkerService.methods.map(({ name }) => `${worker.WorkerService.typeName}/${name}`);
     const door = { service: "gateway", verifier: base.verifier, open: [worker.WorkerService.typeName], quiet, log: base.log, metrics: base.metrics };
     const gateway = await composeGateway({
       ...base,
       neighbours: { orchestrator, factories },
-      blobs: { store, signingKey },
+      ...(store && { blobs: { store, signingKey } }),
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,
       workerDoor: mountHttp1((router) => forwardService(router, worker.WorkerService, orchestrator), door, "/rpc"),

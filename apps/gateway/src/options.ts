@@ -23,7 +23,7 @@ export type GatewayOptions = {
   doorbell?: Doorbell;
   /** Where the events of this service are published; absent: nowhere. */
   nats?: NatsLink;
-  /** Serves `/blobs/…` from the store's signed URLs; absent when they lead elsewhere (S3). */
+  /** Serves `/blobs/…` from the store's signed URLs; absent when they lead to a bucket. */
   blobs?: { store: BlobStore; signingKey: Uint8Array };
   /** The first owner's key; absent: a random one. Used on the first start only. */
   bootstrapApiKey?: string | undefined;

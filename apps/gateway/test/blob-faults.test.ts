@@ -19,7 +19,7 @@ beforeAll(async () => {
   const { listener } = blobMount({ store, signingKey, publicUrl: "https://mill.example", clock: systemClock, log });
   server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${store.signedUrl("runs/1/out.txt", { method: "GET", expiresInSeconds: 60 })}`;
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${await store.signDownload("runs/1/out.txt", { expiresInSeconds: 60, contentType: "text/plain" })}`;
 });
 afterAll(() => void server.close());
 

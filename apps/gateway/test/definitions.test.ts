@@ -56,6 +56,22 @@ describe("a staged definition", () => {
     expect((await stage(1, [foreman])).diagnostics).toEqual([]);
     expect(await activate(1)).toBe(1);
   });
+  test("with a foreman keeps people from making another one, until it serves or is dropped", async () => {
+    g.knownFactories.set(factory, team);
+    const other = (await call("POST", "/agent/identities", { name: "other", factory_uid: factory })).body;
+    await stage(1, [foreman]);
+    const boss = { name: "boss", agent_type: "FOREMAN", factory_uid: factory };
+    expect(await call("POST", "/agent/identities", boss)).toMatchObject({ status: 400, body: { reason: "foreman_exists" } });
+    expect(await call("PUT", `/agent/identities/${other.uid}`, { agent_type: "FOREMAN" })).toMatchObject({ status: 400, body: { reason: "foreman_exists" } });
+    const { status, body: lead } = await call("POST", "/agent/identities", { ...boss, name: "lead" });
+    expect([status, (await call("PUT", `/agent/identities/${lead.uid}`, { name: "boss" })).status]).toEqual([201, 400]);
+    expect(await activate(1)).toBe(1);
+    expect((await agents()).map(({ name, agent_type: type }) => `${name} ${type}`).toSorted()).toEqual(["lead FOREMAN", "other CUSTOM"]);
+    await call("PUT", `/agent/identities/${lead.uid}`, { queue_paused: true }); // what no file says
+    await stage(2, [{ ...foreman, name: "next" }]);
+    await g.definitions.dropDefinition({ factoryUid: factory, version: 2n }, asFactories());
+    expect((await call("GET", `/agent/identities/${lead.uid}`)).body).toMatchObject({ queue_paused: true });
+  });
   test("that is dropped, or was only planned, cannot be activated", async () => {
     await stage(1, [foreman], {}, true);
     await stage(2, [foreman]);

@@ -13,6 +13,7 @@ const shown = {
   uid: FACTORY, name: "Roofs", alias: null, description: null, team_uid: TEAM, avatar_url: null, code_forge: "NONE", code_forges: ["NONE"], repositories: [], credential_strategy: "EXECUTOR",
   default_environment: null, default_model: null, agent_defaults: { default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" }, scorer_defaults: {}, scoring: { default_model: null },
   integrations: null, creator: { uid: USER, email: "ada@example.com" }, created_at: CREATED, updated_at: UPDATED, foreman_agent_uid: null, management: "live", permissions: [...VERBS], definition_version: 0,
+  concurrency_limit: 0, queue_paused: false,
 };
 
 describe("a factory", () => {
@@ -24,12 +25,12 @@ describe("a factory", () => {
   test("shows what it has", async () => {
     const fields = {
       alias: "roof", description: "d", codeForge: "GITHUB", codeForges: ["GITHUB"], repositories: [{ owner: "o", repo: "r", codeForge: "GITHUB" }, { owner: "o", repo: "s" }], defaultEnvironment: "e",
-      defaultModel: "auto", scorerDefaults: { secrets: [] }, scoringDefaultModel: "m", integrations: { items: [] }, foremanAgentUid: AGENT, management: "service_files", definitionVersion: 3n, creatorUid: "gone",
+      defaultModel: "auto", scorerDefaults: { secrets: [] }, scoringDefaultModel: "m", integrations: { items: [] }, foremanAgentUid: AGENT, management: "service_files", definitionVersion: 3n, creatorUid: "gone", concurrencyLimit: 4, queuePaused: true,
     };
     door.answer({ getFactory: { factory: aFactory(fields) } });
     expect((await door.call("GET", `${PATH}/${FACTORY}`)).body).toMatchObject({
       alias: "roof", description: "d", code_forge: "GITHUB", repositories: [{ owner: "o", repo: "r", code_forge: "GITHUB" }, { owner: "o", repo: "s" }], default_environment: "e", default_model: "auto",
-      scorer_defaults: { secrets: [] }, scoring: { default_model: "m" }, integrations: [], foreman_agent_uid: AGENT, management: "service_files", definition_version: 3, creator: { uid: "gone", email: null },
+      scorer_defaults: { secrets: [] }, scoring: { default_model: "m" }, integrations: [], foreman_agent_uid: AGENT, management: "service_files", definition_version: 3, creator: { uid: "gone", email: null }, concurrency_limit: 4, queue_paused: true,
     });
   });
   refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${FACTORY}`), ["getFactory", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")]);

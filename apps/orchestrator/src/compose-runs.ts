@@ -1,18 +1,20 @@
 import type { BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
-import { BackgroundLoop, type Database } from "@millwright/database";
+import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
 import type { ReplicaBell } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { NewRun } from "./domain/new-run.ts";
-import type { CapacityDefaults } from "./domain/queue-settings.ts";
+import type { CapacityDefaults, QueueSettings } from "./domain/queue-settings.ts";
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { Run } from "./domain/run.ts";
 import type { RunTokenClaims } from "./domain/run-token.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worker-session.ts";
+import { putSettings } from "./store/capacity-store.ts";
+import { closeFactory } from "./store/closed-factory-store.ts";
 import { findByCause } from "./store/create-store.ts";
 import { ackDirectives, pendingDirectives } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
@@ -52,7 +54,7 @@ export type RunLifeOptions = {
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  readonly blobs: Pick<BlobStore, "put" | "delete" | "signedUrl">;
+  readonly blobs: Pick<BlobStore, "put" | "delete" | "signDownload">;
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
@@ -103,7 +105,7 @@ export function composeRuns(options: RunLifeOptions) {
     ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) => ackDirectives(sql, session.uid, acks),
     mintRunToken: (claims: RunTokenClaims) => options.mintRunToken(claims),
   };
-  const reapOnce = () => reap({ runs, tick: () => tickReaper(database, timings), findBrokenLimits: () => findBrokenLimits(sql, timings) });
+  const reapOnce = () => reap({ runs, tick: (after) => tickReaper(database, timings, after), findBrokenLimits: (after) => findBrokenLimits(sql, timings, after) });
 
   const loops = [
     loop("reaper", timings.reaperTickMs, reapOnce),
@@ -128,6 +130,9 @@ export function composeRuns(options: RunLifeOptions) {
     getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
     getRun: reads.getVisibleRun,
     countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),
+    closeFactory: (factoryUid: string) => database.transaction((tx) => closeFactory(tx, factoryUid)),
+    putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>
+      putSettings(tx, { scope, uid }, settings, options.capacityDefaults),
     checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(sql, one) }, lease),
     worker: {
       register: (key: string, registration: WorkerRegistration) => registerWorker(sessions, key, registration),
@@ -141,7 +146,7 @@ export function composeRuns(options: RunLifeOptions) {
             findJob: (who, lease) => findJob(sql, who, lease),
             prepareAssignment: (job, who) => options.prepareAssignment(job, who),
             mintRunToken: leases.mintRunToken,
-            downloadUrl: (key) => options.blobs.signedUrl(key, { method: "GET", expiresInSeconds: DOWNLOAD_URL_SECONDS }),
+            downloadUrl: (key, contentType) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS }),
           },
           session,
           offers,

@@ -6,7 +6,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events, worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type Doorbell, type NatsLink, type ReplicaBell } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type NatsLink, type ReplicaBell } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
@@ -19,6 +19,7 @@ import { composeRuns } from "./compose-runs.ts";
 import type { CapacityDefaults } from "./domain/queue-settings.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
 import { scaleTimings } from "./domain/timings.ts";
+import { onFactoryQueueSettings, onIdentityQueueSettings } from "./events/on-queue-settings.ts";
 import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
 import { bearerOf, workerRoutes } from "./rpc/worker-routes.ts";
 import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
@@ -120,16 +121,18 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
   const work = new WorkQueue({ database, clock, log, handlers: catalog.workHandlers });
-  const definitions = new Consumer({
-    name: "definitions",
-    source: "factories",
-    read: feedReader(clientFor(events.EventFeedService, o.neighbours.factories, { signer }), () => call(serviceCaller(signer.service, newUid()))),
-    database, clock, log,
-    handlers: catalog.eventHandlers,
-    ...bell,
-  });
+  const consumer = (name: string, source: string, feed: Transport, handlers: EventHandlers) =>
+    new Consumer({
+      name, source, database, clock, log, handlers,
+      read: feedReader(clientFor(events.EventFeedService, feed, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+      ...bell,
+    });
+  const consumers = [
+    consumer("definitions", "factories", o.neighbours.factories, { ...catalog.eventHandlers, ...onFactoryQueueSettings(life) }),
+    consumer("queue-settings", "gateway", o.neighbours.identity, onIdentityQueueSettings(life)),
+  ];
 
-  const pause = async (): Promise<void> => void (await Promise.all([definitions.stop(), work.stop()]));
+  const pause = async (): Promise<void> => void (await Promise.all([...consumers.map((each) => each.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
 
   // Workers bring a credential of their own: no caller token is asked for at their door.
@@ -152,7 +155,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       relay?.start();
       life.start();
       work.start();
-      definitions.start();
+      for (const each of consumers) each.start();
     },
     pause,
     async stop() {

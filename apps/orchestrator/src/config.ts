@@ -1,3 +1,4 @@
+import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
 import { modelSettings } from "./model-settings.ts";
@@ -13,8 +14,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of factories. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
-    /** Holds attachments, artifacts and transcripts; one directory that all replicas and the gateways see. */
-    blobDir: required.string("BLOB_DIR"),
+    /** Where artifacts, snapshots and transcripts are. */
+    ...blobSettings,
+    ...bucketSettings,
     /** Directories below which local code hosts may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
     /** Divides every lease, offer and heartbeat time; for tests of failures. The same on all replicas. */

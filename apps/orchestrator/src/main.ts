@@ -1,4 +1,4 @@
-import { directoryBlobs } from "@millwright/blobs";
+import { blobDirectory, directoryBlobs, openBucket } from "@millwright/blobs";
 import { worker } from "@millwright/contracts";
 import { runService } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
@@ -17,7 +17,9 @@ await runService({
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
     const { localRepositoryRoots, timeScale, runTokenLimit } = config;
-    const blobs = directoryBlobs({ dir: config.blobDir, publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock });
+    const dir = blobDirectory(config);
+    const signing = { publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock };
+    const blobs = dir === undefined ? openBucket(config.blobUrl!, config, base.clock) : directoryBlobs({ ...signing, dir });
     const models = { modelProviders: platformProviders(config), runTokenLimit };
     const replicas = base.nats && { replicas: base.nats.replicaBell("orchestrator") };
     const orchestrator = await composeOrchestrator({ ...base, ...replicas, ...models, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale });

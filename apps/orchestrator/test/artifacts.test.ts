@@ -63,9 +63,10 @@ describe("an upload", () => {
     expect((await create(announced)).uploadUrl).toBe("");
   });
 
-  test("of other bytes than announced is refused, and can be repeated", async () => {
+  test("of other bytes than announced is refused, by the link and by the commit, and can be repeated", async () => {
     const { artifactUid, uploadUrl } = await create(announced);
-    await p.follow("PUT", uploadUrl, bytes("a l@rger file"));
+    await expect(p.follow("PUT", uploadUrl, bytes("a l@rger file"))).rejects.toEqual(domainError({ reason: "blob_content_mismatch" }));
+    await p.blobs.put(await keyOf(artifactUid), bytes("a l@rger file"), { contentType: "text/plain" });
     await expect(p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker))).rejects.toEqual(domainError({ reason: "artifact_content_mismatch" }));
     expect(await shown()).toEqual([]);
     const again = await create(announced);
@@ -74,7 +75,22 @@ describe("an upload", () => {
     await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
     expect(await shown()).toHaveLength(1);
   });
+
+  test("that was announced before with other bytes cannot change what was committed", async () => {
+    const late = bytes("the late one");
+    const before = await create({ ...announced, sizeBytes: BigInt(late.length), sha256: createHash("sha256").update(late).digest("hex") });
+    const { artifactUid, uploadUrl } = await create(announced);
+    expect(artifactUid).toBe(before.artifactUid);
+    await p.follow("PUT", uploadUrl, content);
+    await p.workers.commitArtifact({ ...lease(), artifactUid }, bearer(worker));
+    await p.follow("PUT", before.uploadUrl, late);
+    await p.follow("PUT", uploadUrl, content);
+    expect(await p.follow("GET", (await read(artifactUid)).downloadUrl)).toBe("a larger file");
+  });
 });
+
+const keyOf = async (artifactUid: string): Promise<string> =>
+  (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid])).rows[0]!.key;
 
 test("announced by an attempt that was lost, with other bytes by the next: the next one's count", async () => {
   const first = await create({ content: undefined, sizeBytes: 3n, sha256: "a".repeat(64) });
@@ -107,7 +123,7 @@ describe("an attempt that lost its lease", () => {
   test.each([
     ["an artifact", () => create()],
     ["usage", () => p.workers.reportUsage({ ...lease(), callId: "c", modelId: "scripted", usage: {} }, bearer(worker))],
-    ["a snapshot", () => p.workers.putSnapshot({ ...lease(), sizeBytes: 1n }, bearer(worker))],
+    ["a snapshot", () => p.workers.putSnapshot({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker))],
     ["a pull request", () => p.workers.openPullRequest({ ...lease(), owner: "o", repo: "r", headBranch: "b", headSha: "c", title: "t" }, bearer(worker))],
   ])("cannot leave %s behind", async (_, act) => {
     await expect(act()).rejects.toEqual(domainError({ reason: "lease_lost" }));
@@ -179,12 +195,15 @@ describe("usage", () => {
   });
 });
 
-test("a snapshot has one place per attempt, and is too large beyond its bound", async () => {
-  const first = await p.workers.putSnapshot({ ...lease(), sizeBytes: 10n }, bearer(worker));
-  const second = await p.workers.putSnapshot({ ...lease(), sizeBytes: 12n }, bearer(worker));
-  expect(second.snapshotKey).toBe(first.snapshotKey);
+test("a snapshot has one place per attempt and content; it is announced whole, and too large beyond its bound", async () => {
+  const announced = (text: string) => ({ ...lease(), sizeBytes: BigInt(text.length), sha256: createHash("sha256").update(text).digest("hex") });
+  const put = (request: object) => p.workers.putSnapshot({ ...announced("tar"), ...request }, bearer(worker));
+  const [first, again, other] = [await put({}), await put({}), await put(announced("other"))];
+  expect([again.snapshotKey, other.snapshotKey === first.snapshotKey]).toEqual([first.snapshotKey, false]);
   await p.follow("PUT", first.uploadUrl, bytes("tar"));
-  await expect(p.workers.putSnapshot({ ...lease(), sizeBytes: 1n << 40n }, bearer(worker))).rejects.toEqual(domainError({ reason: "snapshot_too_large" }));
+  await expect(p.follow("PUT", first.uploadUrl, bytes("rat"))).rejects.toEqual(domainError({ reason: "blob_content_mismatch" }));
+  await expect(put({ sizeBytes: 1n << 40n })).rejects.toEqual(domainError({ reason: "snapshot_too_large" }));
+  await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "snapshot_invalid" }));
 });
 
 test("teams see their own artifacts only", async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
+import { REAPER_BATCH } from "../src/store/reaper-store.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
-import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -121,6 +122,24 @@ test("another session cannot use a lease", async () => {
   expect(await life.worker.complete(other.session, [{ ...held.ref, outcome: "DONE", lastClientSeq: 0 }])).toMatchObject([{ error: "LEASE_LOST" }]);
   const beat = { state: "READY" as const, freeSlots: 0, leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }] };
   expect((await life.worker.heartbeat(other.session, beat)).leases).toMatchObject([{ status: "LOST" }]);
+});
+
+test("however many leases are overdue, one round judges them all, and looks in between so that it is not taken for a pause", async () => {
+  const own = await testPlatform();
+  const caller = aCaller();
+  const count = 2 * REAPER_BATCH + 1;
+  await own.life.createRuns(caller, Array.from({ length: count }, () => aRun(caller)));
+  expect(await own.claim(await own.worker({ slots: count }), count)).toHaveLength(count);
+  const { sql } = own.database;
+  await sql.query("UPDATE leases SET expires_at = clock_timestamp()");
+  await sql.query("CREATE TABLE looks (at timestamptz)");
+  await sql.query("CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO looks VALUES (NEW.last_tick); RETURN NEW; END $$");
+  await sql.query("CREATE TRIGGER look AFTER UPDATE ON reaper_ticks FOR EACH ROW EXECUTE FUNCTION look()");
+  await sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
+  await own.life.reapOnce();
+  expect((await sql.query("SELECT 1 FROM runs WHERE state = 'QUEUED'")).rowCount).toBe(count);
+  expect((await sql.query("SELECT 1 FROM looks")).rowCount).toBeGreaterThanOrEqual(4);
+  await own.close();
 });
 
 test("an agent that writes nothing is warned about once, then stopped", async () => {

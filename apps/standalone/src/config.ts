@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
+import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
 import { modelSettings } from "@millwright/orchestrator/compose";
 import { loadTracingSettings } from "@millwright/telemetry";
@@ -18,6 +19,9 @@ export const loadConfig = (env: Env) => {
     host: optional.string("HOST", "127.0.0.1"),
     /** Database cluster, blobs, master key, logs. */
     dataDir: optional.string("MILLWRIGHT_DATA_DIR", ".millwright"),
+    /** A bucket for blobs; absent: `blobs/` in the data directory. */
+    blobUrl: blobSettings.blobUrl,
+    ...bucketSettings,
     /** Origin used in links and signed URLs; default `http://HOST:PORT`. */
     publicUrl: optional.url("MILLWRIGHT_PUBLIC_URL"),
     /** API key of the first team's owner; generated and printed once when absent. */

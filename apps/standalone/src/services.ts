@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { directoryBlobs } from "@millwright/blobs";
+import { directoryBlobs, openBucket } from "@millwright/blobs";
 import { systemClock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { localDoorbell, NatsLink } from "@millwright/events";
@@ -44,7 +44,10 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
   const transports = { identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport() };
   const blobSigningKey = deriveKey(masterKey, "blob urls");
-  const blobs = directoryBlobs({ dir: join(config.dataDir, "blobs"), publicUrl, signingKey: blobSigningKey, clock: systemClock });
+  const blobs =
+    config.blobUrl === undefined
+      ? directoryBlobs({ dir: join(config.dataDir, "blobs"), publicUrl, signingKey: blobSigningKey, clock: systemClock })
+      : openBucket(config.blobUrl, config, systemClock);
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, "standalone", log);
   const shared = { ...(nats && { nats }), masterKey, publicUrl, verifier, clock: systemClock, metrics, poolSize: POOL_SIZE, doorbell: localDoorbell() };
   const of = (service: keyof typeof signers) => ({ ...shared, signer: signers[service], log: log.child({ service }), tracer: tracing.tracer(service) });
@@ -69,7 +72,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...of("gateway"),
     databaseUrl: gatewayUrl,
     neighbours: { orchestrator: transports.orchestrator, factories: transports.factories },
-    blobs: { store: blobs, signingKey: blobSigningKey },
+    ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
     workerDoor: orchestrator.workerDoor,
     runTokenKeys: localKeys([orchestrator.runTokenJwk]),

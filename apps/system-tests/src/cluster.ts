@@ -25,7 +25,7 @@ export type ClusterOptions = {
   /** Where everything lies; default: a new directory, removed at the end. */
   dir?: string;
   ownerKey?: string;
-  /** More settings, for every replica. */
+  /** More settings, for every replica, such as a bucket for files. */
   env?: Readonly<Record<string, string>>;
 };
 
@@ -182,7 +182,7 @@ export class Cluster {
       DATABASE_URL: this.#postgres.url(`millwright_${service}`), DATABASE_POOL: "6",
       ...(this.hasNats && { NATS_URL: this.natsUrl }),
       GRPC_PORT: String(replica.grpcPort), OPS_PORT: String(replica.opsPort), PORT: String(replica.port),
-      MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!, BLOB_DIR: this.path("blobs"),
+      MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!, ...(!this.#o.env["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("blobs") }),
       MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: WORKER_KEY,
       MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), MILLWRIGHT_TIME_SCALE: String(this.#o.timeScale),
       ...this.#o.env,

@@ -1,6 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { Database, EmbeddedPostgres } from "@millwright/database";
 import { needs } from "@millwright/testing";
 import { Platform } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
@@ -17,17 +16,11 @@ beforeAll(async () => {
   api = await connect(platform);
   factory = await aFactory(api, definitionFiles("No script here."));
   await api.patch(`/team/${await teamOf(api)}`, { concurrency_limit: 1 });
-  await inDatabase("UPDATE agents SET concurrency_limit = 1", "UPDATE factory_layers SET concurrency_limit = 1");
+  await api.patch(`/factory/${factory}`, { concurrency_limit: 1 });
+  const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
+  for (const { uid } of agents) await api.put(`/agent/identities/${uid}`, { concurrency_limit: 1 });
 }, 120_000);
 afterAll(() => platform?.remove());
-
-/** For limits that have no endpoint yet. */
-async function inDatabase(...statements: string[]): Promise<void> {
-  const server = await EmbeddedPostgres.start({ dataDir: platform.path("data", "postgres") });
-  const database = Database.open(server.url("millwright_gateway"), { max: 1, applicationName: "test" });
-  for (const statement of statements) await database.sql.query(statement);
-  await database.close();
-}
 
 const childrenOf = async (runId: string): Promise<any[]> => (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
 

@@ -30,7 +30,7 @@ export class FakePlatform {
   readonly declined: worker.DeclineRequest[] = [];
   readonly leaseRequests: worker.LeaseRequest[] = [];
   readonly heartbeats: worker.HeartbeatRequest[] = [];
-  readonly requests: { method: string; url: string; authorization: string | undefined; body: string }[] = [];
+  readonly requests: { method: string; url: string; authorization: string | undefined; signed?: string | string[] | undefined; body: string }[] = [];
   timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, doorsCloseMs: 60_000 };
   /** Whether the directive stream carries anything. */
   isStreamAlive = true;
@@ -139,14 +139,14 @@ export class FakePlatform {
       complete: this.#faulty("complete", ({ completions }: worker.CompleteRequest) => ({ results: completions.map((completion) => this.#complete(completion)) })),
       createArtifact: this.#faulty("createArtifact", (request: worker.CreateArtifactRequest) => ({
         artifactUid: `uid-of-${request.clientArtifactId}`,
-        uploadUrl: request.content ? "" : `${this.url}/blobs/${request.clientArtifactId}`,
+        ...(request.content ? {} : { uploadUrl: `${this.url}/blobs/${request.clientArtifactId}`, uploadHeaders: { "x-signed": request.sha256 } }),
       })),
       commitArtifact: () => {
         this.calls.push("commitArtifact");
         return {};
       },
       reportUsage: () => ({}),
-      putSnapshot: () => ({ uploadUrl: `${this.url}/blobs/snapshot`, snapshotKey: "snap-1" }),
+      putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => ({ uploadUrl: `${this.url}/blobs/snapshot`, uploadHeaders: { "x-signed": sha256 }, snapshotKey: "snap-1" }),
       // One event per page, so that reading on is needed.
       readHistory: ({ afterSeq }: worker.ReadHistoryRequest) => ({
         events: this.history.slice(Number(afterSeq), Number(afterSeq) + 1).map((event, i) => ({ ...event, seq: afterSeq + BigInt(i) + 1n })),
@@ -178,7 +178,7 @@ export class FakePlatform {
 
   async #serveRest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = (await request.toArray()).map((chunk: Buffer) => chunk.toString("latin1")).join("");
-    this.requests.push({ method: request.method ?? "", url: request.url ?? "", authorization: request.headers.authorization, body });
+    this.requests.push({ method: request.method ?? "", url: request.url ?? "", authorization: request.headers.authorization, signed: request.headers["x-signed"], body });
     const answer = this.restAnswers.shift() ?? { status: 200, body: {} };
     response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body));
   }

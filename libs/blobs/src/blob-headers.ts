@@ -1,22 +1,30 @@
 /** Types a browser may show in place; everything else is saved. No type that can run script. */
 const INLINE: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json", "application/pdf"]);
 
+/** A content type that fits into one header line, whatever somebody called it. */
+export const headerType = (contentType: string): string => contentType.replaceAll(/[^\x20-\x7e]/g, "").trim().slice(0, 255) || "application/octet-stream";
+
 /**
  * The headers under which a blob is served: it may come from an agent, on the origin of the API, so it must never run as a page.
  * `size` in bytes.
  */
 export function blobHeaders(blob: { readonly contentType: string; readonly size: number }, filename?: string): Record<string, string> {
-  const mediaType = (blob.contentType.split(";")[0] ?? "").trim().toLowerCase();
-  const disposition = INLINE.has(mediaType) ? "inline" : "attachment";
   return {
-    "Content-Type": blob.contentType || "application/octet-stream",
+    "Content-Type": headerType(blob.contentType),
     "Content-Length": String(blob.size),
-    "Content-Disposition": filename === undefined ? disposition : `${disposition}; ${filenameParameters(filename)}`,
+    "Content-Disposition": contentDisposition(blob.contentType, filename),
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cache-Control": "private, no-store",
     "Referrer-Policy": "no-referrer",
   };
+}
+
+/** Shown in place or saved, and under which name. */
+export function contentDisposition(contentType: string, filename?: string): string {
+  const mediaType = (contentType.split(";")[0] ?? "").trim().toLowerCase();
+  const disposition = INLINE.has(mediaType) ? "inline" : "attachment";
+  return filename === undefined ? disposition : `${disposition}; ${filenameParameters(filename)}`;
 }
 
 /** RFC 6266: an ASCII name for old readers, the real one for others; never a path. */

@@ -1,38 +1,55 @@
 import type { Readable } from "node:stream";
 
-/** What is stored, as told by `put`. `sha256` in lower-case hex. */
-export type StoredBlob = { readonly size: number; readonly sha256: string };
+/** What is stored, or has to be. `sha256` in lower-case hex. */
+export type BlobContent = { readonly size: number; readonly sha256: string };
 
 export type Blob = { readonly body: Readable; readonly size: number; readonly contentType: string };
 
-export type PutOptions = {
-  readonly contentType: string;
-  /** Refuses longer bodies with `blob_too_large`; nothing is stored then. */
-  readonly sizeBytesMax?: number;
+export type ListedBlob = {
+  readonly key: string;
+  /** When it was stored, by the store's clock. */
+  readonly storedAt: Date;
 };
 
-export type SignOptions = {
-  readonly method: "GET" | "PUT";
-  readonly expiresInSeconds: number;
-  /** The name a browser saves a download under. */
-  readonly filename?: string;
-  /** The type an upload is stored with. */
-  readonly contentType?: string;
-  /** Uploads longer than this are refused. */
-  readonly sizeBytesMax?: number;
+export type PutOptions = {
+  readonly contentType: string;
+  /** Refuses every other content with `blob_content_mismatch`; nothing is stored then. */
+  readonly expected?: BlobContent;
 };
+
+export type DownloadOptions = {
+  readonly expiresInSeconds: number;
+  /** The type it is served as. Only harmless types are shown in place, the others are saved. */
+  readonly contentType: string;
+  /** The name a browser saves it under. */
+  readonly filename?: string;
+};
+
+export type UploadOptions = BlobContent & { readonly expiresInSeconds: number; readonly contentType: string };
+
+/** A PUT that works without authorization: the headers have to be sent as they stand, `content-length` as the content has it. */
+export type SignedUpload = { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
 /**
  * Files by key. Keys are paths of 1 to 16 segments of [A-Za-z0-9._-]; a segment neither starts with a dot nor ends in ".blob".
- * Errors everywhere: blob_key_invalid (invalid_argument).
+ * Errors everywhere: blob_key_invalid (invalid_argument), blob_store_unavailable (unavailable).
  */
 export interface BlobStore {
-  /** Stores a body whole or not at all, replacing what was there. It is on disk when this returns. Errors: blob_too_large. */
-  put(key: string, body: Uint8Array | Readable, options: PutOptions): Promise<StoredBlob>;
+  /** Stores a body whole or not at all, replacing what was there; it is durable when this returns. Errors: blob_content_mismatch. */
+  put(key: string, body: Uint8Array | Readable, options: PutOptions): Promise<BlobContent>;
   /** The caller must consume or destroy `body`. */
   get(key: string): Promise<Blob | undefined>;
   /** Deleting what is absent is fine. */
   delete(key: string): Promise<void>;
-  /** A URL that works without authorization until it expires. */
-  signedUrl(key: string, options: SignOptions): string;
+  /** Everything below a folder, such as "artifacts", in no certain order; what is not this store's is left out. */
+  list(folder: string): AsyncIterable<ListedBlob>;
+  /** Throws away what broken-off writes before that time left behind. */
+  deleteDrafts(before: Date): Promise<void>;
+  /** A GET that works without authorization until it expires. */
+  signDownload(key: string, options: DownloadOptions): Promise<string>;
+  /**
+   * A PUT of exactly this content: whoever uses it again, later or with other bytes, changes nothing. So a key that holds the hash
+   * of its content never has any other.
+   */
+  signUpload(key: string, options: UploadOptions): Promise<SignedUpload>;
 }

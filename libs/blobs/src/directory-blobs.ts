@@ -1,16 +1,17 @@
-import { createHash, randomUUID } from "node:crypto";
-import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { randomUUID } from "node:crypto";
+import { mkdir, open, opendir, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { dirname, join, relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import type { Clock } from "@millwright/clock";
-import { DomainError } from "@millwright/errors";
+import { headerType } from "./blob-headers.ts";
 import { blobKeySegments } from "./blob-key.ts";
-import type { Blob, BlobStore, PutOptions, StoredBlob } from "./blob-store.ts";
-import { signUrl } from "./signed-url.ts";
+import type { Blob, BlobContent, BlobStore, ListedBlob, PutOptions } from "./blob-store.ts";
+import { ContentCheck } from "./content-check.ts";
+import { signDownload, signUpload } from "./signed-url.ts";
 
 export type DirectoryBlobsOptions = {
   readonly dir: string;
-  /** Origin of the server that answers `/blobs/…` with `verifySignedRequest`. */
+  /** Origin of the server that answers `/blobs/…` with `answerSigned`. */
   readonly publicUrl: string;
   /** At least 32 bytes, known to that server too. */
   readonly signingKey: Uint8Array;
@@ -22,17 +23,23 @@ export type DirectoryBlobsOptions = {
  * together, by one rename.
  */
 export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
-  const pathOf = (key: string) => `${join(options.dir, ...blobKeySegments(key))}.blob`;
+  const pathOf = (key: string) => join(options.dir, ...blobKeySegments(key)) + SUFFIX;
   return {
     put: async (key, body, put) => write(options.dir, pathOf(key), body, put),
     get: async (key) => read(pathOf(key)),
     delete: async (key) => rm(pathOf(key), { force: true }),
-    signedUrl: (key, sign) => signUrl(options, blobKeySegments(key).join("/"), sign),
+    list: (folder) => list(options.dir, join(...blobKeySegments(folder))),
+    deleteDrafts: async (before) => deleteDrafts(join(options.dir, DRAFTS), before),
+    signDownload: async (key, download) => signDownload(options, key, download),
+    signUpload: async (key, upload) => ({ url: signUpload(options, key, upload), headers: { "content-type": headerType(upload.contentType) } }),
   };
 }
 
-async function write(dir: string, path: string, body: Uint8Array | Readable, options: PutOptions): Promise<StoredBlob> {
-  const draft = join(dir, ".drafts", randomUUID());
+const SUFFIX = ".blob";
+const DRAFTS = ".drafts";
+
+async function write(dir: string, path: string, body: Uint8Array | Readable, options: PutOptions): Promise<BlobContent> {
+  const draft = join(dir, DRAFTS, randomUUID());
   await mkdir(dirname(draft), { recursive: true });
   try {
     const stored = await writeDraft(draft, body, options);
@@ -46,32 +53,23 @@ async function write(dir: string, path: string, body: Uint8Array | Readable, opt
   }
 }
 
-async function writeDraft(path: string, body: Uint8Array | Readable, options: PutOptions): Promise<StoredBlob> {
-  const hash = createHash("sha256");
-  const sizeMax = options.sizeBytesMax ?? Number.POSITIVE_INFINITY;
-  let size = 0;
+async function writeDraft(path: string, body: Uint8Array | Readable, { contentType, expected }: PutOptions): Promise<BlobContent> {
+  const check = new ContentCheck(expected);
   const file = await open(path, "wx", 0o600);
   try {
-    await file.writeFile(`${headerLine(options.contentType)}\n`);
+    await file.writeFile(`${headerType(contentType)}\n`);
     const chunks: AsyncIterable<Uint8Array> | Uint8Array[] = body instanceof Readable ? body : [body];
     for await (const chunk of chunks) {
-      size += chunk.byteLength;
-      if (size > sizeMax) throw tooLarge(sizeMax);
-      hash.update(chunk);
+      check.add(chunk);
       await file.writeFile(chunk);
     }
+    const content = check.end();
     await file.sync();
+    return content;
   } finally {
     await file.close();
   }
-  return { size, sha256: hash.digest("hex") };
 }
-
-const tooLarge = (sizeMax: number): DomainError =>
-  new DomainError({ kind: "too_large", reason: "blob_too_large", message: `The file is larger than ${sizeMax} bytes.` });
-
-/** Content types never contain line breaks; a hostile one must not become part of the body. */
-const headerLine = (contentType: string): string => contentType.replaceAll(/[^\x20-\x7e]/g, "").slice(0, 255);
 
 const HEADER_BYTES_MAX = 256;
 
@@ -89,6 +87,28 @@ async function read(path: string): Promise<Blob | undefined> {
   const { size } = await file.stat();
   const contentType = buffer.subarray(0, end).toString("latin1");
   return { body: file.createReadStream({ start: end + 1 }), size: size - end - 1, contentType };
+}
+
+async function* list(dir: string, folder: string): AsyncGenerator<ListedBlob> {
+  const entries = await opendir(join(dir, folder), { recursive: true }).catch(whenAbsent);
+  for await (const entry of entries ?? []) {
+    if (!entry.name.endsWith(SUFFIX)) continue;
+    const path = join(entry.parentPath, entry.name);
+    const found = await stat(path).catch(whenAbsent);
+    if (found) yield { key: relative(dir, path).slice(0, -SUFFIX.length).replaceAll(sep, "/"), storedAt: found.mtime };
+  }
+}
+
+async function deleteDrafts(dir: string, before: Date): Promise<void> {
+  for (const name of (await readdir(dir).catch(whenAbsent)) ?? []) {
+    const found = await stat(join(dir, name)).catch(whenAbsent);
+    if (found && found.mtime < before) await rm(join(dir, name), { force: true });
+  }
+}
+
+/** Not there yet, or somebody else was faster. */
+function whenAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
 }
 
 /** Without it a power cut may forget the rename. */

@@ -1,4 +1,6 @@
-export type { Blob, BlobStore, PutOptions, SignOptions, StoredBlob } from "./blob-store.ts";
+export { answerSigned } from "./answer-signed.ts";
+export type { Blob, BlobContent, BlobStore, DownloadOptions, ListedBlob, PutOptions, SignedUpload, UploadOptions } from "./blob-store.ts";
 export { directoryBlobs, type DirectoryBlobsOptions } from "./directory-blobs.ts";
 export { blobHeaders } from "./blob-headers.ts";
-export { verifySignedRequest, type SignedRequest } from "./signed-url.ts";
+export { blobDirectory, blobSettings, bucketSettings, openBucket } from "./open-blobs.ts";
+export { verifySignedRequest, type SignedRequest, type UrlSigning } from "./signed-url.ts";

@@ -2,29 +2,34 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import { blobKeySegments } from "./blob-key.ts";
-import type { SignOptions } from "./blob-store.ts";
+import type { BlobContent, DownloadOptions, UploadOptions } from "./blob-store.ts";
 
 const PATH_PREFIX = "/blobs/";
 
-/** What a signed URL permits. */
-export type SignedRequest = {
-  readonly key: string;
-  readonly method: "GET" | "PUT";
-  readonly filename?: string;
-  readonly contentType?: string;
-  readonly sizeBytesMax?: number;
-};
+/** What a signed URL of the directory store permits. */
+export type SignedRequest = { readonly key: string; readonly contentType: string } & (
+  | { readonly method: "GET"; readonly filename?: string }
+  | { readonly method: "PUT"; readonly expected: BlobContent }
+);
 
-type Signing = { readonly publicUrl: string; readonly signingKey: Uint8Array; readonly clock: Clock };
+export type UrlSigning = { readonly signingKey: Uint8Array; readonly clock: Clock };
 
-/** `{public}/blobs/<key>?m&exp[&name][&type][&max]&sig`: every parameter is signed. */
-export function signUrl(signing: Signing, key: string, options: SignOptions): string {
-  const query = new URLSearchParams({ m: options.method, exp: String(Math.floor(signing.clock.now().getTime() / 1000) + options.expiresInSeconds) });
-  if (options.filename !== undefined) query.set("name", options.filename);
-  if (options.contentType !== undefined) query.set("type", options.contentType);
-  if (options.sizeBytesMax !== undefined) query.set("max", String(options.sizeBytesMax));
+type Method = SignedRequest["method"];
+type Signing = UrlSigning & { readonly publicUrl: string };
+
+/** `{public}/blobs/<key>?m&exp&type…&sig`: every parameter is signed. */
+export const signDownload = (signing: Signing, key: string, { filename, ...options }: DownloadOptions): string =>
+  sign(signing, "GET", key, options, filename === undefined ? {} : { name: filename });
+
+/** As above. */
+export const signUpload = (signing: Signing, key: string, { size, sha256, ...options }: UploadOptions): string =>
+  sign(signing, "PUT", key, options, { size: String(size), sha256 });
+
+function sign(signing: Signing, method: Method, key: string, { expiresInSeconds, contentType }: { expiresInSeconds: number; contentType: string }, more: Record<string, string>): string {
+  const expires = Math.floor(signing.clock.now().getTime() / 1000) + expiresInSeconds;
+  const query = new URLSearchParams({ m: method, exp: String(expires), type: contentType, ...more });
   query.set("sig", signature(signing.signingKey, key, query).toString("base64url"));
-  return `${signing.publicUrl}${PATH_PREFIX}${key}?${query.toString()}`;
+  return `${signing.publicUrl}${PATH_PREFIX}${blobKeySegments(key).join("/")}?${query.toString()}`;
 }
 
 /**
@@ -33,27 +38,21 @@ export function signUrl(signing: Signing, key: string, options: SignOptions): st
  *
  * @param target path and query as received, such as "/blobs/runs/1/log?m=GET&…"
  */
-export function verifySignedRequest(signing: Pick<Signing, "signingKey" | "clock">, method: string, target: string): SignedRequest {
+export function verifySignedRequest({ signingKey, clock }: UrlSigning, method: string, target: string): SignedRequest {
   const url = URL.parse(target, "http://localhost");
   if (!url?.pathname.startsWith(PATH_PREFIX)) throw invalid();
   const key = validKey(url.pathname.slice(PATH_PREFIX.length));
   const query = url.searchParams;
   const given = Buffer.from(query.get("sig") ?? "", "base64url");
   query.delete("sig");
-  const expected = signature(signing.signingKey, key, query);
+  const expected = signature(signingKey, key, query);
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalid();
-  if (Number(query.get("exp")) * 1000 <= signing.clock.now().getTime()) throw invalid();
+  if (Number(query.get("exp")) * 1000 <= clock.now().getTime()) throw invalid();
   const permitted = query.get("m");
-  const asked = method === "HEAD" ? "GET" : method;
-  if (permitted !== asked || (permitted !== "GET" && permitted !== "PUT")) throw invalid();
-  const [filename, contentType, max] = [query.get("name"), query.get("type"), query.get("max")];
-  return {
-    key,
-    method: permitted,
-    ...(filename === null ? {} : { filename }),
-    ...(contentType === null ? {} : { contentType }),
-    ...(max === null ? {} : { sizeBytesMax: Number(max) }),
-  };
+  if (permitted !== (method === "HEAD" ? "GET" : method)) throw invalid();
+  const [contentType, filename] = [query.get("type") ?? "", query.get("name")];
+  if (permitted === "GET") return { key, contentType, method: "GET", ...(filename === null ? {} : { filename }) };
+  return { key, contentType, method: "PUT", expected: { size: Number(query.get("size")), sha256: query.get("sha256") ?? "" } };
 }
 
 function validKey(key: string): string {

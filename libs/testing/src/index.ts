@@ -12,6 +12,7 @@ export { needs } from "./needs.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";
 export type { TestDatabase } from "./postgres.ts";
 export { TraceCollector, type CollectedSpan } from "./trace-collector.ts";
+export { s3Server, type S3Server } from "./s3-server.ts";
 export { missingTables } from "./tables.ts";
 export { ModelServer, type ModelAnswer, type ModelRequest } from "./model-server.ts";
 export type { WireName } from "./model-wires.ts";

@@ -20,8 +20,8 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return (await orAbsent(runs.describeConversation({ runUid }, call(caller))))?.conversationUid;
     },
 
-    async countLive(caller: Caller, factory: Factory): Promise<number> {
-      return (await runs.countLiveRuns({ factoryUid: factory.uid }, call(caller))).live;
+    async close(caller: Caller, factory: Factory): Promise<number> {
+      return (await runs.closeFactory({ factoryUid: factory.uid }, call(caller))).live;
     },
 
     async dispatch(caller: Caller, { factory, agentUid, prompt, title, metadata, idempotencyKey }: NewRun): Promise<{ runUid: string }> {

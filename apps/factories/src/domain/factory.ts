@@ -29,8 +29,18 @@ export type FactorySettings = {
   integrations: JsonObject[] | null;
 };
 
+/** What people say about a factory in the queue; no file says it, so it can be changed on every factory. */
+export type FactoryQueue = {
+  /** Executions at once; 0 = the platform's default. */
+  concurrencyLimit: number;
+  /** Nothing new of it is started. */
+  queuePaused: boolean;
+};
+
+export type FactoryChanges = Partial<FactorySettings & FactoryQueue>;
+
 /** A team's container of agents, runs and tasks. Source: API spec §2 "Factory". */
-export type Factory = FactorySettings & {
+export type Factory = FactorySettings & FactoryQueue & {
   uid: FactoryUid;
   teamUid: TeamUid;
   creatorUid: string;
@@ -45,6 +55,14 @@ export type Factory = FactorySettings & {
 
 export const NO_AGENT_DEFAULTS: JsonObject = Object.freeze({ default_runner_uid: "", mcp_servers: {}, secrets: [], worker_host: "" });
 
+const CONCURRENCY_MAX = 100_000;
+
+/** Errors: invalid_factory. */
+export function newQueue({ concurrencyLimit = 0, queuePaused = false }: Partial<FactoryQueue>): FactoryQueue {
+  if (!Number.isInteger(concurrencyLimit) || concurrencyLimit < 0 || concurrencyLimit > CONCURRENCY_MAX) throw wrong("concurrency_limit", `is a number from 0 to ${CONCURRENCY_MAX}`);
+  return { concurrencyLimit, queuePaused };
+}
+
 /** The settings of a factory of which only these are given. Errors: as `checkSettings`. */
 export function newSettings(given: Partial<FactorySettings>): FactorySettings {
   return checkSettings(withForges({
@@ -55,18 +73,21 @@ export function newSettings(given: Partial<FactorySettings>): FactorySettings {
 }
 
 /**
- * A live factory with exactly the given settings replaced.
+ * A factory with exactly the given settings replaced.
  *
- * Errors: as `checkSettings`, and managed_by_files (invalid_argument): where files define the factory, only they change it.
+ * Errors: as `checkSettings`, and managed_by_files (invalid_argument): what files say about a factory, only they change.
  */
-export function changeSettings(factory: Factory, given: Partial<FactorySettings>, now: Date): Factory {
-  if (Object.keys(given).length === 0) return factory;
+export function changeSettings(factory: Factory, changes: FactoryChanges, now: Date): Factory {
+  if (Object.keys(changes).length === 0) return factory;
+  const { concurrencyLimit = factory.concurrencyLimit, queuePaused = factory.queuePaused, ...given } = changes;
+  const queue = newQueue({ concurrencyLimit, queuePaused });
+  if (Object.keys(given).length === 0) return { ...factory, ...queue, version: factory.version + 1, updatedAt: now };
   if (factory.management !== "live") {
     throw invalidArgument("managed_by_files", "This factory is defined by files: change them and apply.", { management: factory.management });
   }
   const forges = given.repositories && !given.codeForge && !given.codeForges ? { codeForge: "", codeForges: [] } : {};
   const settings = checkSettings(withForges({ ...factory, ...forges, ...given }));
-  return { ...factory, ...settings, version: factory.version + 1, updatedAt: now };
+  return { ...factory, ...settings, ...queue, version: factory.version + 1, updatedAt: now };
 }
 
 /** Fills what follows from other settings: forges from repositories, the fixed members of agent defaults. */
@@ -85,7 +106,6 @@ const FORGES: readonly string[] = [...CODE_FORGES, "NONE"];
 
 /** Errors: invalid_factory naming the field. */
 function checkSettings<T extends FactorySettings>(settings: T): T {
-  const wrong = (field: string, what: string) => invalidArgument("invalid_factory", `${field} ${what}.`, { field });
   if (!isFactoryName(settings.name)) throw wrong("name", "must have 1 to 100 characters");
   if (settings.alias !== null && !isAlias(settings.alias)) throw wrong("alias", "has at most 60 letters, digits, spaces and . _ -");
   if (!CREDENTIAL_STRATEGIES.some((known) => known === settings.credentialStrategy)) throw wrong("credential_strategy", "is EXECUTOR or CREATOR");
@@ -96,6 +116,8 @@ function checkSettings<T extends FactorySettings>(settings: T): T {
   if (!isNamed || new Set(pairs).size < pairs.length) throw wrong("repositories", "are distinct pairs of owner and repo, with a known code_forge");
   return settings;
 }
+
+const wrong = (field: string, what: string): DomainError => invalidArgument("invalid_factory", `${field} ${what}.`, { field });
 
 export const aliasTaken = (cause?: unknown): DomainError =>
   new DomainError({ kind: "conflict", reason: "alias_taken", message: "Another factory of the team has this alias.", cause });

@@ -2,7 +2,7 @@ import type { NewEvent } from "@millwright/events";
 import type { Factory } from "../domain/factory.ts";
 import type { Origin } from "./origin.ts";
 
-/** Facts about factories. Payload: `{factory_uid, team_uid}`, and for updates the record's changed members. */
+/** Facts about factories. Payload: `{factory_uid, team_uid, concurrency_limit, queue_paused}`, and for updates the record's changed members. */
 export const factoryCreated = (factory: Factory, origin: Origin): NewEvent => fact("created", factory, origin);
 export const factoryUpdated = (factory: Factory, origin: Origin, changed: readonly string[]): NewEvent =>
   fact("updated", factory, origin, { changed: [...changed] });
@@ -26,5 +26,5 @@ const fact = (past: string, factory: Factory, origin: Origin, more: { changed?: 
   entityVersion: factory.version,
   teamUid: factory.teamUid,
   ...origin,
-  payload: { factory_uid: factory.uid, team_uid: factory.teamUid, ...more },
+  payload: { factory_uid: factory.uid, team_uid: factory.teamUid, concurrency_limit: factory.concurrencyLimit, queue_paused: factory.queuePaused, ...more },
 });

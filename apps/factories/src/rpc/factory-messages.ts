@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { factories } from "@millwright/contracts";
-import type { Factory, FactorySettings } from "../domain/factory.ts";
+import type { Factory, FactoryChanges } from "../domain/factory.ts";
 import { checkMask } from "./door.ts";
 
 export function toFactoryMessage(factory: Factory): MessageInitShape<typeof factories.FactorySchema> {
@@ -20,6 +20,8 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
     updatedAt: timestampFromDate(factory.updatedAt),
     management: factory.management,
     definitionVersion: BigInt(factory.currentVersion),
+    concurrencyLimit: factory.concurrencyLimit,
+    queuePaused: factory.queuePaused,
     ...(factory.alias !== null && { alias: factory.alias }),
     ...(factory.description !== null && { description: factory.description }),
     ...(factory.defaultEnvironment !== null && { defaultEnvironment: factory.defaultEnvironment }),
@@ -47,14 +49,16 @@ const READERS = {
   scorer_defaults: ({ scorerDefaults }) => ({ scorerDefaults: scorerDefaults ?? {} }),
   scoring_default_model: ({ scoringDefaultModel }) => ({ scoringDefaultModel: scoringDefaultModel || null }),
   integrations: ({ integrations }) => ({ integrations: integrations ? integrations.items : null }),
-} as const satisfies Record<string, (message: factories.Factory) => Partial<FactorySettings>>;
+  concurrency_limit: ({ concurrencyLimit }) => ({ concurrencyLimit }),
+  queue_paused: ({ queuePaused }) => ({ queuePaused }),
+} as const satisfies Record<string, (message: factories.Factory) => FactoryChanges>;
 
 type Field = keyof typeof READERS;
 const FIELDS = Object.keys(READERS) as Field[];
 
 /** What a new factory is given; everything unset has its default. */
-export const readNewSettings = (message: factories.Factory): Partial<FactorySettings> => Object.assign({}, ...FIELDS.map((field) => READERS[field](message)));
+export const readNewSettings = (message: factories.Factory): FactoryChanges => Object.assign({}, ...FIELDS.map((field) => READERS[field](message)));
 
 /** Exactly the masked settings. Errors: unknown_field. */
-export const readMaskedSettings = (message: factories.Factory, paths: readonly string[]): Partial<FactorySettings> =>
+export const readMaskedSettings = (message: factories.Factory, paths: readonly string[]): FactoryChanges =>
   Object.assign({}, ...[...checkMask(paths, FIELDS)].map((field) => READERS[field](message)));

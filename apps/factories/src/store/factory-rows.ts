@@ -20,6 +20,8 @@ export const toFactory = (row: FactoryRow): Factory => ({
   scorerDefaults: row.scorerDefaults as JsonObject,
   scoringDefaultModel: row.scoringDefaultModel,
   integrations: row.integrations as JsonObject[] | null,
+  concurrencyLimit: row.concurrencyLimit,
+  queuePaused: row.queuePaused,
   creatorUid: row.creatorUid,
   management: row.management as Management,
   currentVersion: row.currentVersion,
@@ -48,6 +50,8 @@ export const toSettingsData = (settings: FactorySettings) => ({
 /** What changes of a stored factory. */
 export const toChangeData = (factory: Factory) => ({
   ...toSettingsData(factory),
+  concurrencyLimit: factory.concurrencyLimit,
+  queuePaused: factory.queuePaused,
   management: factory.management,
   currentVersion: factory.currentVersion,
   version: factory.version,

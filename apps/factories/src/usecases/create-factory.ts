@@ -1,9 +1,10 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { Clock } from "@millwright/clock";
+import { present } from "@millwright/json";
 import type { NewEvent } from "@millwright/events";
 import { as, isUuid, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
-import { newSettings, type Factory, type FactorySettings } from "../domain/factory.ts";
+import { newQueue, newSettings, type Factory, type FactoryChanges } from "../domain/factory.ts";
 import { idempotentRequest, type IdempotentRequest } from "../domain/idempotency.ts";
 import { factoryCreated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
@@ -16,7 +17,7 @@ export type CreateFactoryDeps = {
   clock: Clock;
 };
 
-export type CreateFactoryInput = { teamUid: string; settings: Partial<FactorySettings>; idempotencyKey: string };
+export type CreateFactoryInput = { teamUid: string; settings: FactoryChanges; idempotencyKey: string };
 
 /**
  * Makes a live factory without agents.
@@ -27,8 +28,10 @@ export async function createFactory(deps: CreateFactoryDeps, caller: Caller, inp
   if (!isUuid(input.teamUid)) throw notFound("team");
   requireVerb(caller, input.teamUid, "factory.manage", "team");
   const now = deps.clock.now();
+  const { concurrencyLimit, queuePaused, ...settings } = input.settings;
   const factory: Factory = {
-    ...newSettings(input.settings),
+    ...newSettings(settings),
+    ...newQueue(present({ concurrencyLimit, queuePaused })),
     uid: newUid<FactoryUid>(),
     teamUid: as<TeamUid>(input.teamUid),
     creatorUid: originOf(caller).actor.uid,

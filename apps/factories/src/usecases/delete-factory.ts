@@ -12,18 +12,22 @@ export type DeleteFactoryDeps = ScopeDeps & {
     /** Hides the factory and its tasks, which frees their conversations. Errors: factory_not_found. */
     delete(factory: Factory, event: NewEvent, now: Date): Promise<void>;
   };
-  runs: ScopeDeps["runs"] & { countLive(caller: Caller, factory: Factory): Promise<number> };
+  runs: ScopeDeps["runs"] & {
+    /** Lets the factory get no new runs, for good, if none of it is live. Answers how many are. */
+    close(caller: Caller, factory: Factory): Promise<number>;
+  };
   clock: Clock;
 };
 
 /**
- * Deletes a factory that has no run under way; its agents and definition follow when their owners hear of it.
+ * Deletes a factory that has no run under way; its agents and definition follow when their owners hear of it. Closed first,
+ * where its runs are: a dispatch on its way is either counted, or refused. Dies in between? The delete can be repeated.
  *
  * Errors: factory_not_found · not_authorized · factory_has_live_runs (conflict).
  */
 export async function deleteFactory(deps: DeleteFactoryDeps, caller: Caller, uid: string): Promise<void> {
   const factory = await findFactory(deps, caller, uid, "factory.manage");
-  const live = await deps.runs.countLive(caller, factory);
+  const live = await deps.runs.close(caller, factory);
   if (live > 0) {
     throw new DomainError({
       kind: "conflict",

@@ -2,7 +2,7 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { NewEvent } from "@millwright/events";
 import type { FactoryUid } from "@millwright/ids";
-import { changeSettings, type Factory, type FactorySettings } from "../domain/factory.ts";
+import { changeSettings, type Factory, type FactoryChanges } from "../domain/factory.ts";
 import { factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
@@ -16,11 +16,11 @@ export type UpdateFactoryDeps = ScopeDeps & {
 };
 
 /**
- * Replaces exactly the given settings of a live factory; nothing given changes nothing, not even `updatedAt`.
+ * Replaces exactly the given settings of a factory; nothing given changes nothing, not even `updatedAt`.
  *
  * Errors: factory_not_found · not_authorized · invalid_factory · managed_by_files (invalid_argument) · alias_taken (conflict).
  */
-export async function updateFactory(deps: UpdateFactoryDeps, caller: Caller, uid: string, given: Partial<FactorySettings>): Promise<Factory> {
+export async function updateFactory(deps: UpdateFactoryDeps, caller: Caller, uid: string, given: FactoryChanges): Promise<Factory> {
   const found = await findFactory(deps, caller, uid, "factory.manage");
   if (Object.keys(given).length === 0) return found;
   return deps.factories.update(found.uid, (factory) => {

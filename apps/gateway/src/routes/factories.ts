@@ -20,6 +20,8 @@ const FactoryFields = z.object({
   alias: z.string().regex(/^[A-Za-z0-9 ._-]{1,60}$/, "letters, digits, space, dot, underscore, dash; at most 60").nullable().optional(),
   description: z.string().nullable().optional(),
   repositories: z.array(Repository).max(200).optional(),
+  concurrency_limit: z.int().min(0).max(100_000).optional(),
+  queue_paused: z.boolean().optional(),
 });
 
 /** Factories and sending work to them (spec §4 "Factories", "Factory tasks"). */
@@ -107,7 +109,7 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       method: "PATCH",
       path: "/factory/{uid}",
       summary: "Change a factory",
-      description: "Ours. Changes exactly the members that are sent.",
+      description: "Ours. Changes exactly the members that are sent. Where files define the factory, only `concurrency_limit` and `queue_paused` can be changed here.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       params: factoryParams,
@@ -171,5 +173,6 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
 
 const factoryFields = (body: Partial<z.output<typeof FactoryFields>>) => ({
   ...present({ name: body.name, alias: body.alias ?? undefined, description: body.description ?? undefined }),
+  ...present({ concurrencyLimit: body.concurrency_limit, queuePaused: body.queue_paused }),
   repositories: (body.repositories ?? []).map((one) => ({ owner: one.owner, repo: one.repo, codeForge: one.code_forge ?? "" })),
 });

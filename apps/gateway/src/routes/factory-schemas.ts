@@ -33,6 +33,8 @@ export const Factory = z
     management: z.enum(["live", "service_files", "external_files"]),
     permissions: z.array(z.string()),
     definition_version: z.int(),
+    concurrency_limit: z.int().meta({ description: "Ours. Executions at once; 0 = the platform's default." }),
+    queue_paused: z.boolean().meta({ description: "Ours. Its runs stay queued; what runs goes on." }),
   })
   .meta({ id: "Factory" });
 
@@ -63,6 +65,8 @@ export function factoryRecord(factory: factories.Factory, seen: { permissions: r
     management: factory.management as FactoryJson["management"],
     permissions: [...seen.permissions],
     definition_version: Number(factory.definitionVersion),
+    concurrency_limit: factory.concurrencyLimit,
+    queue_paused: factory.queuePaused,
     ...present({ creator: factory.creatorUid ? { uid: factory.creatorUid, email: seen.creatorEmail ?? null } : undefined }),
   };
 }

@@ -44,6 +44,16 @@ export async function findStage(sql: Sql, factoryUid: string, version: number): 
   return rows[0] && { factoryUid, version, ...rows[0] };
 }
 
+/** The foremen that staged versions would bring, by name. */
+export async function stagedForemen(sql: Sql, factoryUid: string): Promise<string[]> {
+  const { rows } = await sql.query<{ name: string }>(
+    `SELECT DISTINCT agent->>'name' AS name FROM definition_stages s, jsonb_array_elements(s.definition->'agents') agent
+      WHERE s.factory_uid = $1::uuid AND agent->>'agentType' = 'FOREMAN'`,
+    [factoryUid],
+  );
+  return rows.map(({ name }) => name);
+}
+
 /** Forgets one stage, or all up to a version. */
 export async function dropStages(sql: Sql, factoryUid: string, versions: { only: number } | { upTo: number }): Promise<void> {
   const [comparison, version] = "only" in versions ? ["=", versions.only] : ["<=", versions.upTo];

@@ -3,9 +3,10 @@ import type { Clock } from "@millwright/clock";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { appendEvents } from "@millwright/events";
 import { newUid } from "@millwright/ids";
-import { assertEditable, BLANK, withFields, withSecrets, type Agent, type AgentFields } from "../domain/agent-identity.ts";
+import { assertEditable, BLANK, withFields, withSecrets, type Agent, type AgentFields, type AgentParts } from "../domain/agent-identity.ts";
 import { causedBy, facts, type Cause } from "../events/facts.ts";
 import { deleteAgentRow, getAgent, saveAgent } from "../store/agent-store.ts";
+import { lockFactory, stagedForemen } from "../store/definition-store.ts";
 import type { Tx } from "../store/identity-db.ts";
 import { missingSecrets } from "../store/secret-store.ts";
 import { forgetKeys } from "./revoke-key.ts";
@@ -16,13 +17,17 @@ type Deps = { tx: Tx; clock: Clock };
  * Creates an agent in the caller's active team. That `factoryUid` is a factory of that team has been checked.
  *
  * Errors: not_authorized (only people manage agents) · team_required · team_not_found · invalid_agent · secret_unknown
- *   · agent_name_taken, foreman_exists (within a factory).
+ *   · agent_name_taken, foreman_exists (within a factory; also one that a staged definition brings).
  */
 export async function createAgent(deps: Deps, caller: Caller, input: { factoryUid?: string | undefined; fields: AgentFields }): Promise<Agent> {
   const teamUid = chooseTeam(caller);
   assertMayManage(caller, teamUid);
   const now = deps.clock.now();
   const parts = withFields(BLANK, input.fields);
+  if (input.factoryUid) {
+    await lockFactory(deps.tx.sql, input.factoryUid);
+    await assertNoForemanComes(deps, { ...parts, factoryUid: input.factoryUid });
+  }
   await assertSecretsKnown(deps.tx, teamUid, parts.config.secrets ?? []);
   const agent: Agent = {
     ...parts, uid: newUid(), teamUid, factoryUid: input.factoryUid ?? null, enabled: true, fileManaged: false, version: 1, createdAt: now, updatedAt: now,
@@ -39,11 +44,16 @@ export async function createAgent(deps: Deps, caller: Caller, input: { factoryUi
  *   · agent_file_managed (conflict; clearing the credential strategy: invalid_argument).
  */
 export async function updateAgent(deps: Deps, caller: Caller, input: { uid: string; fields: AgentFields }): Promise<Agent> {
+  // Before the agent's row, as an activation does.
+  const { factoryUid } = await getAgent(deps.tx.sql, caller.teams.map((team) => team.teamUid), input.uid);
+  if (factoryUid) await lockFactory(deps.tx.sql, factoryUid);
   const before = await editableAgent(deps, caller, input, (agent) => {
     if (agent.fileManaged && input.fields.credential_strategy === "")
       throw invalidArgument("agent_file_managed", "The credential strategy of a file-managed agent cannot be cleared.");
   });
-  return save(deps, caller, before, withFields(before, input.fields), input.fields.secrets ?? []);
+  const parts = withFields(before, input.fields);
+  if (factoryUid && !before.fileManaged) await assertNoForemanComes(deps, { ...parts, factoryUid });
+  return save(deps, caller, before, parts, input.fields.secrets ?? []);
 }
 
 /** Adds secrets and changes nothing else. Errors: as updateAgent; an unknown name rejects all. */
@@ -104,6 +114,13 @@ function assertMayManage(caller: Caller, teamUid: string): void {
   requireVerb(caller, teamUid, "agent.manage", "agent");
   if (caller.principal.type !== "user" || caller.run)
     throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage agents." });
+}
+
+/** A foreman made by hand after a definition was staged would keep it from being activated. The factory's definition must be locked. */
+async function assertNoForemanComes({ tx }: Deps, { agentType, name, factoryUid }: AgentParts & { factoryUid: string }): Promise<void> {
+  if (agentType !== "FOREMAN") return;
+  const coming = (await stagedForemen(tx.sql, factoryUid)).find((each) => each !== name);
+  if (coming !== undefined) throw invalidArgument("foreman_exists", `A definition of the factory that is being applied brings the foreman "${coming}".`);
 }
 
 async function assertSecretsKnown(tx: Tx, teamUid: string, secrets: readonly { name: string }[]): Promise<void> {

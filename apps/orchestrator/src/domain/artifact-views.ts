@@ -43,7 +43,9 @@ export function artifactDetailData(artifact: Artifact, download: Download | unde
 
 /** What a browser saves the bytes under. */
 export function downloadName(artifact: Artifact): string {
-  const { filename, mime_type: mimeType } = artifact.data;
-  if (typeof filename === "string") return filename;
-  return `screenshot-${artifact.uid}.${(typeof mimeType === "string" ? mimeType : "image/png").split("/")[1]}`;
+  const { filename } = artifact.data;
+  return typeof filename === "string" ? filename : `screenshot-${artifact.uid}.${downloadType(artifact).split("/")[1]}`;
 }
+
+/** What the bytes are served as. */
+export const downloadType = ({ data: { mime_type: mimeType } }: Artifact): string => (typeof mimeType === "string" ? mimeType : "image/png");

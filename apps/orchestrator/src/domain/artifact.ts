@@ -22,6 +22,15 @@ export type Artifact = {
   readonly pullRequestStatus?: string;
 };
 
+/** With what is checked when its bytes arrive. */
+export type StoredArtifact = Artifact & {
+  /** False: announced, its bytes are to come. */
+  readonly isCommitted: boolean;
+  readonly sha256?: string;
+};
+
+export type ArtifactInsert = Omit<StoredArtifact, "createdAt" | "pullRequestStatus"> & { readonly clientArtifactId: string; readonly executionId: number };
+
 /** Quotas of artifacts; ours. */
 export const ARTIFACT_LIMITS = {
   /** Content that may come inside the message. */

@@ -5,8 +5,6 @@ export type MessageKind = "prompt" | "followup" | "children";
 /** A file that comes with a message; its bytes are in the blob store. */
 export type Attachment = { readonly uid: string; readonly fileName: string; readonly mimeType: string; readonly sizeBytes: number; readonly sha256: string };
 
-export const attachmentBlobKey = ({ uid }: Pick<Attachment, "uid">): string => `attachments/${uid}`;
-
 /** Something an agent is told: the prompt, a follow-up, the ends of awaited children. */
 export type Message = {
   readonly uid: string;

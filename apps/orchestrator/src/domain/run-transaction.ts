@@ -50,6 +50,8 @@ export interface RunTransaction {
   lockRuns(uids: readonly string[], executionId?: number): Promise<LockedRun[]>;
   /** Locks runs in uid order against ending while they get children. */
   lockParents(uids: readonly string[]): Promise<RunParent[]>;
+  /** Keeps a factory from being closed until the transaction ends. False: it is closed, and gets no runs. */
+  holdFactoryOpen(factoryUid: string): Promise<boolean>;
   /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
   insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;

@@ -22,6 +22,7 @@ export type RunUseCases = {
   getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
   checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
+  closeFactory(factoryUid: string): Promise<number>;
 };
 
 export type RunRoutesDeps = RunUseCases & {
@@ -31,7 +32,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns"
+  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -42,6 +43,7 @@ export const runAllowList = allowServices(orchestrator.RunService, {
   createFollowup: ["factories"],
   checkLease: ["gateway"],
   countLiveRuns: ["factories", "gateway"],
+  closeFactory: ["factories"],
 });
 
 const RUNS_MAX = 100;
@@ -83,6 +85,9 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   },
   async countLiveRuns({ factoryUid }) {
     return { live: await deps.countLiveRuns(factoryUid) };
+  },
+  async closeFactory({ factoryUid }) {
+    return { live: await deps.closeFactory(factoryUid) };
   },
 });
 

@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { SignedUpload } from "@millwright/blobs";
 import type { worker } from "@millwright/contracts";
 import type { Sql } from "@millwright/database";
 import type { LeaseRef } from "../domain/worker-session.ts";
@@ -37,24 +38,29 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
     },
     async createArtifact(request, context) {
       const { clientArtifactId, artifactType: type, data, content, sizeBytes, sha256 } = request;
-      return createArtifact(await within(context), {
+      const { artifactUid, upload } = await createArtifact(await within(context), {
         lease: leaseOf(request),
         clientArtifactId,
         isPublic: request.public,
         report: { type, data: data ?? {}, sizeBytes: Number(sizeBytes), sha256, ...(content ? { content } : {}) },
       });
+      return { artifactUid, ...uploadMessage(upload) };
     },
     async commitArtifact(request, context) {
       await commitArtifact(await within(context), leaseOf(request), request.artifactUid);
       return {};
     },
     async putSnapshot(request, context) {
-      return putSnapshot(await within(context, { orStopping: true }), leaseOf(request), Number(request.sizeBytes));
+      const { sizeBytes, sha256 } = request;
+      const { snapshotKey, upload } = await putSnapshot(await within(context, { orStopping: true }), leaseOf(request), { size: Number(sizeBytes), sha256 });
+      return { snapshotKey, ...uploadMessage(upload) };
     },
   };
 }
 
 const leaseOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
+
+const uploadMessage = (upload: SignedUpload | undefined) => (upload ? { uploadUrl: upload.url, uploadHeaders: upload.headers } : {});
 
 /** An absent count was not measured. */
 const tokensOf = ({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheWriteTokens }: worker.TokenUsage) => ({

@@ -1,26 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { isUuid, type ArtifactUid, type RunUid } from "@millwright/ids";
-import type { Artifact, ArtifactType } from "../domain/artifact.ts";
+import type { Artifact, ArtifactInsert, ArtifactType, StoredArtifact } from "../domain/artifact.ts";
 import type { JsonObject } from "../domain/agent-config.ts";
-
-/** With what is checked when its bytes arrive. */
-export type StoredArtifact = Artifact & { readonly isCommitted: boolean; readonly sha256?: string };
-
-export type ArtifactInsert = {
-  readonly uid: ArtifactUid;
-  readonly runUid: RunUid;
-  readonly clientArtifactId: string;
-  readonly executionId: number;
-  readonly type: ArtifactType;
-  readonly data: JsonObject;
-  readonly content?: string;
-  readonly blobKey?: string;
-  readonly sizeBytes?: number;
-  readonly sha256?: string;
-  readonly isPublic: boolean;
-  /** False: announced, its bytes are to come. */
-  readonly isCommitted: boolean;
-};
 
 const COLUMNS = `a.uid, a.run_uid, a.artifact_type, a.data, a.content, a.blob_key, a.size_bytes, a.sha256, a.public, a.created_at,
   a.committed_at IS NOT NULL AS is_committed, p.status AS pull_request_status`;
@@ -60,8 +41,9 @@ export const artifactStore = {
     return (await tx.query("UPDATE artifacts SET committed_at = now() WHERE uid = $1 AND committed_at IS NULL", [uid])).rowCount === 1;
   },
 
-  async dropUncommitted(tx: Sql, uid: string): Promise<void> {
-    await tx.query("DELETE FROM artifacts WHERE uid = $1 AND committed_at IS NULL", [uid]);
+  /** Answers false when it is not there, or committed. */
+  async dropUncommitted(tx: Sql, uid: string): Promise<boolean> {
+    return (await tx.query("DELETE FROM artifacts WHERE uid = $1 AND committed_at IS NULL", [uid])).rowCount === 1;
   },
 
   async countOfRun(sql: Sql, runUid: string): Promise<number> {

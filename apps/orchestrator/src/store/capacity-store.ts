@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import { topics } from "../bell.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import { type CapacityDefaults, type QueueSettings, type ScopeSettings } from "../domain/queue-settings.ts";
 import type { CapacitySubject } from "../domain/run-transaction.ts";
@@ -36,7 +37,7 @@ export async function ensureCapacity(tx: Sql, subject: CapacitySubject, settings
 
 const maxOf = (scope: Scope, { concurrencyLimit }: QueueSettings, defaults: CapacityDefaults): number => concurrencyLimit || defaults[scope === "user" ? "team" : scope];
 
-/** Writes the settings of a scope, unless newer ones are known. */
+/** Writes the settings of a scope, unless newer ones are known; what waits may be able to go on. */
 export async function putSettings(tx: Sql, { scope, uid }: CapacityKey, settings: QueueSettings, defaults: CapacityDefaults): Promise<void> {
   const { isPaused, weight, priority, version } = settings;
   await tx.query(
@@ -46,6 +47,7 @@ export async function putSettings(tx: Sql, { scope, uid }: CapacityKey, settings
       WHERE capacity.settings_version <= excluded.settings_version`,
     [scope, uid, maxOf(scope, settings, defaults), isPaused, weight, priority, version],
   );
+  tx.announce?.(topics.work);
 }
 
 /** Gives back one unit of every capacity that each run's execution held, locking in (scope, uid) order. */

@@ -4,22 +4,23 @@ import type { Timings } from "../domain/timings.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 
 const REAPER_LOCK = 7_021_001;
-const BATCH = 500;
+/** As many as are judged within a part of `reaperPauseMs`, for between two looks the reaper must not seem to have paused. */
+export const REAPER_BATCH = 100;
 
 /** What a look of the reaper found. `skipped`: another replica looks just now. */
 export type Tick = { readonly outcome: "skipped" | "extended" | "looked"; readonly overdue: readonly LeaseRef[] };
 
 /**
- * One look at all leases, by the database's clock. After a pause in which no replica looked, nobody may have been able to
- * renew: then all leases are extended once and nothing is overdue.
+ * A look at all leases, by the database's clock, for the first ones after an execution. After a pause in which no replica
+ * looked, nobody may have been able to renew: then all leases are extended once and nothing is overdue.
  */
-export const tickReaper = (database: Database, timings: Timings): Promise<Tick> =>
+export const tickReaper = (database: Database, timings: Timings, afterExecutionId: number): Promise<Tick> =>
   database.transaction(async (tx) => {
     const lock = await tx.query<{ held: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS held", [REAPER_LOCK]);
     if (!lock.rows[0]?.held) return { outcome: "skipped", overdue: [] };
     const paused = await tx.query("SELECT 1 FROM reaper_ticks WHERE last_tick < clock_timestamp() - $1 * interval '1 ms'", [timings.reaperPauseMs]);
     if (paused.rowCount > 0) await extendAll(tx, timings);
-    const overdue = paused.rowCount > 0 ? [] : await findOverdue(tx);
+    const overdue = paused.rowCount > 0 ? [] : await findOverdue(tx, afterExecutionId);
     await tx.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
     return { outcome: paused.rowCount > 0 ? "extended" : "looked", overdue };
   });
@@ -34,16 +35,17 @@ const extendAll = (tx: Sql, timings: Timings): Promise<unknown> =>
     [timings.leaseTtlMs, timings.offerTtlMs, timings.stopGraceMs],
   );
 
-async function findOverdue(tx: Sql): Promise<LeaseRef[]> {
+async function findOverdue(tx: Sql, afterExecutionId: number): Promise<LeaseRef[]> {
   const { rows } = await tx.query<LeaseRef>(
     `SELECT execution_id AS "executionId", attempt FROM leases
-      WHERE expires_at <= clock_timestamp() OR fence_at <= clock_timestamp() ORDER BY execution_id LIMIT ${BATCH}`,
+      WHERE execution_id > $1 AND (expires_at <= clock_timestamp() OR fence_at <= clock_timestamp()) ORDER BY execution_id LIMIT ${REAPER_BATCH}`,
+    [afterExecutionId],
   );
   return rows;
 }
 
-/** Executions that have used up a time limit, and running ones whose silence is worth a word (once per silence). */
-export async function findBrokenLimits(sql: Sql, timings: Timings): Promise<BrokenLimit[]> {
+/** Executions after another that have used up a time limit, and running ones whose silence is worth a word (once per silence). */
+export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutionId: number): Promise<BrokenLimit[]> {
   const graceMs = timings.leaseTtlMs; // the worker enforces the same limits itself, and reports better
   const { rows } = await sql.query<BrokenLimit>(
     `SELECT * FROM (
@@ -55,9 +57,9 @@ export async function findBrokenLimits(sql: Sql, timings: Timings): Promise<Brok
                      AND coalesce(x.stall_warned_at < s.last_worker_at, x.stall_warned_at IS NULL) THEN 'stall_warning' END AS "limit"
          FROM leases l JOIN executions x ON x.id = l.execution_id JOIN run_streams s ON s.run_uid = l.run_uid
          CROSS JOIN LATERAL (SELECT (extract(epoch FROM clock_timestamp() - greatest(x.started_at, s.last_worker_at)) * 1000)::bigint AS ms) idle
-        WHERE l.accepted AND l.fence_at IS NULL) found
-      WHERE "limit" IS NOT NULL ORDER BY "executionId" LIMIT ${BATCH}`,
-    [timings.setupTimeoutMs + graceMs, timings.executionTimeoutMs + graceMs, timings.stallTimeoutMs, timings.stallWarningMs],
+        WHERE l.execution_id > $5 AND l.accepted AND l.fence_at IS NULL) found
+      WHERE "limit" IS NOT NULL ORDER BY "executionId" LIMIT ${REAPER_BATCH}`,
+    [timings.setupTimeoutMs + graceMs, timings.executionTimeoutMs + graceMs, timings.stallTimeoutMs, timings.stallWarningMs, afterExecutionId],
   );
   return rows;
 }

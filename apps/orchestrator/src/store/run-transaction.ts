@@ -5,6 +5,7 @@ import type { LockedRun } from "../domain/run-change.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
+import { holdFactoryOpen } from "./closed-factory-store.ts";
 import { findByCause, insertRun, lockParents } from "./create-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
@@ -36,6 +37,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   once: (request, f) => once(sql, request, f),
   lockRuns: (uids, executionId) => lockRuns(sql, uids, executionId),
   lockParents: (uids) => lockParents(sql, uids),
+  holdFactoryOpen: (factoryUid) => holdFactoryOpen(sql, factoryUid),
   insertRun: (run, context) => insertRun(sql, run, context),
   findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
   ensureCapacity: (subject, settings, defaults) => ensureCapacity(sql, subject, settings, defaults),

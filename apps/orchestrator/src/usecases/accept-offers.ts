@@ -1,7 +1,8 @@
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { Assignment, Input, Job } from "../domain/assignment.ts";
-import { attachmentBlobKey, type Message } from "../domain/message.ts";
+import { attachmentKey, SNAPSHOT_TYPE } from "../domain/blob-keys.ts";
+import type { Message } from "../domain/message.ts";
 import { lifeOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AssignmentDetails } from "../domain/resolved-run.ts";
@@ -20,7 +21,7 @@ export type AcceptOffersDeps = {
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
   /** A signed URL to read a stored file: a workspace, an attachment. */
-  downloadUrl(key: string): string;
+  downloadUrl(key: string, contentType: string): Promise<string>;
 };
 
 export type Accepted = { readonly assignments: readonly Assignment[]; readonly lost: readonly LeaseRef[] };
@@ -49,13 +50,13 @@ async function accept(deps: AcceptOffersDeps, session: WorkerSession, offer: Lea
   const { executionId, attempt } = offer;
   const runToken = await deps.mintRunToken({ run: job.run, executionId, attempt, expiresAt: claim.leaseExpiresAt });
   const { snapshotKey, inputs, ...rest } = claim;
-  const snapshotUrl = snapshotKey ? deps.downloadUrl(snapshotKey) : "";
-  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: inputs.map((message) => withLinks(deps, message)), ...rest };
+  const snapshotUrl = snapshotKey ? await deps.downloadUrl(snapshotKey, SNAPSHOT_TYPE) : "";
+  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: await Promise.all(inputs.map((message) => withLinks(deps, message))), ...rest };
 }
 
-const withLinks = (deps: AcceptOffersDeps, message: Message): Input => ({
+const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({
   ...message,
-  attachments: message.attachments.map((file) => ({ ...file, downloadUrl: deps.downloadUrl(attachmentBlobKey(file)) })),
+  attachments: await Promise.all(message.attachments.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) }))),
 });
 
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };

@@ -3,7 +3,7 @@ import type { BlobStore } from "@millwright/blobs";
 import type { Sql } from "@millwright/database";
 import { DomainError, notFound } from "@millwright/errors";
 import { artifactCreated } from "../domain/artifact-event.ts";
-import type { Artifact } from "../domain/artifact.ts";
+import type { StoredArtifact } from "../domain/artifact.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 import type { RequireLease, Transaction } from "./lease-check.ts";
@@ -13,7 +13,7 @@ export type CommitArtifactDeps = {
   readonly requireLease: RequireLease;
   readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
   readonly artifacts: {
-    findOfRun(sql: Sql, runUid: string, uid: string): Promise<(Artifact & { readonly isCommitted: boolean; readonly sha256?: string }) | undefined>;
+    findOfRun(sql: Sql, runUid: string, uid: string): Promise<StoredArtifact | undefined>;
     commit(tx: Sql, uid: string): Promise<boolean>;
   };
   readonly blobs: Pick<BlobStore, "get" | "delete">;
@@ -31,23 +31,24 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
   });
   if (!artifact) throw notFound("artifact");
   if (artifact.isCommitted || artifact.blobKey === undefined) return;
-  const found = await measure(deps, artifact.blobKey);
-  if (found.size !== artifact.sizeBytes || found.sha256 !== artifact.sha256) {
+  if (!(await holds(deps, artifact.blobKey, artifact))) {
     await deps.blobs.delete(artifact.blobKey);
     throw conflict("artifact_content_mismatch", "What was uploaded is not what was announced; upload it again.");
   }
   await deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
-    if (await deps.artifacts.commit(tx, artifact.uid)) await deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
+    if (await deps.artifacts.commit(tx, artifact.uid)) return deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
+    const now = await deps.artifacts.findOfRun(tx, artifact.runUid, artifact.uid);
+    if (!now?.isCommitted) throw notFound("artifact"); // announced anew, or swept away
   });
 }
 
-async function measure(deps: CommitArtifactDeps, key: string): Promise<{ size: number; sha256: string }> {
+async function holds(deps: CommitArtifactDeps, key: string, { sizeBytes, sha256 }: StoredArtifact): Promise<boolean> {
   const blob = await deps.blobs.get(key);
   if (!blob) throw conflict("artifact_not_uploaded", "Nothing was uploaded yet.");
   const hash = createHash("sha256");
   for await (const chunk of blob.body) hash.update(chunk as Uint8Array);
-  return { size: blob.size, sha256: hash.digest("hex") };
+  return blob.size === sizeBytes && hash.digest("hex") === sha256;
 }
 
 const conflict = (reason: string, message: string): DomainError => new DomainError({ kind: "conflict", reason, message });

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf, requireVerb } from "@millwright/caller";
-import { invalidArgument, isDomainError, notFound } from "@millwright/errors";
+import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
 import type { Attachment } from "../domain/message.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
@@ -32,7 +32,7 @@ type Answer = { readonly uid: string; readonly created: boolean; readonly atCapa
  * that run, for ever.
  *
  * Errors: prompt_required, mode_unknown, metadata_invalid … (invalid_argument) · team_not_found · not_authorized ·
- * conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch (conflict) · those of
+ * conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch, factory_closed (conflict) · those of
  * config resolution. Source: fields-runs §6.1.
  */
 export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<Created[]> {
@@ -110,7 +110,11 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
   const { request, resolved, causeKey } = prepared;
   const parent = parentOf(request, parents);
   const record = recordOf(caller, prepared, parent);
-  const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid: resolved.frozen.factory_uid };
+  const { factory_uid: factoryUid } = resolved.frozen;
+  if (factoryUid && !(await tx.holdFactoryOpen(factoryUid))) {
+    throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
+  }
+  const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
   const run = await tx.insertRun(record, { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) });
   if (!run) {
     const earlier = await tx.findByCause(request.owner.uid, causeKey ?? "");

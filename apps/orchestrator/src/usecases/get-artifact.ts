@@ -5,14 +5,14 @@ import type { Clock } from "@millwright/clock";
 import { DomainError, notFound } from "@millwright/errors";
 import type { JsonObject } from "../domain/agent-config.ts";
 import type { Artifact } from "../domain/artifact.ts";
-import { artifactDetailData, downloadName, isRetrievable } from "../domain/artifact-views.ts";
+import { artifactDetailData, downloadName, downloadType, isRetrievable, type Download } from "../domain/artifact-views.ts";
 import type { Run } from "../domain/run.ts";
 
 export type GetArtifactDeps = {
   readonly findArtifact: (uid: string) => Promise<Artifact | undefined>;
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
   readonly pullRequestUrlsOfTree: (runUid: string) => Promise<readonly string[]>;
-  readonly blobs: Pick<BlobStore, "signedUrl">;
+  readonly blobs: Pick<BlobStore, "signDownload">;
   readonly clock: Clock;
 };
 
@@ -33,7 +33,7 @@ export async function getArtifact(deps: GetArtifactDeps, caller: Caller, uid: st
   if (isAnonymous && !artifact?.isPublic) throw new DomainError({ kind: "unauthenticated", reason: "authentication_required", message: "This needs an API key." });
   const canRead = artifact && (artifact.isPublic || (await deps.findVisibleRun(caller, artifact.runUid)));
   if (!canRead) throw notFound("artifact");
-  const download = artifact.blobKey === undefined ? undefined : signed(deps, artifact, artifact.blobKey);
+  const download = artifact.blobKey === undefined ? undefined : await signed(deps, artifact, artifact.blobKey);
   const pullRequestUrls = isAnonymous || artifact.type === "PLAN" ? [] : await deps.pullRequestUrlsOfTree(artifact.runUid);
   return {
     artifact,
@@ -43,8 +43,8 @@ export async function getArtifact(deps: GetArtifactDeps, caller: Caller, uid: st
   };
 }
 
-function signed(deps: GetArtifactDeps, artifact: Artifact, key: string): { url: string; expiresAt: Date } {
-  const url = deps.blobs.signedUrl(key, { method: "GET", expiresInSeconds: DOWNLOAD_SECONDS, filename: downloadName(artifact) });
+async function signed(deps: GetArtifactDeps, artifact: Artifact, key: string): Promise<Download> {
+  const url = await deps.blobs.signDownload(key, { expiresInSeconds: DOWNLOAD_SECONDS, contentType: downloadType(artifact), filename: downloadName(artifact) });
   return { url, expiresAt: new Date(deps.clock.now().getTime() + DOWNLOAD_SECONDS * 1000) };
 }
 

@@ -1,6 +1,7 @@
-import type { BlobStore } from "@millwright/blobs";
+import type { BlobContent, BlobStore, SignedUpload } from "@millwright/blobs";
 import type { Sql } from "@millwright/database";
-import { DomainError } from "@millwright/errors";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { SNAPSHOT_TYPE, snapshotKeyOf } from "../domain/blob-keys.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 import type { RequireLease, Transaction } from "./lease-check.ts";
 
@@ -8,7 +9,7 @@ export type PutSnapshotDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
   readonly snapshots: { put(tx: Sql, snapshot: { key: string; runUid: string; executionId: number; attempt: number; sizeBytes: number }): Promise<void> };
-  readonly blobs: Pick<BlobStore, "signedUrl">;
+  readonly blobs: Pick<BlobStore, "signUpload">;
 };
 
 /** The largest workspace snapshot (execution design §5.7). */
@@ -16,21 +17,19 @@ export const SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024;
 const UPLOAD_SECONDS = 900;
 
 /**
- * Answers where an attempt puts its workspace. One key per attempt: asking again answers the same place.
+ * Answers where an attempt puts its workspace. Asking again for the same content answers the same place.
  *
- * Errors: lease_lost · snapshot_too_large (too_large).
+ * Errors: lease_lost · snapshot_invalid · snapshot_too_large (too_large).
  */
-export async function putSnapshot(deps: PutSnapshotDeps, lease: LeaseRef, sizeBytes: number): Promise<{ uploadUrl: string; snapshotKey: string }> {
-  if (!(sizeBytes >= 0 && sizeBytes <= SNAPSHOT_BYTES_MAX))
+export async function putSnapshot(deps: PutSnapshotDeps, lease: LeaseRef, { size, sha256 }: BlobContent): Promise<{ upload: SignedUpload; snapshotKey: string }> {
+  if (!/^[0-9a-f]{64}$/.test(sha256)) throw invalidArgument("snapshot_invalid", "A workspace snapshot is announced with its SHA-256 in hex.");
+  if (!(size >= 0 && size <= SNAPSHOT_BYTES_MAX))
     throw new DomainError({ kind: "too_large", reason: "snapshot_too_large", message: `A workspace snapshot can have at most ${SNAPSHOT_BYTES_MAX} bytes.` });
   const snapshotKey = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
-    const key = `snapshots/${runUid}/${lease.executionId}-${lease.attempt}`;
-    await deps.snapshots.put(tx, { key, runUid, executionId: lease.executionId, attempt: lease.attempt, sizeBytes });
+    const key = snapshotKeyOf(runUid, lease, sha256);
+    await deps.snapshots.put(tx, { key, runUid, executionId: lease.executionId, attempt: lease.attempt, sizeBytes: size });
     return key;
   });
-  const uploadUrl = deps.blobs.signedUrl(snapshotKey, {
-    ...{ method: "PUT", expiresInSeconds: UPLOAD_SECONDS, contentType: "application/x-tar", sizeBytesMax: SNAPSHOT_BYTES_MAX },
-  });
-  return { uploadUrl, snapshotKey };
+  return { upload: await deps.blobs.signUpload(snapshotKey, { size, sha256, contentType: SNAPSHOT_TYPE, expiresInSeconds: UPLOAD_SECONDS }), snapshotKey };
 }

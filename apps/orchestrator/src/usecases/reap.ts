@@ -11,30 +11,40 @@ import { settleChanges } from "./settle-changes.ts";
 
 export type ReapDeps = {
   readonly runs: InRunTransaction;
-  /** Looks at all leases by the database's clock; after a pause it only extends them. */
-  tick(): Promise<{ readonly overdue: readonly LeaseRef[] }>;
-  findBrokenLimits(): Promise<readonly BrokenLimit[]>;
+  /** Looks at all leases by the database's clock, for the first overdue ones after an execution; after a pause it only extends all. */
+  tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
+  /** The first ones after an execution. */
+  findBrokenLimits(afterExecutionId: number): Promise<readonly BrokenLimit[]>;
 };
+
+/** Judged at once; each needs a connection. */
+const WIDTH = 4;
 
 /**
  * One round of the reaper: offers and leases that ran out, stopping executions whose grace is over, and executions that
- * broke a time limit. Each is judged again under its run's lock, so any number of replicas may do this.
- * Returns how many leases it ended. Errors: the first one, after everything else was done.
+ * broke a time limit. Each is judged again under its run's lock, so any number of replicas may do this. However many there
+ * are, the reaper looks (and says so) between batches, so that a long round is not taken for a pause.
+ *
+ * Errors: the first one, after everything else was done.
  */
-export async function reap(deps: ReapDeps): Promise<number> {
-  const { overdue } = await deps.tick();
+export async function reap(deps: ReapDeps): Promise<void> {
   const failures = [
-    ...(await forEach(overdue, (lease) => deps.runs((tx) => reapLease(tx, lease)))),
-    ...(await forEach(await deps.findBrokenLimits(), (broken) => deps.runs((tx) => enforceLimit(tx, broken)))),
+    ...(await forEach(async (after) => (await deps.tick(after)).overdue, (lease) => deps.runs((tx) => reapLease(tx, lease)))),
+    ...(await forEach((after) => deps.findBrokenLimits(after), (broken) => deps.runs((tx) => enforceLimit(tx, broken)))),
   ];
   if (failures.length > 0) throw failures[0];
-  return overdue.length;
 }
 
-/** One that fails must not keep the others from their turn. Answers the errors. */
-async function forEach<T>(all: readonly T[], f: (one: T) => Promise<void>): Promise<unknown[]> {
+/** Goes once through all, batch by batch. One that fails must not keep the others from their turn. Answers the errors. */
+async function forEach<T extends LeaseRef>(find: (afterExecutionId: number) => Promise<readonly T[]>, f: (one: T) => Promise<void>): Promise<unknown[]> {
   const failures: unknown[] = [];
-  for (const one of all) await f(one).catch((error: unknown) => failures.push(error));
+  for (let batch = await find(0); batch.length > 0; batch = await find(batch.at(-1)!.executionId)) {
+    const waiting = [...batch];
+    const judge = async (): Promise<void> => {
+      for (let one = waiting.shift(); one; one = waiting.shift()) await f(one).catch((error: unknown) => failures.push(error));
+    };
+    await Promise.all(Array.from({ length: WIDTH }, judge));
+  }
   return failures;
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { newUid } from "@millwright/ids";
-import { attachmentBlobKey, type Attachment } from "../domain/message.ts";
+import { attachmentKey } from "../domain/blob-keys.ts";
+import type { Attachment } from "../domain/message.ts";
 import type { NewAttachment } from "../domain/new-run.ts";
 import { storable } from "../domain/text.ts";
 
@@ -15,14 +16,14 @@ export const storeFiles = (deps: RunFilesDeps, files: readonly NewAttachment[]):
   Promise.all(
     files.map(async ({ fileName, mimeType, data }) => {
       const file = { uid: newUid(), fileName: storable(fileName), mimeType: storable(mimeType), sizeBytes: data.length, sha256: sha256(data) };
-      await deps.putFile(attachmentBlobKey(file), data, file.mimeType);
+      await deps.putFile(attachmentKey(file), data, file.mimeType);
       return file;
     }),
   );
 
 /** Removes files whose run did not come to be. */
 export async function dropFiles(deps: RunFilesDeps, files: readonly Attachment[]): Promise<void> {
-  await Promise.all(files.map((file) => deps.dropFile(attachmentBlobKey(file))));
+  await Promise.all(files.map((file) => deps.dropFile(attachmentKey(file))));
 }
 
 const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");

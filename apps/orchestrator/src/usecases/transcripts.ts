@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import type { Caller } from "@millwright/caller";
 import type { BlobStore } from "@millwright/blobs";
 import { notFound } from "@millwright/errors";
+import { transcriptKey } from "../domain/blob-keys.ts";
 import type { Run } from "../domain/run.ts";
 import { transcriptLine, TRANSCRIPT_TYPE } from "../domain/transcript.ts";
 import { readEvents, type ListRunEvents } from "./read-all-events.ts";
@@ -27,7 +28,7 @@ export async function writeTranscript(deps: WriteTranscriptDeps, runUid: string)
   if (!hasStarted) return undefined;
   const known = await deps.findTranscript(runUid);
   if (known && known.lastSeq >= lastSeq) return known.blobKey;
-  const blobKey = `transcripts/${runUid}/${lastSeq}.jsonl`;
+  const blobKey = transcriptKey(runUid, lastSeq);
   await deps.blobs.put(blobKey, Readable.from(lines(deps.listRunEvents, runUid, lastSeq), { objectMode: false }), { contentType: TRANSCRIPT_TYPE });
   await deps.recordTranscript(runUid, { blobKey, lastSeq });
   return blobKey;
@@ -40,7 +41,7 @@ async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: num
 export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
-  readonly blobs: Pick<BlobStore, "put" | "signedUrl">;
+  readonly blobs: Pick<BlobStore, "put" | "signDownload">;
 };
 
 /** How long the link works (fields-runs §6.9). */
@@ -53,5 +54,5 @@ export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Calle
   const run = await deps.getVisibleRun(caller, runUid);
   const blobKey = await writeTranscript(deps, run.uid);
   if (blobKey === undefined) throw notFound("transcript");
-  return deps.blobs.signedUrl(blobKey, { method: "GET", expiresInSeconds: LINK_SECONDS, filename: `transcript-${run.uid}.jsonl` });
+  return deps.blobs.signDownload(blobKey, { expiresInSeconds: LINK_SECONDS, contentType: TRANSCRIPT_TYPE, filename: `transcript-${run.uid}.jsonl` });
 }

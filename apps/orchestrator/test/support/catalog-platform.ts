@@ -97,9 +97,8 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     async follow(method: "GET" | "PUT", url: string, body?: Uint8Array): Promise<string> {
       const { pathname, search } = new URL(url);
       const permitted = verifySignedRequest({ signingKey, clock: systemClock }, method, pathname + search);
-      if (method === "PUT") {
-        const limit = permitted.sizeBytesMax === undefined ? {} : { sizeBytesMax: permitted.sizeBytesMax };
-        await blobs.put(permitted.key, body ?? new Uint8Array(), { contentType: permitted.contentType ?? "", ...limit });
+      if (permitted.method === "PUT") {
+        await blobs.put(permitted.key, body ?? new Uint8Array(), permitted);
         return "";
       }
       const blob = await blobs.get(permitted.key);

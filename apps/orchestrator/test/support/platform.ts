@@ -33,7 +33,7 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
     return { size: 0, sha256: "" };
   },
   delete: async (key) => void stored.delete(key),
-  signedUrl: (key) => `https://blobs.example/${key}`,
+  signDownload: async (key) => `https://blobs.example/${key}`,
 });
 
 type WorkerKeys = Map<string, { keyUid: string; teamUid?: string }>;

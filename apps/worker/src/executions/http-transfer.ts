@@ -27,9 +27,12 @@ export async function exchange(url: string, init: RequestInit, signal: AbortSign
   }
 }
 
+/** Where content goes, and the headers that belong to it. */
+export type Upload = { readonly uploadUrl: string; readonly uploadHeaders: Readonly<Record<string, string>> };
+
 /** PUTs content to a signed URL. Errors: `transfer_refused`, `platform_unavailable`. */
-export async function upload(url: string, body: Blob, signal: AbortSignal): Promise<void> {
-  const answer = await send(url, { method: "PUT", body, headers: { "content-type": "application/octet-stream" } }, signal);
+export async function upload({ uploadUrl, uploadHeaders }: Upload, body: Blob, signal: AbortSignal): Promise<void> {
+  const answer = await send(uploadUrl, { method: "PUT", body, headers: { ...uploadHeaders } }, signal);
   await answer.body?.cancel();
   assertTransferred(answer);
 }

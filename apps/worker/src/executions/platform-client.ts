@@ -37,10 +37,11 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
 
   return {
     async createArtifact(artifact) {
-      const { artifactUid, uploadUrl } = await outside(() => client.createArtifact({ ...lease, ...artifactFields(artifact) }, options()));
-      if (uploadUrl !== "" && artifact.content) {
+      const created = await outside(() => client.createArtifact({ ...lease, ...artifactFields(artifact) }, options()));
+      const { artifactUid } = created;
+      if (created.uploadUrl !== "" && artifact.content) {
         const content = new Blob([new Uint8Array(artifact.content)]);
-        await outside(() => upload(uploadUrl, content, signal));
+        await outside(() => upload(created, content, signal));
         await outside(() => client.commitArtifact({ ...lease, artifactUid }, options()));
       }
       return { artifactUid };
@@ -65,9 +66,12 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
 
     async putSnapshot(file) {
       const content = await openAsBlob(file);
-      const { uploadUrl, snapshotKey } = await outside(() => client.putSnapshot({ ...lease, sizeBytes: BigInt(content.size) }, options()));
-      await outside(() => upload(uploadUrl, content, signal));
-      return { snapshotKey };
+      const hash = createHash("sha256");
+      for await (const chunk of content.stream()) hash.update(chunk);
+      const announced = { sizeBytes: BigInt(content.size), sha256: hash.digest("hex") };
+      const place = await outside(() => client.putSnapshot({ ...lease, ...announced }, options()));
+      await outside(() => upload(place, content, signal));
+      return { snapshotKey: place.snapshotKey };
     },
 
     download: (url, file) => outside(() => download(url, file, signal)),

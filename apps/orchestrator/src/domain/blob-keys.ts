@@ -1,0 +1,20 @@
+/** Where files are in the blob store. */
+export const BLOB_FOLDERS = ["artifacts", "attachments", "snapshots", "transcripts"] as const;
+
+type BlobKey = `${(typeof BLOB_FOLDERS)[number]}/${string}`;
+
+/** Holds the hash of the content, so that a late upload cannot change it: another announcement has another key. */
+export const artifactKey = ({ runUid, uid }: { runUid: string; uid: string }, sha256: string): BlobKey => `artifacts/${runUid}/${uid}-${sha256}`;
+
+/** A file that came with a message. */
+export const attachmentKey = ({ uid }: { uid: string }): BlobKey => `attachments/${uid}`;
+
+/** Holds the hash, as an artifact's. */
+export const snapshotKeyOf = (runUid: string, { executionId, attempt }: { executionId: number; attempt: number }, sha256: string): BlobKey =>
+  `snapshots/${runUid}/${executionId}-${attempt}-${sha256}`;
+
+/** Up to an event of a run, which never changes. */
+export const transcriptKey = (runUid: string, lastSeq: number): BlobKey => `transcripts/${runUid}/${lastSeq}.jsonl`;
+
+/** What snapshots are. */
+export const SNAPSHOT_TYPE = "application/x-tar";

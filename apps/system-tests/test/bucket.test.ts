@@ -1,0 +1,69 @@
+import { existsSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { eventually, s3Server, type S3Server } from "@millwright/testing";
+import { Cluster, Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { reached, RUN_TIMEOUT_MS, script, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+
+/** More than comes with the report. */
+const LARGE = 300_000;
+
+let s3: S3Server;
+beforeAll(async () => void (s3 = await s3Server()));
+afterAll(() => s3?.close());
+
+describe.each(["standalone", "separate processes"] as const)("files in a bucket, %s:", (kind) => {
+  let platform: Platform | Cluster;
+  let api: Client;
+  let run: any;
+  beforeAll(async () => {
+    const env = { MILLWRIGHT_BLOB_URL: s3.blobUrl, ...s3.env };
+    platform = kind === "standalone" ? await Platform.start({ env }) : await Cluster.start({ env, replicas: 1, workers: 1 });
+    api = await connect(platform);
+    const id = await startRun(api, script("write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}", `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`, "artifact: {file: big.bin, title: Big}", "ask: Go on?"));
+    run = await reached(api, id, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
+  }, 240_000);
+  afterAll(() => platform?.remove(), 60_000);
+
+  const uidOf = (name: string): string => run.artifacts.find(({ data }: any) => data.filename === name).data.artifact_uid;
+  const asked = (what: string): string[] => s3.requests.filter((line) => line.startsWith(what) && line.includes(run.run_id));
+
+  test("an artifact's link leads there, works without authorization, and says how to save it", async () => {
+    const { status, headers } = await api.call("GET", `/agent/artifacts/${uidOf("a.txt")}/download`, { key: null });
+    const link = headers.get("location")!;
+    expect([status, link.startsWith(`${s3.bucketUrl}/artifacts/${run.run_id}/`)]).toEqual([302, true]);
+    const file = await fetch(link);
+    expect([file.status, file.headers.get("content-disposition"), await file.text()]).toEqual([200, `inline; filename="a.txt"; filename*=UTF-8''a.txt`, "hello"]);
+    expect((await fetch(link.split("?")[0]!)).status).toBe(403);
+  });
+
+  test("a large one is uploaded there by the worker itself, private until it is made public", async () => {
+    const { data } = await api.get(`/agent/artifacts/${uidOf("big.bin")}`);
+    const file = await fetch(data.download_url);
+    expect([file.headers.get("content-disposition"), (await file.text()).length]).toEqual([`attachment; filename="big.bin"; filename*=UTF-8''big.bin`, LARGE]);
+    expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(401);
+    await api.patch(`/agent/artifacts/${uidOf("big.bin")}`, { public: true });
+    expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(200);
+  });
+
+  test("a workspace is kept there, and a follow-up goes on in it", async () => {
+    expect(asked("PUT /millwright/snapshots/")).not.toEqual([]);
+    await api.post(`/agent/runs/${run.run_id}/followups`, { message: script("shell: cat a.txt; wc -c < big.bin") });
+    await succeeded(api, run.run_id);
+    expect((await shellOutputs(api, run.run_id)).at(-1)).toBe(`hello${LARGE}\n`);
+    expect(asked("GET /millwright/snapshots/")).not.toEqual([]);
+  }, 2 * RUN_TIMEOUT_MS);
+
+  test("a transcript is written there, and read from there", async () => {
+    await eventually(() => expect(asked("PUT /millwright/transcripts/")).not.toEqual([]));
+    const { headers } = await api.call("GET", `/agent/runs/${run.run_id}/transcript`);
+    const transcript = await fetch(headers.get("location")!);
+    expect(headers.get("location")).toContain(s3.bucketUrl);
+    expect(await transcript.text()).toContain("Go on?");
+  });
+
+  test("nothing is kept on the platform's disk, and it serves none of it", async () => {
+    for (const dir of ["blobs", "data/blobs"]) expect(existsSync(platform.path(dir, "artifacts"))).toBe(false);
+    expect((await fetch(`${platform.url}/blobs/artifacts/${run.run_id}/x`)).status).toBe(404);
+  });
+});

@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import { AwsClient, AwsV4Signer } from "aws4fetch";
+import type { Clock } from "@millwright/clock";
+import { DomainError } from "@millwright/errors";
+
+export type S3Options = {
+  /** URL of the bucket; objects are below it. */
+  readonly bucketUrl: string;
+  readonly region: string;
+  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string };
+  readonly clock: Clock;
+  /** Keys per page of a list: 1000, the most there is, unless told. */
+  readonly pageSize?: number;
+};
+
+type S3Method = "GET" | "PUT" | "DELETE";
+type S3Request = { readonly headers?: Readonly<Record<string, string>>; readonly body?: Blob; readonly query?: Readonly<Record<string, string>> };
+
+const RETRIES = 3;
+const EMPTY_SHA256 = createHash("sha256").digest("hex");
+
+/** Requests to one bucket, signed with AWS Signature Version 4. */
+export class S3Client {
+  readonly #options: S3Options;
+  readonly #client: AwsClient;
+
+  constructor(options: S3Options) {
+    this.#options = options;
+    this.#client = new AwsClient({ ...options.credentials, region: options.region, service: "s3", retries: RETRIES });
+  }
+
+  /** `path` is the object's; "" is the bucket itself. Errors: blob_store_unavailable when it fails for now; a plain Error with what S3 says otherwise. */
+  async send(method: S3Method, path: string, { headers, body, query }: S3Request = {}): Promise<Response> {
+    const init = { method, headers: { "x-amz-content-sha256": EMPTY_SHA256, ...headers }, ...(body && { body }), aws: { datetime: this.#now() } };
+    const response = await this.#client.fetch(this.#url(path, query), init).catch((cause: unknown) => {
+      throw unavailable(cause);
+    });
+    if (response.ok || response.status === 404) return response;
+    const said = `S3 answered ${response.status} ${textOf("Code", await response.text()) ?? ""} to ${method}`;
+    throw response.status >= 500 || response.status === 429 ? unavailable(new Error(said)) : new Error(said);
+  }
+
+  /** A URL for one request without authorization; all `headers` are signed and have to be sent as they stand. */
+  async sign(method: S3Method, path: string, expiresInSeconds: number, { headers = {}, query = {} }: Omit<S3Request, "body"> = {}): Promise<string> {
+    const url = this.#url(path, { ...query, "X-Amz-Expires": String(expiresInSeconds) });
+    const { region, credentials } = this.#options;
+    const signer = new AwsV4Signer({ ...credentials, region, service: "s3", datetime: this.#now(), method, url, headers, signQuery: true, allHeaders: true });
+    return (await signer.sign()).url.toString();
+  }
+
+  #url(path: string, query: Readonly<Record<string, string>> = {}): string {
+    const url = new URL(path === "" ? this.#options.bucketUrl : `${this.#options.bucketUrl}/${path}`);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    return url.toString();
+  }
+
+  #now(): string {
+    return this.#options.clock.now().toISOString().replaceAll(/[:-]|\.\d{3}/g, "");
+  }
+}
+
+/** The text of the first element of that name. */
+export const textOf = (element: string, xml: string): string | undefined => unquoted(new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]);
+
+const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+const unquoted = (text: string | undefined): string | undefined =>
+  text?.replaceAll(/&(?:#x([0-9a-f]+)|#(\d+)|(\w+));/gi, (whole, hex, decimal, name) => {
+    if (name !== undefined) return NAMED[name] ?? whole;
+    return String.fromCodePoint(hex === undefined ? Number(decimal) : Number.parseInt(hex, 16));
+  });
+
+const unavailable = (cause: unknown): DomainError =>
+  new DomainError({ kind: "unavailable", reason: "blob_store_unavailable", message: "Files cannot be reached at the moment.", cause });
