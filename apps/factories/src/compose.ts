@@ -99,7 +99,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     clock,
     log,
   };
-  const work = new WorkQueue({ database, clock, log, handlers: definitionWork(deps) });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: definitionWork(deps) });
   const self = serviceCaller(signer.service, newUid());
   const tasks = new Consumer({
     name: "tasks",
@@ -108,6 +108,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     database,
     clock,
     log,
+    tracer: o.tracer,
     handlers: onRunEvents({
       clock,
       tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), cancelled: (task) => taskUpdated(task, origin, ["stage"]) }),

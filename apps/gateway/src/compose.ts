@@ -54,7 +54,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const door = publicDoor({ options: o, identity, neighbours });
 
   const consumer = (name: string, source: string, read: FeedReader, handlers: EventHandlers) =>
-    new Consumer({ name, source, read, database, clock, log, handlers, ...bell(o) });
+    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, handlers, ...bell(o) });
   const readFeed = (transport: Transport): FeedReader =>
     feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () => call(serviceCaller("gateway", newUid())));
   const consumers = [

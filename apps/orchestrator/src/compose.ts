@@ -120,10 +120,10 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
-  const work = new WorkQueue({ database, clock, log, handlers: catalog.workHandlers });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: catalog.workHandlers });
   const consumer = (name: string, source: string, feed: Transport, handlers: EventHandlers) =>
     new Consumer({
-      name, source, database, clock, log, handlers,
+      name, source, database, clock, log, tracer: o.tracer, handlers,
       read: feedReader(clientFor(events.EventFeedService, feed, { signer }), () => call(serviceCaller(signer.service, newUid()))),
       ...bell,
     });

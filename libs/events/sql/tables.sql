@@ -1,4 +1,4 @@
--- Tables of libs/events. A service's first migration contains this text verbatim.
+-- Tables of libs/events, as every service's migrations leave them; the first migration of a new service contains this text.
 CREATE SCHEMA IF NOT EXISTS stream;
 
 -- Written in the transaction of a change. `seq` is the order of insertion: within one entity, whose row its writer
@@ -15,6 +15,7 @@ CREATE TABLE stream.event_pending (
   actor_uid      text NOT NULL,
   request_id     text NOT NULL,
   cause          text,
+  traceparent    text, -- W3C trace context of what brought it about
   occurred_at    timestamptz(3) NOT NULL,
   payload        jsonb NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
@@ -32,6 +33,7 @@ CREATE TABLE stream.event_log (
   actor_uid      text NOT NULL,
   request_id     text NOT NULL,
   cause          text,
+  traceparent    text,
   occurred_at    timestamptz(3) NOT NULL,
   logged_at      timestamptz(3) NOT NULL,
   payload        jsonb NOT NULL

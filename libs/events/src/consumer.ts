@@ -1,11 +1,11 @@
 import type { Clock } from "@millwright/clock";
 import { BackgroundLoop, isTransient } from "@millwright/database";
 import type { Database, Sql } from "@millwright/database";
-import type { Logger } from "@millwright/telemetry";
+import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
 import type { Doorbell } from "./doorbell.ts";
 import type { FeedPage, FeedReader, StoredEvent } from "./event.ts";
 import { applyAllInSavepoint, applyInSavepoint, entityKey, park, parkedEntities, reasonOf, replay } from "./parked-events.ts";
-import type { EventHandlers, Subscription } from "./parked-events.ts";
+import type { EventHandler, EventHandlers, Subscription } from "./parked-events.ts";
 
 export type ConsumerDeps = {
   /** The reader: unique within this service for one source, and stable, since the cursor is kept under it. */
@@ -20,6 +20,8 @@ export type ConsumerDeps = {
   /** By event type. Other types are passed over. */
   handlers: EventHandlers;
   doorbell?: Doorbell;
+  /** Records a span per event, below what brought the event about; absent: none. */
+  tracer?: Tracer | undefined;
 };
 
 const BATCH = 200;
@@ -39,6 +41,7 @@ export class Consumer {
   readonly #deps: ConsumerDeps;
   readonly #log: Logger;
   readonly #subscription: Subscription;
+  readonly #handlers: EventHandlers;
   readonly #loop: BackgroundLoop;
   #unlisten: () => void = () => {};
 
@@ -46,6 +49,7 @@ export class Consumer {
     this.#deps = deps;
     this.#log = deps.log.child({ consumer: deps.name, source: deps.source });
     this.#subscription = { reader: deps.name, source: deps.source };
+    this.#handlers = Object.fromEntries(Object.entries(deps.handlers).map(([type, handle]) => [type, inScopeOfCause(deps, handle)]));
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
       restMs: REST_MS,
@@ -79,7 +83,7 @@ export class Consumer {
   async replayParked(): Promise<{ applied: number; parked: number }> {
     return this.#deps.database.transaction(async (tx) => {
       await this.#lockCursor(tx);
-      return replay(tx, this.#subscription, this.#deps.handlers);
+      return replay(tx, this.#subscription, this.#handlers);
     });
   }
 
@@ -115,15 +119,15 @@ export class Consumer {
   }
 
   async #applyAll(tx: Sql, events: StoredEvent[]): Promise<void> {
-    const handled = events.filter(({ type }) => this.#deps.handlers[type]);
+    const handled = events.filter(({ type }) => this.#handlers[type]);
     if (handled.length === 0) return;
     const parked = await parkedEntities(tx, this.#subscription);
     const isUsual = handled.every((event) => !parked.has(entityKey(event)));
-    const failure = isUsual ? await applyAllInSavepoint(tx, this.#deps.handlers, handled) : "not tried";
+    const failure = isUsual ? await applyAllInSavepoint(tx, this.#handlers, handled) : "not tried";
     if (failure === undefined) return;
     if (isTransient(failure)) throw failure;
     for (const event of handled) {
-      const handler = this.#deps.handlers[event.type]!;
+      const handler = this.#handlers[event.type]!;
       if (parked.has(entityKey(event))) {
         await park(tx, this.#subscription, event, "waits behind a parked event of the same entity");
         continue;
@@ -133,7 +137,7 @@ export class Consumer {
       if (isTransient(error)) throw error;
       parked.add(entityKey(event));
       await park(tx, this.#subscription, event, reasonOf(error));
-      this.#log.error({ eventType: event.type, eventUid: event.uid, entityUid: event.entityUid, error }, "an event was parked");
+      this.#log.error({ eventType: event.type, eventUid: event.uid, entityUid: event.entityUid, requestId: event.requestId, traceId: parseTraceparent(event.traceparent)?.traceId, error }, "an event was parked");
     }
   }
 
@@ -158,6 +162,16 @@ export class Consumer {
     );
   }
 }
+
+/** What an event makes its reader do goes on with the trace that the event came from. */
+const inScopeOfCause =
+  ({ name, source, tracer }: ConsumerDeps, handle: EventHandler): EventHandler =>
+  (tx, event) => {
+    const cause = parseTraceparent(event.traceparent);
+    const attributes = { "messaging.operation.type": "process", "messaging.destination.name": event.type, "messaging.message.id": event.uid, "messaging.consumer.group.name": `${name}/${source}` };
+    const fields = { requestId: event.requestId, eventUid: event.uid, eventType: event.type };
+    return traced(`process ${event.type}`, { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields }, () => handle(tx, event));
+  };
 
 /** "run" of "millwright.run.created.v1". */
 const entityOf = (type: string): string => type.split(".")[1] ?? "";

@@ -139,16 +139,17 @@ export class EventLog {
 const PAGE = `
   SELECT m.log_uid AS "logUid", m.head, e.uid, e.position, e.type, e.entity, e.entity_uid AS "entityUid", e.entity_version AS "entityVersion",
          e.team_uid AS "teamUid", e.actor_type AS "actorType", e.actor_uid AS "actorUid", e.request_id AS "requestId", e.cause,
-         e.occurred_at AS "occurredAt", e.payload
+         e.traceparent, e.occurred_at AS "occurredAt", e.payload
     FROM stream.event_meta AS m
     LEFT JOIN LATERAL (SELECT * FROM stream.event_log WHERE position > $1 ORDER BY position LIMIT $2) AS e ON true
    ORDER BY e.position`;
 
-type EventRow = Omit<StoredEvent, "actor" | "teamUid" | "cause"> & {
+type EventRow = Omit<StoredEvent, "actor" | "teamUid" | "cause" | "traceparent"> & {
   actorType: string;
   actorUid: string;
   teamUid: string | null;
   cause: string | null;
+  traceparent: string | null;
 };
 type PageRow = { logUid: string; head: number } & EventRow & { position: number | null };
 
@@ -159,5 +160,6 @@ function toEvent(row: EventRow): StoredEvent {
     actor: { type: row.actorType, uid: row.actorUid },
     ...(row.teamUid !== null && { teamUid: row.teamUid }),
     ...(row.cause !== null && { cause: row.cause }),
+    ...(row.traceparent !== null && { traceparent: row.traceparent }),
   };
 }

@@ -14,6 +14,8 @@ export type NewEvent = {
   requestId: string;
   /** What brought the change about, such as the uid of another entity or event. */
   cause?: string;
+  /** W3C trace context of what brought it about. Absent: that of the present scope. */
+  traceparent?: string;
   payload: JsonObject;
   /** Absent: the database's time of the transaction. */
   occurredAt?: Date;

@@ -7,7 +7,7 @@ export function toMessage(event: StoredEvent): MessageInitShape<typeof events.Ev
   return {
     uid: event.uid, position: BigInt(event.position), type: event.type, entity: event.entity, entityUid: event.entityUid,
     entityVersion: BigInt(event.entityVersion), teamUid: event.teamUid ?? "", actorType: event.actor.type, actorUid: event.actor.uid,
-    requestId: event.requestId, cause: event.cause ?? "", occurredAt: timestampFromDate(event.occurredAt), payload: event.payload,
+    requestId: event.requestId, cause: event.cause ?? "", traceparent: event.traceparent ?? "", occurredAt: timestampFromDate(event.occurredAt), payload: event.payload,
   };
 }
 
@@ -18,5 +18,6 @@ export function toEvent(message: events.Event): StoredEvent {
     requestId: message.requestId, occurredAt: message.occurredAt ? timestampDate(message.occurredAt) : new Date(0), payload: message.payload ?? {},
     ...(message.teamUid !== "" && { teamUid: message.teamUid }),
     ...(message.cause !== "" && { cause: message.cause }),
+    ...(message.traceparent !== "" && { traceparent: message.traceparent }),
   };
 }

@@ -52,9 +52,9 @@ async function moveBatch(database: Database, now: Date, { head, partitionedTo }:
          UPDATE stream.event_meta SET head = head + (SELECT count(*) FROM moved) RETURNING head - (SELECT count(*) FROM moved) AS before
        )
        INSERT INTO stream.event_log (position, uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid,
-                                     request_id, cause, occurred_at, logged_at, payload)
+                                     request_id, cause, traceparent, occurred_at, logged_at, payload)
        SELECT meta.before + row_number() OVER (ORDER BY seq), uid, type, entity, entity_uid, entity_version, team_uid, actor_type,
-              actor_uid, request_id, cause, occurred_at, $1::timestamptz, payload FROM moved, meta
+              actor_uid, request_id, cause, traceparent, occurred_at, $1::timestamptz, payload FROM moved, meta
        RETURNING entity, position`,
       [now],
     );

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
-import { Consumer, EVENT_TABLES_SQL, localDoorbell } from "@millwright/events";
+import { appendEvents, Consumer, EVENT_TABLES_SQL, localDoorbell } from "@millwright/events";
 import type { EventHandler, EventLog, FeedReader } from "@millwright/events";
-import { eventually, memoryLog, testDatabase } from "@millwright/testing";
+import { currentScope, formatTraceparent, inScope, NO_TRACER, type TraceContext } from "@millwright/telemetry";
+import { eventually, memoryLog, memoryTracer, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
-import { aLog, append, eventDatabase } from "./setup.ts";
+import { aLog, anEvent, append, eventDatabase, readAll } from "./setup.ts";
 
 let owner: TestDatabase;
 let reader: TestDatabase;
@@ -168,5 +169,39 @@ describe("a replaced log", () => {
     await consumer.resumeAfter((await source.head()) - 1);
     await consumer.drain();
     expect(await effects()).toEqual(["a.1", "a.2", "a.3"]);
+  });
+});
+
+describe("the trace of an event", () => {
+  const request: TraceContext = { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true };
+  const inRequest = <T>(f: () => T): T => inScope({ trace: request, tracer: NO_TRACER, fields: {} }, f);
+
+  test("is that of the request that wrote it, unless the event names another; its reader goes on with it", async () => {
+    const other = { ...request, traceId: "c".repeat(32) };
+    await inRequest(() => append(owner.database, { entityUid: "a", requestId: "req-1" }, { entityUid: "b", traceparent: formatTraceparent(other) }));
+    await append(owner.database, { entityUid: "nobody's" });
+    const tracer = memoryTracer();
+    const scopes: unknown[] = [];
+    const handler: EventHandler = async () => void scopes.push(currentScope()?.fields);
+    const handlers = { "millwright.run.created.v1": handler };
+    await new Consumer({ name: "tasks", source: "orchestrator", read: (range) => source.read(range), database: reader.database, clock: systemClock, log, handlers, tracer }).drain();
+    expect(tracer.told).toMatchObject([
+      { name: "process millwright.run.created.v1", kind: "consumer", parent: request, links: [request], isEnded: true },
+      { parent: other, links: [other] },
+      { parent: undefined, links: [] },
+    ]);
+    expect(scopes[0]).toMatchObject({ requestId: "req-1", traceId: request.traceId, eventType: "millwright.run.created.v1" });
+  });
+
+  test("goes on to the events that a reader writes, and is named where one is parked", async () => {
+    await inRequest(() => append(owner.database, { entityUid: "a" }, { entityUid: "bad" }));
+    broken.add("bad");
+    const chain = async (...[tx, event]: Parameters<EventHandler>) => {
+      await note(tx, event);
+      await appendEvents(tx, [anEvent({ entityUid: `after ${event.entityUid}` })]);
+    };
+    await aConsumer(undefined, undefined, chain).drain();
+    expect((await readAll(aLog(reader.database))).map(({ entityUid, traceparent }) => [entityUid, traceparent])).toEqual([["after a", formatTraceparent(request)]]);
+    expect(log.entries.at(-1)).toMatchObject({ message: "an event was parked", fields: { requestId: "r", traceId: request.traceId } });
   });
 });

@@ -11,7 +11,7 @@ test("a feed read over RPC is the log read in place", async () => {
   const read = feedReader(createClient(events.EventFeedService, transport));
   await append(
     t.database,
-    anEvent({ teamUid: "0199a000-0000-7000-8000-000000000001", cause: "c", payload: { text: "ü", n: 1.5, list: [null, true] } }),
+    anEvent({ teamUid: "0199a000-0000-7000-8000-000000000001", cause: "c", traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, payload: { text: "ü", n: 1.5, list: [null, true] } }),
     anEvent({ occurredAt: new Date("2026-01-02T03:04:05.678Z") }),
   );
   expect(await read({ after: 0, limit: 10 })).toEqual(await log.read({ after: 0, limit: 10 }));

@@ -1,4 +1,4 @@
--- Tables of libs/work. A service's first migration contains this text verbatim.
+-- Tables of libs/work, as every service's migrations leave them; the first migration of a new service contains this text.
 CREATE SCHEMA IF NOT EXISTS stream;
 
 -- Remote effects to be carried out, written in the transaction that decided them.
@@ -13,6 +13,7 @@ CREATE TABLE stream.work_items (
   lease      uuid, -- the claim that may finish it
   tries      integer NOT NULL DEFAULT 0,
   last_error text,
+  traceparent text, -- W3C trace context of what decided it
   created_at timestamptz(3) NOT NULL,
   ended_at   timestamptz(3),
   UNIQUE (kind, key)

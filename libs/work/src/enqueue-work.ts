@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import { currentScope, formatTraceparent } from "@millwright/telemetry";
 
 /** The news that a transaction announces when it has enqueued work; see `Database.onCommit`. */
 export const WORK_ENQUEUED = "work enqueued";
@@ -20,10 +21,11 @@ export type NewWork = {
  * "Now" is rounded down to the milliseconds that are kept: rounded up, the ring after the commit would find nothing due.
  */
 export async function enqueueWork(sql: Sql, work: NewWork): Promise<"enqueued" | "duplicate"> {
+  const scope = currentScope();
   const { rowCount } = await sql.query(
-    `INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at)
-     VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, date_trunc('milliseconds', now())), now()) ON CONFLICT (kind, key) DO NOTHING`,
-    [work.kind, work.key, work.teamUid ?? null, JSON.stringify(work.payload ?? null), work.runAt?.toISOString() ?? null],
+    `INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, traceparent, created_at)
+     VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, date_trunc('milliseconds', now())), $6, now()) ON CONFLICT (kind, key) DO NOTHING`,
+    [work.kind, work.key, work.teamUid ?? null, JSON.stringify(work.payload ?? null), work.runAt?.toISOString() ?? null, scope ? formatTraceparent(scope.trace) : null],
   );
   if (rowCount === 0) return "duplicate";
   sql.announce?.(WORK_ENQUEUED);

@@ -9,6 +9,8 @@ export type WorkItem = {
   payload: unknown;
   /** 1 at the first try. */
   tries: number;
+  /** W3C trace context of what decided it. */
+  traceparent: string | null;
   /** Names this claim: who holds another one may no longer end the item. */
   lease: string;
 };
@@ -20,7 +22,7 @@ export async function claim(sql: Sql, kinds: string[], limit: number, leaseSecon
       WHERE id IN (SELECT id FROM stream.work_items
                     WHERE state IN ('waiting', 'running') AND due_at <= now() AND kind = ANY ($1::text[])
                     ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
-      RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, lease`,
+      RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`,
     [kinds, limit, leaseSeconds],
   );
   return rows;

@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import { BackgroundLoop } from "@millwright/database";
 import type { Database, Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
-import type { Logger } from "@millwright/telemetry";
+import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
 import { WORK_ENQUEUED } from "./enqueue-work.ts";
 import { claim, count, finish, forget, park, postpone, release, renew, unpark } from "./work-items.ts";
 import type { WorkCount, WorkItem } from "./work-items.ts";
@@ -25,6 +25,8 @@ export type WorkQueueDeps = {
   clock: Clock;
   log: Logger;
   handlers: Readonly<Record<string, WorkHandler>>;
+  /** Records a span per try, below what decided the work; absent: none. */
+  tracer?: Tracer | undefined;
   /** How long an item stays claimed by a process that died. Living ones renew. Default 30. */
   leaseSeconds?: number;
   /** Pauses before each further try; after the last one the item is parked. Default 1 s … 1 h, 7 entries. */
@@ -128,13 +130,23 @@ export class WorkQueue {
     const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
     try {
       if (item.tries > this.#schedule.length + 1) throw new Error("Its process died at every try.");
-      await this.#deps.handlers[item.kind]?.(item, { signal, finish: (tx) => finishIn(tx, item) });
+      await this.#try(item, signal);
       await finish(this.#sql, item);
     } catch (error) {
       await this.#fail(item, error).catch((cause) => this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"));
     } finally {
       clearInterval(renewing);
     }
+  }
+
+  async #try(item: WorkItem, signal: AbortSignal): Promise<void> {
+    const { handlers, tracer } = this.#deps;
+    const cause = parseTraceparent(item.traceparent);
+    const attributes = { "millwright.work.kind": item.kind, "millwright.work.tries": item.tries };
+    const fields = { workKind: item.kind, workId: item.id };
+    await traced(`work ${item.kind}`, { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields }, async () =>
+      handlers[item.kind]?.(item, { signal, finish: (tx) => finishIn(tx, item) }),
+    );
   }
 
   async #keep(item: WorkItem, lost: AbortController): Promise<void> {
@@ -144,7 +156,7 @@ export class WorkQueue {
 
   async #fail(item: WorkItem, error: unknown): Promise<void> {
     if (this.#stopping.signal.aborted) return release(this.#sql, item);
-    const fields = { workKind: item.kind, workId: item.id, attempts: item.tries, error };
+    const fields = { workKind: item.kind, workId: item.id, attempts: item.tries, traceId: parseTraceparent(item.traceparent)?.traceId, error };
     const text = describe(error);
     const pause = this.#schedule[item.tries - 1];
     if (pause === undefined || (isDomainError(error) && !error.retryable)) {

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
-import { eventually, memoryLog, missingTables, testDatabase } from "@millwright/testing";
+import { currentScope, inScope, NO_TRACER, type TraceContext } from "@millwright/telemetry";
+import { eventually, memoryLog, memoryTracer, missingTables, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 import { enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
 import type { WorkHandler, WorkQueueDeps } from "@millwright/work";
@@ -53,6 +54,26 @@ describe("an item of work", () => {
     await enqueue("a");
     await eventually(async () => expect(await states()).toEqual(["a done 1"]));
     await queue.stop();
+  });
+
+  test("goes on with the trace of what decided it, at every try", async () => {
+    const request: TraceContext = { traceId: "a".repeat(32), spanId: "b".repeat(16), isSampled: true };
+    await inScope({ trace: request, tracer: NO_TRACER, fields: {} }, () => enqueue("a"));
+    const tracer = memoryTracer();
+    const traces: unknown[] = [];
+    const queue = aQueue(async ({ tries }) => {
+      traces.push(currentScope()?.trace.traceId);
+      if (tries === 1) throw new DomainError({ kind: "unavailable", reason: "neighbour_away", message: "Later.", retryable: true });
+    }, { tracer });
+    await queue.drain();
+    await makeDue();
+    await queue.drain();
+    expect(traces).toEqual([request.traceId, request.traceId]);
+    expect(tracer.told).toMatchObject([
+      { name: "work call", kind: "consumer", parent: request, links: [request], error: "neighbour_away", isEnded: true },
+      { name: "work call", parent: request, isEnded: true },
+    ]);
+    expect(log.entries[0]?.fields).toMatchObject({ traceId: request.traceId });
   });
 
   test("waits until it is due", async () => {
