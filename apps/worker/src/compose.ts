@@ -3,7 +3,7 @@ import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import type { Logger } from "@millwright/telemetry";
+import { outsideScopes, type Logger, type Tracer } from "@millwright/telemetry";
 import type { WorkerConfig } from "./config.ts";
 import type { RunExecution } from "./executions/execution-context.ts";
 import { Executions } from "./executions/executions.ts";
@@ -25,6 +25,8 @@ export type WorkerOptions = {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
+  /** Records what executions do; absent: nothing. */
+  readonly tracer?: Tracer;
 };
 
 export type RunningWorker = {
@@ -42,7 +44,7 @@ const COALESCED_MAX = 8;
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
 
 /** Builds a worker, and starts it. It registers in the background, for as long as that takes. Errors: those of its state directory. */
-export async function startWorker({ config, sandbox, runExecution, clock, timers, log }: WorkerOptions): Promise<RunningWorker> {
+export async function startWorker({ config, sandbox, runExecution, clock, timers, log, tracer }: WorkerOptions): Promise<RunningWorker> {
   const instanceUid = newUid();
   const directory = await InstanceDirectory.open(config.dir, instanceUid.slice(-8), log);
   const alive = new AbortController(); // until nothing runs any more
@@ -64,12 +66,12 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   const appends = new Coalescer<worker.EventBatch, worker.AppendResult>({
     timers,
     itemsMax: COALESCED_MAX,
-    sendAll: async (batches) => inOrder(batches, (await client.appendEvents({ batches }, callOptions())).results),
+    sendAll: (batches) => outsideScopes(async () => inOrder(batches, (await client.appendEvents({ batches }, callOptions())).results)),
   });
   const completions = new Coalescer<worker.Completion, worker.CompletionResult>({
     timers,
     itemsMax: COALESCED_MAX,
-    sendAll: async (items) => inOrder(items, (await client.complete({ completions: items }, callOptions())).results),
+    sendAll: (items) => outsideScopes(async () => inOrder(items, (await client.complete({ completions: items }, callOptions())).results)),
   });
   const executions: Executions = new Executions({
     slots: config.slots,
@@ -102,11 +104,11 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     onAssignment: (assignment, acceptSent) => executions.begin(assignment, acceptSent),
   });
   const held = {
-    ...{ client, appends, completions, clock, timers, timings, log, directory, runExecution },
+    ...{ client, appends, completions, clock, timers, timings, log, tracer, directory, runExecution },
     sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", ...(sandbox.host ? { host: sandbox.host } : {}) },
     url: config.url,
     publicUrl: () => session.publicUrl,
-    beatNow: () => keeper.beatNow(),
+    beatNow: () => outsideScopes(() => keeper.beatNow()),
   };
 
   function end(how: { refusal?: Error }): void {

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { optional, readConfig, required, type Env } from "@millwright/config";
+import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
 
 /** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
 export type SandboxChoice = "auto" | "bwrap" | "none";
@@ -49,6 +50,8 @@ function readSettings(env: Env) {
 
 export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "logLevel"> & {
   readonly sandbox: SandboxChoice;
+  /** OpenTelemetry's own variables. */
+  readonly tracing: TracingSettings;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
 };
 
@@ -64,5 +67,5 @@ export function loadConfig(env: Env): WorkerConfig {
     ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
   ];
   if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);
-  return Object.freeze(settings) as WorkerConfig;
+  return Object.freeze({ ...settings, tracing: loadTracingSettings(env) }) as WorkerConfig;
 }

@@ -1,5 +1,5 @@
 import { systemClock } from "@millwright/clock";
-import { createLogger } from "@millwright/telemetry";
+import { createLogger, startTracing } from "@millwright/telemetry";
 import { startWorker } from "./compose.ts";
 import { loadConfig } from "./config.ts";
 import { runExecution } from "./harness/run-execution.ts";
@@ -13,9 +13,10 @@ const EXIT_REFUSED = 3;
 
 const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
+const tracing = await startTracing(config.tracing, { log });
 const sandbox = await probeSandbox(config);
 for (const warning of sandbox.warnings) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, warning);
-const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log });
+const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log, tracer: tracing.tracer("worker") });
 
 const signals = config.supervised ? (["SIGTERM"] as const) : (["SIGTERM", "SIGINT"] as const);
 if (config.supervised) {
@@ -35,6 +36,7 @@ const { refusal } = await worker.ended;
 if (refusal) log.error({ operation: "Register", error: refusal }, "the platform refuses this worker");
 await worker.drain();
 sandbox.host.cgroups?.close();
+await tracing.stop();
 process.exit(refusal ? EXIT_REFUSED : 0);
 
 function exitNow(reason: string): never {

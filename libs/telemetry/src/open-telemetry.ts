@@ -51,11 +51,15 @@ const tracerOn = (otel: OtelTracer): Tracer => ({
     const context = parent ? trace.setSpanContext(ROOT_CONTEXT, toOtel(parent)) : ROOT_CONTEXT;
     const span = otel.startSpan(name, { kind: KINDS[kind], attributes, links: links.map((link) => ({ context: toOtel(link) })) }, context);
     const { traceId, spanId, traceFlags } = span.spanContext();
+    let isFailed = false;
     return {
       context: { traceId, spanId, isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0 },
       rename: (to) => void span.updateName(to),
       set: (more) => void span.setAttributes(more),
-      fail: (errorType) => void span.setAttribute("error.type", errorType).setStatus({ code: SpanStatusCode.ERROR }),
+      fail(errorType) {
+        if (!isFailed) span.setAttribute("error.type", errorType).setStatus({ code: SpanStatusCode.ERROR });
+        isFailed = true;
+      },
       end: () => span.end(),
     };
   },

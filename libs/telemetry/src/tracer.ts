@@ -24,7 +24,7 @@ export interface Span {
   /** For what is known by its name only later, such as a route. */
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
-  /** It failed, and for which kind of reason (`errorType`): a reason or code, never a text. */
+  /** It failed, and for which kind of reason (`errorType`): a reason or code, never a text. What is said first stands. */
   fail(errorType: string): void;
   end(): void;
 }

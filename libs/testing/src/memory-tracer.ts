@@ -26,7 +26,7 @@ export function memoryTracer(): Tracer & { readonly told: ToldSpan[] } {
         context,
         rename: (to) => void (span.name = to),
         set: (more) => void (span.attributes = { ...span.attributes, ...more }),
-        fail: (error) => void (span.error = error),
+        fail: (error) => void (span.error ??= error),
         end: () => void (span.isEnded = true),
       };
     },

@@ -11,6 +11,8 @@ export type Job = {
   readonly interactive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly frozen: FrozenConfig;
+  /** W3C trace context of what queued the execution; "" = not known. */
+  readonly traceparent: string;
 };
 
 /** A message as a worker gets it: its files by signed URLs. */

@@ -15,6 +15,8 @@ export type LockedExecution = {
   readonly runLosses: number;
   readonly laneId: number;
   readonly workerHost?: string;
+  /** W3C trace context of what queued it. */
+  readonly traceparent?: string;
   /** Who holds it, or has it on offer; times are judged by the database's clock. */
   readonly lease?: { readonly sessionUid: string; readonly attempt: number; readonly isAccepted: boolean; readonly isOver: boolean };
 };
@@ -44,7 +46,13 @@ export type LockedRun = {
 export type Actor = { readonly type: string; readonly uid: string };
 
 /** On whose behalf a change is made, for the lifecycle events. */
-export type ChangeContext = { readonly actor: Actor; readonly requestId: string; readonly cause?: string };
+export type ChangeContext = {
+  readonly actor: Actor;
+  readonly requestId: string;
+  readonly cause?: string;
+  /** W3C trace context for the events, where it is not that of the present scope. */
+  readonly traceparent?: string | undefined;
+};
 
 export type NewDirective = { readonly kind: "cancel" | "interrupt" | "followup" | "end_idle" | "drain"; readonly payload: JsonObject };
 
@@ -73,3 +81,10 @@ export const lifeOf = (run: LockedRun): Life => ({
 
 /** The platform's own acts: expiry, limits. */
 export const PLATFORM_ACTOR: Actor = { type: "service", uid: "orchestrator" };
+
+/**
+ * What workers and the platform itself do to a run goes on with the trace that its execution came from; what people do has a trace of
+ * its own (undefined here).
+ */
+export const traceOfRun = ({ execution }: Pick<LockedRun, "execution">, { actor }: Pick<ChangeContext, "actor">): string | undefined =>
+  actor.type === "worker" || (actor.type === PLATFORM_ACTOR.type && actor.uid === PLATFORM_ACTOR.uid) ? execution.traceparent : undefined;

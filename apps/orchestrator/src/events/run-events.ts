@@ -15,6 +15,7 @@ const fact = (type: string, run: Subject, version: number, context: ChangeContex
   actor: { type: context.actor.type, uid: context.actor.uid },
   requestId: context.requestId,
   ...(context.cause ? { cause: context.cause } : {}),
+  ...(context.traceparent ? { traceparent: context.traceparent } : {}),
   payload,
 });
 

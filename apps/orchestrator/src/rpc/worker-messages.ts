@@ -105,6 +105,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },
     restarted: assignment.isRestarted,
+    traceparent: job.traceparent,
     ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
   });
 }

@@ -9,6 +9,7 @@ import type { RunRecord } from "../domain/run-record.ts";
 import type { Owner, Run, RunState } from "../domain/run.ts";
 import { runCreated } from "../events/run-events.ts";
 import { addAttachments } from "./message-store.ts";
+import { presentTrace } from "./present-trace.ts";
 import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
 /** Share locks let siblings be created at once, and hold back whoever would end a parent. */
@@ -34,12 +35,12 @@ export async function findByCause(sql: Sql, ownerUid: string, causeKey: string):
  * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).
  */
 export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
-  const { rows } = await tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid()]);
+  const { rows } = await tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid(), presentTrace()]);
   const [row] = rows;
   if (!row) return undefined;
   if (!row.is_queued) {
     const laneId = await ensureLane(tx, run);
-    await tx.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth) VALUES ($1, 1, 'QUEUED', $2, $3)", [run.uid, laneId, run.depth]);
+    await tx.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) VALUES ($1, 1, 'QUEUED', $2, $3, $4)", [run.uid, laneId, run.depth, presentTrace()]);
   }
   if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
   await appendEvents(tx, [runCreated(run, context)]);
@@ -58,7 +59,7 @@ const INSERT_RUN = `
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
   lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37"])}),
   execution AS (
-    INSERT INTO executions (run_uid, seq, state, lane_id, depth) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth FROM run, lane RETURNING run_uid),
+    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $39 FROM run, lane RETURNING run_uid),
   stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM run),
   message AS (
     INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid)

@@ -5,15 +5,16 @@ import type { RunMode } from "../domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { RUN_REF, toRunRef, type RunRefRow } from "./lease-store.ts";
 
-type Row = RunRefRow & { title: string; mode: RunMode; interactive: boolean; metadata: Record<string, string>; frozen: FrozenConfig };
+type Row = RunRefRow & { title: string; mode: RunMode; interactive: boolean; metadata: Record<string, string>; frozen: FrozenConfig; traceparent: string | null };
 
 /** What an execution is for that a session has on offer or holds. Nothing of it changes, so nothing is locked. */
 export async function findJob(sql: Sql, session: Pick<WorkerSession, "uid">, { executionId, attempt }: LeaseRef): Promise<Job | undefined> {
   const { rows } = await sql.query<Row>(
-    `SELECT ${RUN_REF}, r.title, r.mode, r.interactive, r.metadata, r.frozen FROM leases l JOIN runs r ON r.uid = l.run_uid
+    `SELECT ${RUN_REF}, r.title, r.mode, r.interactive, r.metadata, r.frozen, e.traceparent
+       FROM leases l JOIN runs r ON r.uid = l.run_uid JOIN executions e ON e.id = l.execution_id
       WHERE l.execution_id = $1 AND l.attempt = $2 AND l.session_uid = $3`,
     [executionId, attempt, session.uid],
   );
   const row = rows[0];
-  return row && { run: toRunRef(row), title: row.title, mode: row.mode, interactive: row.interactive, metadata: row.metadata, frozen: row.frozen };
+  return row && { run: toRunRef(row), title: row.title, mode: row.mode, interactive: row.interactive, metadata: row.metadata, frozen: row.frozen, traceparent: row.traceparent ?? "" };
 }

@@ -105,7 +105,7 @@ const OFFER = `
        FOR NO KEY UPDATE OF r SKIP LOCKED),
   taken AS (
     UPDATE executions e SET state = 'OFFERED', attempt = e.attempt + 1, worker_host = $3 FROM queued q WHERE e.id = q.id AND e.state = 'QUEUED'
-    RETURNING e.id, e.run_uid, e.attempt),
+    RETURNING e.id, e.run_uid, e.attempt, e.traceparent),
   run AS (
     UPDATE runs r SET state = 'PENDING', version = r.version + 1, updated_at = clock_timestamp() FROM taken t WHERE r.uid = t.run_uid
     RETURNING r.uid, r.version, r.owner_type, r.owner_uid),
@@ -119,10 +119,10 @@ const OFFER = `
            last_start = CASE WHEN c.scope = $8 THEN $9 ELSE c.last_start END
       FROM unnest($6::text[], $7::uuid[]) AS k (scope, uid), (SELECT count(*)::integer AS n FROM taken) AS taken_count
      WHERE c.scope = k.scope AND c.uid = k.uid AND n > 0)
-  SELECT l.execution_id AS "executionId", l.attempt, l.expires_at AS "expiresAt", r.uid, r.version, r.owner_type, r.owner_uid
-    FROM lease l JOIN run r ON r.uid = l.run_uid ORDER BY l.execution_id`;
+  SELECT l.execution_id AS "executionId", l.attempt, l.expires_at AS "expiresAt", r.uid, r.version, r.owner_type, r.owner_uid, t.traceparent
+    FROM lease l JOIN run r ON r.uid = l.run_uid JOIN taken t ON t.id = l.execution_id ORDER BY l.execution_id`;
 
-type Offered = Offer & { uid: RunUid; version: number; owner_type: Owner["type"]; owner_uid: string };
+type Offered = Offer & { uid: RunUid; version: number; owner_type: Owner["type"]; owner_uid: string; traceparent: string | null };
 
 async function offer(tx: Sql, session: WorkerSession, lane: Lane, keys: readonly CapacityKey[], count: number, offerTtlMs: number): Promise<Offer[]> {
   if (count === 0) return [];
@@ -132,6 +132,6 @@ async function offer(tx: Sql, session: WorkerSession, lane: Lane, keys: readonly
     ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), session.teamUid ? null : lane.owner_type, lane.start],
   ]);
   const context = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
-  await appendEvents(tx, rows.map((run) => offered({ uid: run.uid, owner: { type: run.owner_type, uid: run.owner_uid } }, run.version, context)));
+  await appendEvents(tx, rows.map((run) => offered({ uid: run.uid, owner: { type: run.owner_type, uid: run.owner_uid } }, run.version, { ...context, traceparent: run.traceparent ?? undefined })));
   return rows.map(({ executionId, attempt, expiresAt }) => ({ executionId, attempt, expiresAt }));
 }

@@ -1,13 +1,14 @@
 import type { Sql } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
 import { topics } from "../bell.ts";
-import type { ChangeContext, RunChange } from "../domain/run-change.ts";
+import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-change.ts";
 import { isTerminal } from "../domain/run.ts";
 import type { Timings } from "../domain/timings.ts";
 import { stateChanged, runFinished } from "../events/run-events.ts";
 import { releaseCapacity } from "./capacity-store.ts";
 import { addDirective } from "./directive-store.ts";
 import { enqueueTranscript } from "./transcript-store.ts";
+import { presentTrace } from "./present-trace.ts";
 import { appendRunEvents } from "./run-events-store.ts";
 
 /**
@@ -19,7 +20,7 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
   for (const change of changes) {
     if (changesRun(change)) versions.set(change, await updateRun(tx, change));
     await updateExecution(tx, change);
-    if (change.next.isFollowed) await queueFurtherExecution(tx, change);
+    if (change.next.isFollowed) await queueFurtherExecution(tx, change, context);
     if (change.wait !== undefined) await updateWait(tx, change);
     if (change.directive) await addDirective(tx, change.run.execution, change.directive);
   }
@@ -82,11 +83,11 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): 
   );
 }
 
-const queueFurtherExecution = (tx: Sql, { run }: RunChange): Promise<unknown> =>
+const queueFurtherExecution = (tx: Sql, { run }: RunChange, context: ChangeContext): Promise<unknown> =>
   tx.query(
-    `INSERT INTO executions (run_uid, seq, state, lane_id, depth)
-     SELECT $1, max(seq) + 1, 'QUEUED', $2, $3 FROM executions WHERE run_uid = $1`,
-    [run.uid, run.execution.laneId, run.depth],
+    `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent)
+     SELECT $1, max(seq) + 1, 'QUEUED', $2, $3, $4 FROM executions WHERE run_uid = $1`,
+    [run.uid, run.execution.laneId, run.depth, traceOfRun(run, context) ?? presentTrace()],
   );
 
 async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {
@@ -120,8 +121,9 @@ async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings
   if (lease && (directive || next.lease === "stop")) tx.announce?.(topics.session(lease.sessionUid));
 }
 
-function lifecycleEvents({ run, next }: RunChange, version: number, context: ChangeContext) {
+function lifecycleEvents({ run, next }: RunChange, version: number, by: ChangeContext) {
   if (next.run === run.state) return [];
+  const context = { ...by, traceparent: traceOfRun(run, by) };
   const changed = stateChanged(run, next.run, version, context);
   return isTerminal(next.run) ? [changed, runFinished(run, next, version, context)] : [changed];
 }

@@ -1,3 +1,4 @@
+import { outsideScopes } from "@millwright/telemetry";
 import { topics, type Bell } from "../bell.ts";
 import type { Offer, LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 
@@ -78,7 +79,7 @@ export class LeaseWork {
 
   #ring(): void {
     this.#isRung = true;
-    if (!this.#isServing) void this.#serve();
+    if (!this.#isServing) void outsideScopes(() => this.#serve()); // for all polls, whoever rang
   }
 
   async #serve(): Promise<void> {

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, type DomainError } from "@millwright/errors";
-import type { Logger } from "@millwright/telemetry";
+import { parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { doorsOf } from "../leases/doors.ts";
 import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
 import type { KeptLease } from "../leases/lease-keeper.ts";
@@ -32,6 +32,7 @@ export type HeldExecutionDeps = {
   readonly timers: Timers;
   readonly timings: () => Timings;
   readonly log: Logger;
+  readonly tracer?: Tracer | undefined;
   readonly directory: InstanceDirectory;
   readonly sandbox: ExecutionContext["sandbox"];
   readonly url: string;
@@ -135,7 +136,17 @@ export class HeldExecution implements KeptLease {
   }
 
   /** Runs it to its end. Resolves when its slot is free: every sandbox gone, its directory removed. Never rejects. */
-  async run(): Promise<void> {
+  run(): Promise<void> {
+    const { runUid, conversationUid, executionSeq, harness, modelId, traceparent } = this.#assignment;
+    const fields = { runUid, executionId: String(this.executionId), attempt: this.attempt };
+    const attributes = {
+      ...{ "gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": conversationUid, "gen_ai.request.model": modelId },
+      ...{ "millwright.run.uid": runUid, "millwright.execution.id": fields.executionId, "millwright.execution.seq": executionSeq, "millwright.attempt": this.attempt, "millwright.harness": harness },
+    };
+    return traced("invoke_agent", { tracer: this.#deps.tracer, kind: "consumer", parent: parseTraceparent(traceparent), fields, attributes }, (span) => this.#run(span));
+  }
+
+  async #run(span: Span): Promise<void> {
     const cancelLimit = this.#limitTime();
     const settled = await Promise.race([this.#settle(), this.#ladder.exhausted.then((): Settled => "abandoned")]);
     cancelLimit();
@@ -144,6 +155,8 @@ export class HeldExecution implements KeptLease {
     const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
     if (!stopReason && settled !== "abandoned" && "error" in settled) this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
     const result = outcomeOf(settled, stopReason);
+    span.set({ "millwright.outcome": result?.outcome ?? "LEFT" });
+    if (result?.error) span.fail(result.error.code);
     if (result) await this.#complete(result);
     else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution left to its next attempt");
     this.#events.end(new LeaseLost("The execution has ended."));

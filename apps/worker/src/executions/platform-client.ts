@@ -3,6 +3,7 @@ import { openAsBlob } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { CallOptions } from "@connectrpc/connect";
 import type { worker } from "@millwright/contracts";
+import { currentScope, formatTraceparent, inSpan, TRACEPARENT } from "@millwright/telemetry";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retrying, type RetryDeps } from "../protocol/retrying.ts";
 import type { Doors, HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "./execution-context.ts";
@@ -91,13 +92,19 @@ async function callRest(
   const isRepeatable = REPEATABLE_METHODS.has(method) || Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");
   let passingAnswers = 0;
   return outside(async () => {
-    const request: RequestInit = {
-      method,
-      headers: { accept: "application/json", ...(body ? { "content-type": "application/json" } : {}), ...headers, authorization: `Bearer ${deps.runToken()}` },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-      redirect: "error", // the token goes to the platform and nowhere else
-    };
-    const { response, text } = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
+    const { response, text } = await inSpan(method, { kind: "client", attributes: { "http.request.method": method } }, async (span) => {
+      const scope = currentScope();
+      const traced = scope ? { [TRACEPARENT]: formatTraceparent(scope.trace) } : {};
+      const request: RequestInit = {
+        method,
+        headers: { accept: "application/json", ...(body ? { "content-type": "application/json" } : {}), ...traced, ...headers, authorization: `Bearer ${deps.runToken()}` },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+        redirect: "error", // the token goes to the platform and nowhere else
+      };
+      const answer = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
+      span.set({ "http.response.status_code": answer.response.status });
+      return answer;
+    });
     const answer = { status: response.status, headers: response.headers, body: parseJson(text) };
     if (isRepeatable && isPassing(answer.status, answer.body) && ++passingAnswers < PASSING_ANSWERS_MAX) throw unavailable(undefined);
     return answer;

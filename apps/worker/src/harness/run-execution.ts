@@ -1,5 +1,6 @@
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
+import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
 import { push } from "../git/push.ts";
 import { AGENT_IDENTITY } from "../git/sandbox-git.ts";
@@ -51,7 +52,7 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
 async function work(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, provider: ModelProvider): Promise<ExecutionResult> {
   let workspace: Workspace;
   try {
-    workspace = await setUp(ctx, conversation, sandbox);
+    workspace = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox));
   } catch (error) {
     if (error instanceof SetupFailed) return failed("FAILED", "environment_setup_failed", error.reason, error.message);
     throw error;

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Clock } from "@millwright/clock";
 import { isDomainError } from "@millwright/errors";
+import { inSpan } from "@millwright/telemetry";
 import { GitFailed } from "../git/host-git.ts";
 import type { ToolCall } from "../model/model-provider.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
@@ -20,7 +21,18 @@ type Ending = { readonly state: "completed" | "failed" | "denied" | "interrupted
  * Runs one call between its two events. What the agent did wrong, and what the sandbox, the platform or git refused, is an answer to the agent; the call ends
  * the turn only when its tool says so. Errors: the abort reason of a lost or cancelled execution, SandboxGone, faults of the worker itself.
  */
-export async function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
+export function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
+  const name = TOOLS.find((tool) => tool.name === call.name)?.name ?? "unknown"; // a model may make names up
+  const attributes = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": call.callId, "gen_ai.tool.type": "function" };
+  return inSpan(`execute_tool ${name}`, { attributes }, async (span) => {
+    const ending = await runRecorded(call, options);
+    span.set({ "millwright.tool.state": ending.state });
+    if (ending.state !== "completed") span.fail(`tool_${ending.state}`);
+    return ending;
+  });
+}
+
+async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<Ending> {
   const { clock, context } = options;
   const { callId } = call;
   const tool = TOOLS.find(({ name }) => name === call.name);

@@ -1,4 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { inSpan } from "@millwright/telemetry";
 import { z } from "zod";
 import type { ExecutionContext } from "../executions/execution-context.ts";
 import type { ModelProvider, ModelStep, Rule } from "../model/model-provider.ts";
@@ -29,7 +30,7 @@ export type TurnDeps = {
  * between steps; an interrupt ends the running tool and the turn. Errors: the abort reason of the execution, SandboxGone, faults of the worker.
  */
 export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise<TurnEnd> {
-  const { ctx, provider, conversation } = deps;
+  const { ctx } = deps;
   const signal = AbortSignal.any([ctx.signal, interrupted]);
   for (;;) {
     const mode = await deps.takeMessages();
@@ -37,20 +38,26 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     if (interrupted.aborted) return { kind: "interrupted" };
     const failure = deps.budget.exceeded();
     if (failure) return { kind: "failed", failure };
-    const allowed = toolsIn(mode);
-    const { basePrompt, agentPrompt, modelId } = ctx.assignment;
-    const surroundings = { mode, directory: deps.tools.workspace.base, rules: deps.rules };
-    const step = await provider.step({ basePrompt, agentPrompt, modelId, events: conversation.events, tools: allowed.map(describe), ...surroundings }, signal).catch((error: unknown) => {
-      if (interrupted.aborted && !ctx.signal.aborted) return "interrupted" as const;
-      throw error;
-    });
-    if (step === "interrupted") return { kind: "interrupted" };
-    if (!step) return { kind: "done" };
-    if ((deps.steps.count += 1) > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
-    await persist(deps, step);
-    const end = await takeStep(deps, step, { mode, allowed, signal });
+    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.count + 1 } }, () => oneStep(deps, { mode, allowed: toolsIn(mode), signal }, interrupted));
     if (end) return end;
   }
+}
+
+/** Asks for a step and takes it; answers how the turn ends, if it does. */
+async function oneStep(deps: TurnDeps, options: StepOptions, interrupted: AbortSignal): Promise<TurnEnd | undefined> {
+  const { ctx, provider, conversation } = deps;
+  const { mode, allowed, signal } = options;
+  const { basePrompt, agentPrompt, modelId } = ctx.assignment;
+  const surroundings = { mode, directory: deps.tools.workspace.base, rules: deps.rules };
+  const step = await provider.step({ basePrompt, agentPrompt, modelId, events: conversation.events, tools: allowed.map(describe), ...surroundings }, signal).catch((error: unknown) => {
+    if (interrupted.aborted && !ctx.signal.aborted) return "interrupted" as const;
+    throw error;
+  });
+  if (step === "interrupted") return { kind: "interrupted" };
+  if (!step) return { kind: "done" };
+  if ((deps.steps.count += 1) > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
+  await persist(deps, step);
+  return takeStep(deps, step, options);
 }
 
 /** Write-ahead: after this the step is the platform's, and another attempt would know of it. */

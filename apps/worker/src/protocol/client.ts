@@ -1,6 +1,7 @@
 import { createClient, type Client, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { worker } from "@millwright/contracts";
+import { currentScope, formatTraceparent, inSpan, TRACEPARENT } from "@millwright/telemetry";
 import { platformError } from "./platform-error.ts";
 import type { Session } from "./session.ts";
 
@@ -13,7 +14,26 @@ const transport = (url: string, interceptors: Interceptor[]) => createConnectTra
 export const registrarClient = (url: string): WorkerClient => createClient(worker.WorkerService, transport(url, []));
 
 /** The client for everything else: each call carries the session; one that finds it invalid registers again and is repeated once. */
-export const workerClient = (url: string, session: Session): WorkerClient => createClient(worker.WorkerService, transport(url, [withSession(session)]));
+export const workerClient = (url: string, session: Session): WorkerClient => createClient(worker.WorkerService, transport(url, [inTrace, withSession(session)]));
+
+/** What is called on behalf of an execution is part of its trace. */
+const inTrace: Interceptor = (next) => (request) => {
+  const send = () => {
+    const scope = currentScope();
+    if (scope) request.header.set(TRACEPARENT, formatTraceparent(scope.trace));
+    return next(request);
+  };
+  if (request.stream) return send();
+  const name = `${request.service.typeName}/${request.method.name}`;
+  return inSpan(name, { kind: "client", attributes: { "rpc.system.name": "connectrpc", "rpc.method": name } }, async (span) => {
+    try {
+      return await send();
+    } catch (error) {
+      span.fail(platformError(error).reason);
+      throw error;
+    }
+  });
+};
 
 function withSession(session: Session): Interceptor {
   return (next) => async (request) => {

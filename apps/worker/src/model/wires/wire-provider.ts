@@ -1,4 +1,5 @@
 import type { worker } from "@millwright/contracts";
+import { inSpan } from "@millwright/telemetry";
 import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
 import { pause, type Timers } from "../../time.ts";
@@ -7,6 +8,7 @@ import type { ModelContext, ModelProvider, ModelStep, RunFailure } from "../mode
 import { callFailure } from "./call-failure.ts";
 import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
 import type { Wire } from "./language-model.ts";
+import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
@@ -70,14 +72,21 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     const { callModel } = await import("./call-model.ts");
     await deps.whenOpen();
     signal.throwIfAborted();
-    try {
-      return await callModel(request, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      const { cause, usage } = error as CallEnded;
-      if (usage) await deps.reportUsage({ callId, modelId, usage });
-      return callFailure(provider, cause ?? error);
-    }
+    return inSpan(`chat ${modelId}`.slice(0, 128), { kind: "client", attributes: askedAttributes(assignment) }, async (span) => {
+      try {
+        const answer = await callModel(request, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
+        span.set(answeredAttributes(answer));
+        return answer;
+      } catch (error) {
+        signal.throwIfAborted();
+        const { cause, usage } = error as CallEnded;
+        span.set(usageAttributes(usage ?? {}));
+        if (usage) await deps.reportUsage({ callId, modelId, usage });
+        const failure = callFailure(provider, cause ?? error);
+        span.fail(failure.failure.reason);
+        return failure;
+      }
+    });
   }
 
   function stepOf(stepId: string, answer: Answer): ModelStep {

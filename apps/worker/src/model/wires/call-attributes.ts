@@ -1,0 +1,32 @@
+import type { worker } from "@millwright/contracts";
+import type { SpanAttributes } from "@millwright/telemetry";
+import type { TokenCounts } from "../../executions/execution-context.ts";
+import type { Answer } from "./call-model.ts";
+
+/** As OpenTelemetry's semantic conventions for generative AI name them; others stand for themselves. */
+const PROVIDERS: Readonly<Record<string, string>> = { google: "gcp.gemini" };
+
+/** A call of a model in a trace: who, and how much; never what was said (the conventions make that optional, and we leave it out). */
+export const askedAttributes = ({ provider, modelId, conversationUid }: Pick<worker.Assignment, "provider" | "modelId" | "conversationUid">): SpanAttributes => ({
+  "gen_ai.operation.name": "chat",
+  "gen_ai.provider.name": PROVIDERS[provider] ?? provider,
+  "gen_ai.request.model": modelId,
+  "gen_ai.request.stream": true,
+  "gen_ai.conversation.id": conversationUid,
+});
+
+export const answeredAttributes = ({ usage, toolCalls, isCutShort, isRefused }: Answer): SpanAttributes => ({
+  "gen_ai.response.finish_reasons": [isRefused ? "content_filter" : isCutShort ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop"],
+  ...usageAttributes(usage),
+});
+
+/** The conventions count cached input as input, too. What was not counted stays absent. */
+export function usageAttributes({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheWriteTokens }: TokenCounts): SpanAttributes {
+  const input = inputTokens === undefined ? undefined : inputTokens + (inputCacheReadTokens ?? 0) + (inputCacheWriteTokens ?? 0);
+  return {
+    "gen_ai.usage.input_tokens": input,
+    "gen_ai.usage.output_tokens": outputTokens,
+    "gen_ai.usage.cache_read.input_tokens": inputCacheReadTokens,
+    "gen_ai.usage.cache_creation.input_tokens": inputCacheWriteTokens,
+  };
+}
