@@ -25,7 +25,7 @@ export type ClusterOptions = {
   /** Where everything lies; default: a new directory, removed at the end. */
   dir?: string;
   ownerKey?: string;
-  /** More settings, for every replica, such as a bucket for files. */
+  /** More settings, for every replica, such as a bucket for files; OpenTelemetry's for the workers too. */
   env?: Readonly<Record<string, string>>;
 };
 
@@ -165,9 +165,10 @@ export class Cluster {
   }
 
   #startWorkers(): void {
+    const telemetry = Object.fromEntries(Object.entries(this.#o.env).filter(([name]) => name.startsWith("OTEL_")));
     this.#workers = Array.from({ length: this.#o.workers }, (_one, index) => {
       const dir = this.path(`worker-${index}`);
-      const env = { MILLWRIGHT_URL: this.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_ID: `worker-${index}`, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_WORKER_DRAIN: "1s" };
+      const env = { MILLWRIGHT_URL: this.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_ID: `worker-${index}`, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_WORKER_DRAIN: "1s", ...telemetry };
       return new Program("worker/src/main.ts", { log: this.path(`worker-${index}.out`), env });
     });
   }

@@ -59,7 +59,7 @@ const INSERT_RUN = `
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
   lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37"])}),
   execution AS (
-    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $39 FROM run, lane RETURNING run_uid),
+    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $40 FROM run, lane RETURNING run_uid),
   stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM run),
   message AS (
     INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid)

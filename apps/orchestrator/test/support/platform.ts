@@ -108,8 +108,8 @@ export async function testPlatform(overrides: Overrides = {}) {
     },
     /** Lifecycle events of a run, as written (nothing sequences them here). */
     async facts(runUid: string) {
-      const { rows } = await database.sql.query<{ type: string; payload: Record<string, unknown>; entity_version: number }>(
-        "SELECT type, payload, entity_version FROM stream.event_pending WHERE entity_uid = $1 ORDER BY seq",
+      const { rows } = await database.sql.query<{ type: string; payload: Record<string, unknown>; entity_version: number; traceparent: string | null }>(
+        "SELECT type, payload, entity_version, traceparent FROM stream.event_pending WHERE entity_uid = $1 ORDER BY seq",
         [runUid],
       );
       return rows;

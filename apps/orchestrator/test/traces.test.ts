@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { formatTraceparent, inScope, NO_TRACER } from "@millwright/telemetry";
+import { hold, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+const contextOf = (digit: string) => ({ traceId: digit.repeat(32), spanId: digit.repeat(16), isSampled: true });
+const traceparent = (digit: string): string => formatTraceparent(contextOf(digit));
+/** Makes a call as one request would; `digit` names its trace. */
+const inRequest = <T>(digit: string, f: () => Promise<T>): Promise<T> => inScope({ trace: contextOf(digit), tracer: NO_TRACER, fields: {} }, f);
+
+async function team() {
+  const caller = aCaller();
+  return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
+}
+
+/** Each lifecycle event of a run with its trace. */
+const told = async (runUid: string): Promise<string[]> =>
+  (await platform.facts(runUid)).map(({ type, payload, traceparent: trace }) => [type.slice(15, -3), payload["to"] ?? payload["state"], trace?.[3]].filter(Boolean).join(" "));
+
+test("a worker gets the trace that its run came from, and what it does is told in it, whatever trace its calls are in", async () => {
+  const { caller, worker } = await team();
+  const run = await inRequest("a", () => platform.run(caller));
+  const held = await inRequest("e", async () => {
+    const started = await holdStarted(platform, worker);
+    await started.complete("DONE");
+    return started;
+  });
+  expect(held.assignment.job.traceparent).toBe(traceparent("a"));
+  expect(await told(run.uid)).toEqual([
+    "created a", "state_changed PENDING a", "state_changed CLAIMED a", "state_changed INPROGRESS a", "state_changed SUCCEEDED a", "finished SUCCEEDED a",
+  ]);
+});
+
+test("what a person does is told in the trace of the request", async () => {
+  const { caller, worker } = await team();
+  const run = await inRequest("a", () => platform.run(caller));
+  await holdStarted(platform, worker);
+  await inRequest("b", () => platform.life.cancelRun(caller, { runUid: run.uid, tree: false }));
+  expect((await told(run.uid)).slice(-2)).toEqual(["state_changed CANCELLED b", "finished CANCELLED b"]);
+});
+
+test("a follow-up to an ended run begins an execution in its own trace; a woken parent goes on in the run's", async () => {
+  const { caller, worker } = await team();
+  const parent = await inRequest("a", () => platform.run(caller));
+  const held = await holdStarted(platform, worker);
+  const child = await inRequest("b", () => platform.run(caller, { parentRunUid: parent.uid }));
+  await held.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
+  const childHeld = await holdStarted(platform, worker);
+  expect([childHeld.assignment.job.run.runUid, childHeld.assignment.job.traceparent]).toEqual([child.uid, traceparent("b")]);
+  await childHeld.complete("DONE");
+  const woken = await holdStarted(platform, worker);
+  expect([woken.assignment.job.run.runUid, woken.assignment.job.traceparent]).toEqual([parent.uid, traceparent("a")]);
+  await woken.complete("DONE");
+
+  await inRequest("d", () => platform.life.createFollowup(caller, { target: { runUid: parent.uid }, message: "And then?", mode: "normal", attachmentUids: [] }));
+  expect((await hold(platform, worker)).assignment.job.traceparent).toBe(traceparent("d"));
+});
+
+test("a run that nobody's request made has no trace", async () => {
+  const { caller, worker } = await team();
+  await platform.run(caller);
+  expect((await hold(platform, worker)).assignment.job.traceparent).toBe("");
+});
