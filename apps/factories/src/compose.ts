@@ -87,7 +87,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     factories: factoryStore(prisma, changes, database.sql),
     sources: sourceStore(prisma, changes),
     applies: applyStore(prisma, changes),
-    tasks: taskStore(database),
+    tasks: taskStore(database, clock),
     requests: { remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())) },
     runs: orchestratorClient(o.neighbours.orchestrator, signer),
     agents,

@@ -8,16 +8,22 @@ import { FakeOwner } from "./fake-owner.ts";
 /** The gateway's inner side: agents appear when a definition is activated. */
 export class FakeIdentity {
   static readonly allow = {
-    ...allowServices(identity.IdentityService, { findForeman: ["factories"] }),
+    ...allowServices(identity.IdentityService, { findForeman: ["factories"], getProfiles: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("agent");
   /** Factory → foreman, for factories that were never defined by files. */
   readonly foremen = new Map<string, { agentUid: string; agentName: string }>();
 
+  /** E-mail → uid, of the users of every team. */
+  readonly users = new Map<string, string>();
+
   routes(router: ConnectRouter): void {
     router.service(definitions.DefinitionOwnerService, this.owner.service());
-    router.service(identity.IdentityService, { findForeman: async ({ factoryUid }) => ({ ...this.#foremanOf(factoryUid), definitionVersion: 0n }) });
+    router.service(identity.IdentityService, {
+      findForeman: async ({ factoryUid }) => ({ ...this.#foremanOf(factoryUid), definitionVersion: 0n }),
+      getProfiles: async ({ emails }) => ({ profiles: emails.flatMap((email) => (this.users.has(email) ? [{ type: "user", uid: this.users.get(email)!, email }] : [])) }),
+    });
   }
 
   #foremanOf(factoryUid: string): { agentUid: string; agentName: string } {

@@ -7,7 +7,7 @@ import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
-export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest };
+export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean };
 
 /** Runs in memory, with the orchestrator's idempotency, and its feed. */
 export class FakeOrchestrator {
@@ -19,6 +19,7 @@ export class FakeOrchestrator {
   readonly runs: FakeRun[] = [];
   readonly feed: { type: string; entityUid: string; teamUid: string; payload: JsonObject }[] = [];
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
+  readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
   live = 0;
   /** Most events in one answer of the feed. */
   pageSize = 200;
@@ -50,6 +51,21 @@ export class FakeOrchestrator {
         return { conversationUid: this.#find(run.rootRunUid).conversationUid };
       },
       closeFactory: async () => ({ live: this.live }),
+      describeConversations: async ({ conversationUids }, context) => ({
+        conversations: conversationUids.flatMap((conversationUid) => {
+          const run = this.runs.findLast((one) => one.conversationUid === conversationUid);
+          if (!run) return [];
+          const isVisible = callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid);
+          return [{ conversationUid, ...(isVisible ? { runUid: run.uid, ownerType: "team", ownerUid: run.teamUid, creatorUid: "u-1", metadata: run.request?.metadata ?? {} } : { hidden: true }) }];
+        }),
+      }),
+      cancelRun: async ({ runUid, tree, cause }) => {
+        const run = this.#find(runUid);
+        if (run.state === "CANCELLED") throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
+        Object.assign(run, { state: "CANCELLED" });
+        this.cancelled.push({ runUid, tree, cause });
+        return {};
+      },
     });
     router.service(events.EventFeedService, {
       read: async ({ after, limit }) => ({

@@ -110,6 +110,74 @@ describe("changing a task", () => {
   });
 });
 
+describe("creating a task", () => {
+  const create = (conversationUid: string, more: object = {}, caller = MEMBER) => w.tasks.createTask({ factoryUid, title: "New", conversationUid, ...more }, call(caller));
+  const aRunHere = () => w.orchestrator.created({ teamUid: TEAM });
+
+  test("keeps the newest run, its starter and its ticket, and tells of it", async () => {
+    const first = aRunHere();
+    const newest = w.orchestrator.created({ teamUid: TEAM, conversationUid: first.conversationUid, request: { metadata: { ticket_source: "jira", ticket_id: "X-1" } } as never });
+    const { task } = await create(first.conversationUid.toUpperCase(), { stage: "SPEC", description: "" });
+    expect(task).toMatchObject({ runUid: newest.uid, conversationUid: first.conversationUid, starterUid: "u-1", stage: "SPEC", ticketSource: "jira", ticketId: "X-1", teamUid: TEAM });
+    expect(task?.description).toBeUndefined();
+    expect((await w.eventTypes()).at(-1)).toBe("task.created");
+  });
+
+  test("needs task.manage, a title, a known stage and a conversation of the factory's team", async () => {
+    const { conversationUid } = aRunHere();
+    const theirs = w.orchestrator.created({ teamUid: OTHER_TEAM }).conversationUid;
+    await expect(create(conversationUid, {}, VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    await expect(create(conversationUid, { title: " " })).rejects.toEqual(domainError({ reason: "title_required" }));
+    await expect(create(conversationUid, { stage: "DONE" })).rejects.toEqual(domainError({ reason: "invalid_stage" }));
+    for (const unusable of [theirs, newUid(), "x", ""]) await expect(create(unusable)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_conversation" }));
+    expect(await w.rows("SELECT 1 FROM tasks")).toEqual([]);
+  });
+
+  test("binds a conversation once, over all factories, and again after a delete", async () => {
+    const { conversationUid } = aRunHere();
+    const other = (await w.aFactory({ name: "Other" })).uid;
+    const raced = await Promise.allSettled([1, 2, 3, 4].map((n) => create(conversationUid, { factoryUid: n % 2 ? factoryUid : other })));
+    const [made] = raced.flatMap((one) => (one.status === "fulfilled" ? [one.value.task!] : []));
+    expect(raced.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    for (const one of raced) if (one.status === "rejected") expect(one.reason).toEqual(domainError({ kind: "conflict", reason: "conversation_bound" }));
+    await w.tasks.deleteTask({ factoryUid: made!.factoryUid, taskUid: made!.uid }, call(MEMBER));
+    await expect(w.tasks.deleteTask({ factoryUid: made!.factoryUid, taskUid: made!.uid }, call(MEMBER))).rejects.toEqual(domainError({ reason: "task_not_found" }));
+    expect((await create(conversationUid)).task?.uid).not.toBe(made!.uid);
+    expect((await w.eventTypes()).slice(-3)).toEqual(["task.created", "task.deleted", "task.created"]);
+  });
+
+  test("with a known key answers the task made then", async () => {
+    const { conversationUid } = aRunHere();
+    const { task } = await create(conversationUid, { idempotencyKey: "k" });
+    expect((await create(conversationUid, { idempotencyKey: "k" })).task).toEqual(task);
+    await expect(create(conversationUid, { idempotencyKey: "k", title: "Other" })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+  });
+});
+
+describe("cancelling a task", () => {
+  const cancel = (taskUid: string, caller = MEMBER) => w.tasks.cancelTask({ factoryUid, taskUid }, call(caller));
+
+  test("cancels the tree of the current run in its name, then the task", async () => {
+    const task = await aTask("Going");
+    const newest = w.orchestrator.created({ teamUid: TEAM, conversationUid: task.conversationUid });
+    expect((await cancel(task.uid)).task).toMatchObject({ uid: task.uid, stage: "CANCELLED", runUid: task.runUid });
+    expect(w.orchestrator.cancelled.at(-1)).toEqual({ runUid: newest.uid, tree: true, cause: task.uid });
+  });
+
+  test("changes nothing when the run cannot be cancelled, is hidden or is not there", async () => {
+    const task = await aTask("Kept");
+    const hidden = w.orchestrator.created({ teamUid: OTHER_TEAM, conversationUid: task.conversationUid });
+    await expect(cancel(task.uid)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "run_access_denied" }));
+    Object.assign(hidden, { teamUid: TEAM, state: "CANCELLED" });
+    await expect(cancel(task.uid)).rejects.toEqual(domainError({ reason: "run_already_finished" }));
+    w.orchestrator.runs.splice(0);
+    await expect(cancel(task.uid)).rejects.toEqual(domainError({ kind: "not_found", reason: "run_not_found" }));
+    await expect(cancel(newUid())).rejects.toEqual(domainError({ reason: "task_not_found" }));
+    await expect(cancel(task.uid, VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "not_authorized" }));
+    expect((await w.tasks.getTask({ factoryUid, taskUid: task.uid }, call(VIEWER))).task).toEqual(task);
+  });
+});
+
 describe("a run", () => {
   test("reads and changes tasks of its own factory, and sees no other", async () => {
     const other = (await w.aFactory({ name: "Other" })).uid;
@@ -149,6 +217,13 @@ describe("the list", () => {
     expect(await titles({ sortBy: "updated_at", sortOrder: "asc" })).toEqual(["fix_it", "Fix it", "\\back", "Fix 100% of it"]);
   });
 
+  test("asks by e-mail who started the task's run, and finds nothing for strangers", async () => {
+    await aTask("Mine");
+    w.identity.users.set("ada@example.com", "u-1");
+    expect(await titles({ createdBy: ["nobody@example.com", " ADA@example.com "] })).toEqual(["Mine"]);
+    expect(await titles({ createdBy: ["nobody@example.com"] })).toEqual([]);
+  });
+
   test.each([
     ["an unknown stage", { stages: ["DONE"] }, "invalid_stage"],
     ["an unknown sort", { sortBy: "title" }, "invalid_sort"],
@@ -162,7 +237,7 @@ describe("the list", () => {
   test("a cursor holds for its sort and filters only; the page size is free, an explicit default is the default", async () => {
     for (const title of ["a", "b", "c"]) await aTask(title);
     const { nextPageToken } = await list({ pageSize: 1 });
-    for (const other of [{ sortOrder: "asc" }, { sortBy: "updated_at" }, { q: "a" }, { stages: ["TRIAGE"] }, { createdAfter: at(0) }, { factoryUid: (await w.aFactory()).uid }]) {
+    for (const other of [{ sortOrder: "asc" }, { sortBy: "updated_at" }, { q: "a" }, { stages: ["TRIAGE"] }, { createdAfter: at(0) }, { createdBy: ["a@example.com"] }, { factoryUid: (await w.aFactory()).uid }]) {
       await expect(list({ pageToken: nextPageToken, ...other })).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
     }
     expect((await list({ pageToken: nextPageToken, pageSize: 2, sortBy: "created_at", sortOrder: "desc" })).tasks).toHaveLength(2);

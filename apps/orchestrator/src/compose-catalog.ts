@@ -36,7 +36,7 @@ import { requireLease } from "./store/lease-store.ts";
 import { openPrisma } from "./store/prisma-client.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, listRunEvents } from "./store/run-events-store.ts";
-import { listChildren, listOfConversation, listRuns, listTreeUids } from "./store/run-list-store.ts";
+import { listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
 import { findVisibleRun, getVisibleRun } from "./store/run-store.ts";
 import { retryDeadlocks } from "./store/run-transaction.ts";
 import { connectedWorkers, environmentUse, isSettled } from "./store/run-view-store.ts";
@@ -101,6 +101,8 @@ export function composeCatalog(options: CatalogOptions) {
     usageOfRuns: (runUids: readonly string[]) => usageStore.ofRuns(sql, runUids),
     listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
+    listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
+    newestOfConversations: (uids: readonly string[]) => newestOfConversations(sql, uids),
     listTreeUids: (caller: Caller, uids: readonly string[]) => listTreeUids(sql, caller, uids),
     findArtifact: (uid: string) => artifactStore.find(sql, uid),
     findPullRequest: (uid: string) => pullRequestStore.find(sql, uid),

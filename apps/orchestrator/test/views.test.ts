@@ -238,6 +238,29 @@ describe("a conversation described for a task", () => {
   });
 });
 
+describe("where conversations stand", () => {
+  test("is their newest run, with the outputs of their own runs when asked; unknown ones are left out", async () => {
+    const root = await p.run(caller, { prompt: "Root.", metadata: { ticket_id: "7" } });
+    const held = await holdStarted(p, worker);
+    const report = { clientArtifactId: "a", artifactType: "FILE", data: { filepath: "a.txt", title: "a" }, content: new TextEncoder().encode("x") };
+    await p.workers.createArtifact({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, ...report }, bearer(worker));
+    await held.complete("DONE");
+    const next = await p.run(caller, { conversationUid: root.conversationUid });
+    const ask = (withOutputs: boolean, who = caller) => p.runs.describeConversations({ conversationUids: [root.conversationUid, newUid(), "x"], withOutputs }, p.as(who));
+    const [standing, ...others] = (await ask(true)).conversations;
+    expect(others).toEqual([]);
+    expect(standing).toMatchObject({ conversationUid: root.conversationUid, hidden: false, runUid: next.uid, state: "QUEUED", isRunTypeCancellable: true, ownerType: "team", creatorUid: next.creatorUid });
+    expect(standing!.outputs.map(({ data }) => data?.["filename"])).toEqual(["a.txt"]);
+    expect((await ask(false)).conversations[0]!.outputs).toEqual([]);
+    expect((await ask(true, aCaller())).conversations).toMatchObject([{ conversationUid: root.conversationUid, hidden: true, runUid: "", state: "", ownerUid: "", creatorUid: "", outputs: [] }]);
+  });
+
+  test("is asked for at most 100 at once", async () => {
+    const conversationUids = Array.from({ length: 101 }, () => newUid());
+    await expect(p.runs.describeConversations({ conversationUids }, p.as(caller))).rejects.toEqual(domainError({ reason: "too_many_conversations" }));
+  });
+});
+
 test("a run's time counts the execution that still runs", async () => {
   await p.run(caller);
   const held = await holdStarted(p, worker);

@@ -34,6 +34,37 @@ export const taskCommands: Command[] = [
     },
   },
   {
+    words: "task create",
+    args: ["CONVERSATION", "TITLE"],
+    options: { ...FACTORY, stage: { type: "string" }, description: { type: "string" } },
+    summary: "Bind a new task to a conversation.",
+    run: async (cli, [conversation, title], values) => {
+      const body = { title, conversation_id: conversation, stage: textOption(values, "stage"), description: textOption(values, "description") };
+      const task = await cli.api().post<Task>(`/factory/${factoryUid(values)}/tasks`, body);
+      cli.show(task, () => `${task.uid}  ${task.title}  [${task.stage}]`);
+    },
+  },
+  {
+    words: "task cancel",
+    args: ["TASK"],
+    options: FACTORY,
+    summary: "Cancel a task with its current run and everything beneath it.",
+    run: async (cli, [uid], values) => {
+      const task = await cli.api().post<Task>(`/factory/${factoryUid(values)}/tasks/${uid}/cancel`);
+      cli.show(task, () => `${task.title} is cancelled.`);
+    },
+  },
+  {
+    words: "task delete",
+    args: ["TASK"],
+    options: FACTORY,
+    summary: "Delete a task; its conversation may get another.",
+    run: async (cli, [uid], values) => {
+      await cli.api().request("DELETE", `/factory/${factoryUid(values)}/tasks/${uid}`);
+      cli.show({ uid, deleted: true }, () => `${uid} is deleted.`);
+    },
+  },
+  {
     words: "task move",
     args: ["TASK", "STAGE"],
     options: FACTORY,

@@ -22,6 +22,12 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
       return { agentUid: found.agentUid, agentName: found.agentName };
     },
 
+    /** Uids of the team's users with these addresses; unknown ones are left out. */
+    async findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> {
+      const { profiles } = await agents.getProfiles({ teamUid, emails: [...emails] }, call(caller));
+      return profiles.map(({ uid }) => uid);
+    },
+
     async foremanOf(activation: Activation): Promise<AgentUid | undefined> {
       const { uid, teamUid } = activation.factory;
       const found = await agents.findForeman({ teamUid, factoryUid: uid }, call(callerFor(signer.service, activation))).catch((error: unknown) => {

@@ -5,6 +5,7 @@ import { DomainError, isDomainError } from "@millwright/errors";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Factory } from "../domain/factory.ts";
 import type { NewRun } from "../domain/dispatch.ts";
+import type { Standing } from "../domain/task.ts";
 
 /** Runs, as factories and tasks need them. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
@@ -18,6 +19,17 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
 
     async conversationOf(caller: Caller, runUid: string): Promise<string | undefined> {
       return (await orAbsent(runs.describeConversation({ runUid }, call(caller))))?.conversationUid;
+    },
+
+    async standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined> {
+      const { conversations: [found] } = await runs.describeConversations({ conversationUids: [conversationUid] }, call(caller));
+      if (!found) return undefined;
+      const { hidden, runUid, ownerType, ownerUid, creatorUid, metadata } = found;
+      return hidden ? { isHidden: true } : { isHidden: false, runUid, creatorUid, metadata, ...(ownerType === "team" && { teamUid: ownerUid }) };
+    },
+
+    async cancelTree(caller: Caller, runUid: string, cause: string): Promise<void> {
+      await runs.cancelRun({ runUid, tree: true, cause }, call(caller));
     },
 
     async close(caller: Caller, factory: Factory): Promise<number> {

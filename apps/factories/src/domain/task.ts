@@ -1,5 +1,5 @@
-import { invalidArgument } from "@millwright/errors";
-import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@millwright/ids";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { newUid, type ConversationUid, type FactoryUid, type RunUid, type TaskUid, type TeamUid } from "@millwright/ids";
 
 export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
 /** Where a task is; any stage may follow any other (API spec §3). */
@@ -15,6 +15,8 @@ export type Task = {
   runUid: RunUid;
   /** The newest top-level run of the conversation. */
   currentRunUid: RunUid;
+  /** The principal that started the run of `runUid`; null: not known. */
+  starterUid: string | null;
   title: string;
   description: string | null;
   stage: TaskStage;
@@ -43,16 +45,54 @@ export function readStage(text: string): TaskStage {
  */
 export function changeTask(task: Task, change: TaskChange, now: Date): Task {
   if (Object.values(change).every((value) => value === undefined)) return task;
-  if (change.title !== undefined && change.title.trim() === "") throw invalidArgument("title_required", "title must not be empty.");
   return {
     ...task,
-    ...(change.title !== undefined && { title: change.title }),
+    ...(change.title !== undefined && { title: readTitle(change.title) }),
     ...(change.description !== undefined && { description: change.description || null }),
     ...(change.stage !== undefined && { stage: readStage(change.stage) }),
     version: task.version + 1,
     updatedAt: now,
   };
 }
+
+/** Where a conversation stands: its newest run. Of a hidden one nothing is known. */
+export type Standing =
+  | { readonly isHidden: true }
+  | {
+      readonly isHidden: false;
+      readonly runUid: string;
+      /** Absent: somebody's own run. */
+      readonly teamUid?: string;
+      readonly creatorUid: string;
+      readonly metadata: Readonly<Record<string, string>>;
+    };
+
+/** What a task is made of. */
+export type NewTask = Pick<Task, "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "starterUid" | "title" | "ticketSource" | "ticketId"> & {
+  description?: string | null;
+  stage?: TaskStage;
+};
+
+/** A new task; an empty description is none. */
+export const newTask = ({ description, stage, ...given }: NewTask, now: Date): Task => ({
+  ...given,
+  uid: newUid<TaskUid>(),
+  currentRunUid: given.runUid,
+  description: description || null,
+  stage: stage ?? "TRIAGE",
+  version: 1,
+  createdAt: now,
+  updatedAt: now,
+});
+
+/** Errors: title_required. */
+export function readTitle(title: string): string {
+  if (title.trim() === "") throw invalidArgument("title_required", "title must not be empty.");
+  return title;
+}
+
+export const conversationBound = (): DomainError =>
+  new DomainError({ kind: "conflict", reason: "conversation_bound", message: "The conversation is bound to another live task." });
 
 /** Which tasks of a factory a list shows. */
 export type TaskFilter = {
@@ -64,6 +104,8 @@ export type TaskFilter = {
   createdAfter?: Date;
   createdBefore?: Date;
   updatedAfter?: Date;
+  /** Who started the task's run: any of these; absent: anybody. */
+  starterUids?: readonly string[];
 };
 
 /** One page of such a list. */

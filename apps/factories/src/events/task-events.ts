@@ -7,6 +7,8 @@ export const taskCreated = (task: Task, origin: Origin): NewEvent => fact("creat
 export const taskUpdated = (task: Task, origin: Origin, changed: readonly string[]): NewEvent =>
   fact("updated", task, origin, { changed: [...changed] });
 
+export const taskDeleted = (task: Task, origin: Origin): NewEvent => fact("deleted", task, origin);
+
 const fact = (past: string, task: Task, origin: Origin, more: { changed?: string[] } = {}): NewEvent => ({
   type: `millwright.task.${past}.v1`,
   entity: "task",

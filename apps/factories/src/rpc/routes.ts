@@ -2,8 +2,11 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { factories } from "@millwright/contracts";
 import { applySource, type ApplySourceDeps } from "../usecases/apply-source.ts";
 import { checkSource, type CheckSourceDeps } from "../usecases/check-source.ts";
+import { cancelTask, type CancelTaskDeps } from "../usecases/cancel-task.ts";
 import { createFactory, type CreateFactoryDeps } from "../usecases/create-factory.ts";
+import { createTask, type CreateTaskDeps } from "../usecases/create-task.ts";
 import { deleteFactory, type DeleteFactoryDeps } from "../usecases/delete-factory.ts";
+import { deleteTask, type DeleteTaskDeps } from "../usecases/delete-task.ts";
 import { dispatchRun, type DispatchRunDeps } from "../usecases/dispatch-run.ts";
 import { getTask, getTaskByConversation, getTaskByRun, type FindTaskDeps } from "../usecases/find-task.ts";
 import { getSource } from "../usecases/get-source.ts";
@@ -17,10 +20,10 @@ import { hasErrors } from "../domain/source.ts";
 import { served } from "./door.ts";
 import { readMaskedSettings, readNewSettings, toFactoryMessage } from "./factory-messages.ts";
 import { readSourceSettings, toDiagnosticMessage, toPlanMessage, toSourceMessage } from "./source-messages.ts";
-import { readListTasks, readTaskChange, toTaskMessage } from "./task-messages.ts";
+import { readListTasks, readNewTask, readTaskChange, toTaskMessage } from "./task-messages.ts";
 
 export type RoutesDeps = CreateFactoryDeps & ListFactoriesDeps & UpdateFactoryDeps & DeleteFactoryDeps & DispatchRunDeps & PutSourceDeps &
-  CheckSourceDeps & ApplySourceDeps & ListTasksDeps & FindTaskDeps & UpdateTaskDeps;
+  CheckSourceDeps & ApplySourceDeps & ListTasksDeps & FindTaskDeps & UpdateTaskDeps & CreateTaskDeps & DeleteTaskDeps & CancelTaskDeps;
 
 /** The door: every RPC of this service and the use case that serves it. */
 export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
@@ -80,6 +83,12 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       return { tasks: page.tasks.map(toTaskMessage), nextPageToken: page.nextPageToken };
     }),
     getTask: served(async ({ factoryUid, taskUid }: factories.GetTaskRequest, caller) => ({ task: toTaskMessage(await getTask(deps, caller, factoryUid, taskUid)) })),
+    createTask: served(async (request: factories.CreateTaskRequest, caller) => ({ task: toTaskMessage(await createTask(deps, caller, readNewTask(request))) })),
+    deleteTask: served(async (ref: factories.DeleteTaskRequest, caller) => {
+      await deleteTask(deps, caller, ref);
+      return {};
+    }),
+    cancelTask: served(async (ref: factories.CancelTaskRequest, caller) => ({ task: toTaskMessage(await cancelTask(deps, caller, ref)) })),
     updateTask: served(async ({ factoryUid, task, updateMask }: factories.UpdateTaskRequest, caller) => {
       const change = readTaskChange(task, updateMask?.paths ?? []);
       return { task: toTaskMessage(await updateTask(deps, caller, { factoryUid, taskUid: task?.uid ?? "" }, change)) };

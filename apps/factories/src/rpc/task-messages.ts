@@ -3,6 +3,7 @@ import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/prot
 import type { factories } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import type { Task, TaskChange } from "../domain/task.ts";
+import type { CreateTaskInput } from "../usecases/create-task.ts";
 import type { ListTasksInput } from "../usecases/list-tasks.ts";
 import { checkMask } from "./door.ts";
 
@@ -10,6 +11,7 @@ export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.Tas
   uid: task.uid,
   factoryUid: task.factoryUid,
   teamUid: task.teamUid,
+  starterUid: task.starterUid ?? "",
   conversationUid: task.conversationUid,
   runUid: task.runUid,
   title: task.title,
@@ -19,6 +21,11 @@ export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.Tas
   ...(task.description !== null && { description: task.description }),
   ...(task.ticketSource !== null && { ticketSource: task.ticketSource }),
   ...(task.ticketId !== null && { ticketId: task.ticketId }),
+});
+
+export const readNewTask = ({ factoryUid, title, conversationUid, description, stage, idempotencyKey }: factories.CreateTaskRequest): CreateTaskInput => ({
+  factoryUid, title, conversationUid, stage, idempotencyKey,
+  ...(description !== undefined && { description }),
 });
 
 /** Exactly the masked members; a masked description that is unset is cleared. Errors: unknown_field. */
@@ -32,9 +39,9 @@ export function readTaskChange(task: factories.Task | undefined, paths: readonly
 }
 
 export function readListTasks(request: factories.ListTasksRequest): ListTasksInput {
-  const { factoryUid, stages, q, sortBy, sortOrder, pageSize, pageToken } = request;
+  const { factoryUid, stages, createdBy, q, sortBy, sortOrder, pageSize, pageToken } = request;
   return {
-    factoryUid, stages, q, sortBy, sortOrder, pageSize, pageToken,
+    factoryUid, stages, createdBy, q, sortBy, sortOrder, pageSize, pageToken,
     ...(request.createdAfter && { createdAfter: readTime(request.createdAfter) }),
     ...(request.createdBefore && { createdBefore: readTime(request.createdBefore) }),
     ...(request.updatedAfter && { updatedAfter: readTime(request.updatedAfter) }),

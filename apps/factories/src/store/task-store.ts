@@ -1,15 +1,18 @@
 import type { Database, Sql } from "@millwright/database";
+import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import type { ConversationUid, FactoryUid, RunUid, TaskUid } from "@millwright/ids";
-import type { Task, TaskQuery } from "../domain/task.ts";
+import type { IdempotentRequest } from "../domain/idempotency.ts";
+import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
+import { rememberAnswer } from "./idempotency-store.ts";
 
 const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
-  current_run_uid AS "currentRunUid", title, description, stage, ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
+  current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 /** Live tasks; soft-deleted ones are hidden from every method. */
-export function taskStore(database: Database) {
+export function taskStore(database: Database, clock: Clock) {
   const { sql } = database;
   const one = async (where: string, params: unknown[]): Promise<Task | undefined> =>
     (await sql.query<Task>(`SELECT ${COLUMNS} FROM tasks WHERE ${where} AND deleted_at IS NULL`, params)).rows[0];
@@ -18,6 +21,25 @@ export function taskStore(database: Database) {
 
     findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
       one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
+
+    /** With a request key that is known, answers the task it made then. Errors: conversation_bound · task_not_found (made then, deleted since) · idempotency_mismatch. */
+    create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
+      database.transaction(async (tx) => {
+        const known = request && ((await rememberAnswer(tx, request, { uid: task.uid }, clock.now())) as { uid: TaskUid });
+        if (known && known.uid !== task.uid) return locked(tx, task.factoryUid, known.uid);
+        if (!(await insertTask(tx, task))) throw conversationBound();
+        await appendEvents(tx, [fact]);
+        return task;
+      }),
+
+    delete: (factoryUid: FactoryUid, uid: TaskUid, fact: (task: Task) => NewEvent): Promise<void> =>
+      database.transaction(async (tx) => {
+        const task = await locked(tx, factoryUid, uid);
+        const now = clock.now();
+        const gone = { ...task, version: task.version + 1, updatedAt: now };
+        await tx.query("UPDATE tasks SET deleted_at = $2, updated_at = $2, version = $3 WHERE uid = $1", [uid, now, gone.version]);
+        await appendEvents(tx, [fact(gone)]);
+      }),
 
     async list(query: TaskQuery): Promise<Task[]> {
       const { sortBy, sortOrder } = query; // of closed sets: safe in the text
@@ -32,10 +54,11 @@ export function taskStore(database: Database) {
             AND ($6::timestamptz IS NULL OR updated_at > $6)
             AND ($7::timestamptz IS NULL OR ${sortBy} <= $7)
             AND ($8::timestamptz IS NULL OR (${sortBy}, uid) ${beyond} ($8, $9::uuid))
+            AND ($11::text[] IS NULL OR starter_uid = ANY ($11))
           ORDER BY ${sortBy} ${sortOrder}, uid ${sortOrder} LIMIT $10`,
         [
           ...[query.factoryUid, query.stages, query.q, query.createdAfter ?? null, query.createdBefore ?? null, query.updatedAfter ?? null],
-          ...[query.notAfter ?? null, query.after?.at ?? null, query.after?.uid ?? null, query.limit],
+          ...[query.notAfter ?? null, query.after?.at ?? null, query.after?.uid ?? null, query.limit, query.starterUids ?? null],
         ],
       );
       return rows;
@@ -43,12 +66,33 @@ export function taskStore(database: Database) {
 
     update: (factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task) => NewEvent): Promise<Task> =>
       database.transaction(async (tx) => {
-        const locked = `SELECT ${COLUMNS} FROM tasks WHERE factory_uid = $1 AND uid = $2 AND deleted_at IS NULL FOR UPDATE`;
-        const [task] = (await tx.query<Task>(locked, [factoryUid, uid])).rows;
-        if (!task) throw notFound("task");
+        const task = await locked(tx, factoryUid, uid);
         return save(tx, task, change(task), fact);
       }),
   };
+}
+
+/** Errors: task_not_found. */
+async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Task> {
+  const text = `SELECT ${COLUMNS} FROM tasks WHERE factory_uid = $1 AND uid = $2 AND deleted_at IS NULL FOR UPDATE`;
+  const [task] = (await tx.query<Task>(text, [factoryUid, uid])).rows;
+  if (!task) throw notFound("task");
+  return task;
+}
+
+/** Whether it was inserted: a conversation has one live task, over all factories. */
+async function insertTask(tx: Sql, task: Task): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, starter_uid, title, description, stage,
+                        ticket_source, ticket_id, version, created_at, updated_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+     ON CONFLICT (conversation_uid) WHERE deleted_at IS NULL DO NOTHING`,
+    [
+      ...[task.uid, task.factoryUid, task.teamUid, task.conversationUid, task.runUid, task.currentRunUid, task.starterUid, task.title],
+      ...[task.description, task.stage, task.ticketSource, task.ticketId, task.version, task.createdAt, task.updatedAt],
+    ],
+  );
+  return rowCount > 0;
 }
 
 export type TaskFacts = { created: (task: Task) => NewEvent; cancelled: (task: Task) => NewEvent };
@@ -60,17 +104,7 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   },
 
   async insert(task: Task): Promise<void> {
-    const { rowCount } = await tx.query(
-      `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, title, description, stage, ticket_source,
-                          ticket_id, version, created_at, updated_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-       ON CONFLICT (conversation_uid) WHERE deleted_at IS NULL DO NOTHING`,
-      [
-        ...[task.uid, task.factoryUid, task.teamUid, task.conversationUid, task.runUid, task.currentRunUid, task.title, task.description],
-        ...[task.stage, task.ticketSource, task.ticketId, task.version, task.createdAt, task.updatedAt],
-      ],
-    );
-    if (rowCount > 0) await appendEvents(tx, [facts.created(task)]);
+    if (await insertTask(tx, task)) await appendEvents(tx, [facts.created(task)]);
   },
 
   async noteCurrentRun(conversationUid: ConversationUid, runUid: RunUid): Promise<void> {
@@ -78,8 +112,8 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   },
 
   async updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void> {
-    const locked = `SELECT ${COLUMNS} FROM tasks WHERE current_run_uid = $1 AND deleted_at IS NULL FOR UPDATE`;
-    for (const task of (await tx.query<Task>(locked, [runUid])).rows) await save(tx, task, change(task), facts.cancelled);
+    const text = `SELECT ${COLUMNS} FROM tasks WHERE current_run_uid = $1 AND deleted_at IS NULL FOR UPDATE`;
+    for (const task of (await tx.query<Task>(text, [runUid])).rows) await save(tx, task, change(task), facts.cancelled);
   },
 });
 

@@ -1,11 +1,12 @@
 import type { Clock } from "@millwright/clock";
-import { as, newUid, type ConversationUid, type FactoryUid, type RunUid, type TaskUid, type TeamUid } from "@millwright/ids";
-import { changeTask, type Task } from "../domain/task.ts";
+import { as, type ConversationUid, type FactoryUid, type RunUid, type TeamUid } from "@millwright/ids";
+import { changeTask, newTask, type Task } from "../domain/task.ts";
 
 /** What a run says of itself when it begins. */
 export type RunStart = {
   runUid: string;
   conversationUid: string;
+  starterUid: string;
   parentRunUid?: string;
   origin?: string;
   factoryUid?: string;
@@ -37,23 +38,21 @@ export async function followRunStart(tx: TaskTransaction, clock: Clock, run: Run
   const isDispatch = run.origin === "dispatch" && factoryUid !== undefined && run.teamUid !== undefined;
   if (!isDispatch) return tx.noteCurrentRun(conversationUid, runUid);
   if (!(await tx.hasFactory(factoryUid))) return; // deleted since: its tasks are gone
-  const now = clock.now();
-  await tx.insert({
-    uid: newUid<TaskUid>(),
-    factoryUid,
-    teamUid: as<TeamUid>(run.teamUid ?? ""),
-    conversationUid,
-    runUid,
-    currentRunUid: runUid,
-    title: run.title.trim() || "Untitled",
-    description: null,
-    stage: "TRIAGE",
-    ticketSource: run.ticketSource ?? null,
-    ticketId: run.ticketId ?? null,
-    version: 1,
-    createdAt: now,
-    updatedAt: now,
-  });
+  await tx.insert(
+    newTask(
+      {
+        factoryUid,
+        teamUid: as<TeamUid>(run.teamUid ?? ""),
+        conversationUid,
+        runUid,
+        starterUid: run.starterUid,
+        title: run.title.trim() || "Untitled",
+        ticketSource: run.ticketSource ?? null,
+        ticketId: run.ticketId ?? null,
+      },
+      clock.now(),
+    ),
+  );
 }
 
 /** Follows the end of a run: when a task's current top-level run was cancelled, by whatever route, so is the task. */

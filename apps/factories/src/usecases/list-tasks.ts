@@ -5,11 +5,19 @@ import { clampPageSize, type Cursors } from "@millwright/paging";
 import { readStage, type Task, type TaskFilter, type TaskQuery } from "../domain/task.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
-export type ListTasksDeps = ScopeDeps & { tasks: { list(query: TaskQuery): Promise<Task[]> }; cursors: Cursors; clock: Clock };
+export type ListTasksDeps = ScopeDeps & {
+  tasks: { list(query: TaskQuery): Promise<Task[]> };
+  /** Uids of a team's users with these addresses; unknown ones are left out. */
+  agents: { findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> };
+  cursors: Cursors;
+  clock: Clock;
+};
 
-export type ListTasksInput = Omit<TaskFilter, "stages"> & {
+export type ListTasksInput = Omit<TaskFilter, "stages" | "starterUids"> & {
   factoryUid: string;
   stages: readonly string[];
+  /** E-mail addresses of who started the tasks' runs; empty: anybody. */
+  createdBy: readonly string[];
   sortBy: string;
   sortOrder: string;
   pageSize: number;
@@ -28,13 +36,15 @@ export async function listTasks(deps: ListTasksDeps, caller: Caller, input: List
   const sortOrder = oneOf(input.sortOrder || "desc", ["asc", "desc"]);
   const { q, createdAfter, createdBefore, updatedAfter } = input;
   const stages = [...new Set(input.stages.map(readStage))].sort();
+  const createdBy = [...new Set(input.createdBy.map((email) => email.trim().toLowerCase()))].sort();
   const filter: TaskFilter = { stages, q, ...(createdAfter && { createdAfter }), ...(createdBefore && { createdBefore }), ...(updatedAfter && { updatedAfter }) };
-  const bind = { factory: factory.uid, sortBy, sortOrder, ...filter };
+  const bind = { factory: factory.uid, sortBy, sortOrder, createdBy, ...filter };
   const place = input.pageToken === "" ? undefined : readPlace(deps.cursors.open("tasks", bind, input.pageToken));
   const startedAt = place?.startedAt ?? deps.clock.now();
   const limit = clampPageSize(input.pageSize, { default: 50, max: 100 });
+  const starters = createdBy.length === 0 ? {} : { starterUids: await deps.agents.findTeammates(caller, factory.teamUid, createdBy) };
   const rows = await deps.tasks.list({
-    ...filter, factoryUid: factory.uid, sortBy, sortOrder, limit: limit + 1, ...(place && { after: place.after, notAfter: startedAt }),
+    ...filter, ...starters, factoryUid: factory.uid, sortBy, sortOrder, limit: limit + 1, ...(place && { after: place.after, notAfter: startedAt }),
   });
   const tasks = rows.slice(0, limit);
   const last = tasks.at(-1);

@@ -1,16 +1,19 @@
 import { z } from "zod";
-import type { factories as proto } from "@millwright/contracts";
+import type { factories as proto, orchestrator } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
-import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { factoryParams } from "./factories.ts";
 import { present } from "@millwright/json";
 import { isoTime, timeBounds } from "./json-values.ts";
 import type { FindProfiles } from "./profiles.ts";
 import { artifactItem } from "./run-record.ts";
-import { ArtifactItem } from "./run-schemas.ts";
+import { ArtifactItem, RunState } from "./run-schemas.ts";
 
 export type TaskRoutesDeps = { neighbours: Pick<Neighbours, "tasks" | "runs">; findProfiles: FindProfiles };
+
+/** fields-factory §2.2. */
+const CurrentRun = z.object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() }).meta({ id: "TaskCurrentRun" });
 
 const Stage = z.enum(["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"]).meta({ id: "TaskStage" });
 
@@ -30,6 +33,7 @@ const Task = z
     outputs: z.array(ArtifactItem).optional(),
     ticket_source: z.string().optional(),
     ticket_id: z.string().optional(),
+    current_run: CurrentRun.optional(),
   })
   .meta({ id: "FactoryTask" });
 
@@ -41,9 +45,26 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
   /** A task as single reads show it: with its author and the outputs of its whole run trees, as far as the caller may see them. */
   const whole = async (task: proto.Task, input: Asked) => {
     const described = await runs.describeConversation({ conversationUid: task.conversationUid }, onBehalf(input)).catch(unlessHidden);
-    const authorUid = described?.firstRun?.creatorUid ?? "";
-    const authors = await findProfiles([authorUid].filter(Boolean));
-    return { ...taskRecord(task), outputs: (described?.outputs ?? []).map(artifactItem), ...present({ author: authors.get(authorUid) }) };
+    const authors = await findProfiles([task.starterUid].filter(Boolean));
+    return { ...taskRecord(task), outputs: (described?.outputs ?? []).map(artifactItem), ...present({ author: authors.get(task.starterUid) }) };
+  };
+  /** Tasks as lists show them; what else was asked for is read live, with one call for the whole page. */
+  const listed = async (page: readonly proto.Task[], asked: { full: boolean; currentRun: boolean }, input: Asked) => {
+    const isMoreAsked = (asked.full || asked.currentRun) && page.length > 0;
+    const [authors, standings] = await Promise.all([
+      findProfiles([...new Set(page.map(({ starterUid }) => starterUid).filter(Boolean))]),
+      isMoreAsked ? runs.describeConversations({ conversationUids: page.map(({ conversationUid }) => conversationUid), withOutputs: asked.full }, onBehalf(input)) : undefined,
+    ]);
+    const standingOf = new Map(standings?.conversations.map((one) => [one.conversationUid, one]));
+    return page.map((task) => {
+      const standing = standingOf.get(task.conversationUid);
+      return {
+        ...taskRecord(task),
+        ...present({ author: authors.get(task.starterUid) }),
+        ...(asked.full && { outputs: (standing?.outputs ?? []).map(artifactItem), ...present({ ticket_source: task.ticketSource, ticket_id: task.ticketId }) }),
+        ...(asked.currentRun && standing && !standing.hidden && { current_run: currentRun(standing) }),
+      };
+    });
   };
   return [
     route({
@@ -55,6 +76,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       params: factoryParams,
       query: z.object({
         stage: queryList(Stage).optional(),
+        created_by: queryList(z.string().min(1)).optional().describe("E-mail addresses of teammates; tasks whose run any of them started"),
         q: z.string().optional(),
         created_after: instant().optional(),
         created_before: instant().optional(),
@@ -63,6 +85,8 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(50),
         cursor: cursor(),
+        full_list: queryBoolean().default(false).describe("With outputs of the bound conversation and the ticket"),
+        include_current_run: queryBoolean().default(false).describe("With the newest top-level run of the bound conversation, where you may see it"),
       }),
       response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
       handler: async (input) => {
@@ -71,6 +95,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
           {
             factoryUid: params.uid,
             stages: query.stage ?? [],
+            createdBy: query.created_by ?? [],
             q: query.q ?? "",
             ...timeBounds(query),
             sortBy: query.sort_by,
@@ -80,7 +105,29 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
           },
           onBehalf(input),
         );
-        return { tasks: page.tasks.map(taskRecord), page_info: pageInfo(page.nextPageToken) };
+        const tasksShown = await listed(page.tasks, { full: query.full_list, currentRun: query.include_current_run }, input);
+        return { tasks: tasksShown, page_info: pageInfo(page.nextPageToken) };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/factory/{uid}/tasks",
+      summary: "Bind a new task to a conversation",
+      description: "The conversation's newest run must belong to the factory's team. A conversation has at most one live task, over all factories.",
+      verbs: ["task.manage"],
+      errors: [403, 409],
+      idempotent: true,
+      params: factoryParams,
+      body: z.object({ title: z.string().trim().min(1), conversation_id: z.string().min(1), description: z.string().nullable().optional(), stage: Stage.optional() }),
+      response: Task,
+      status: 201,
+      handler: async (input) => {
+        const { title, conversation_id: conversationUid, description, stage = "" } = input.body;
+        const { task } = await tasks.createTask(
+          { factoryUid: input.params.uid, title, conversationUid, stage, idempotencyKey: input.request.idempotency?.key ?? "", ...present({ description: description || undefined }) },
+          onBehalf(input),
+        );
+        return whole(task!, input);
       },
     }),
     route({
@@ -120,6 +167,33 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       },
     }),
     route({
+      method: "DELETE",
+      path: "/factory/{uid}/tasks/{taskUid}",
+      summary: "Delete a task",
+      description: "Its conversation may be bound to a new task; runs and artifacts stay.",
+      verbs: ["task.manage"],
+      errors: [403],
+      status: 204,
+      params: taskParams,
+      handler: async (input) => {
+        await tasks.deleteTask({ factoryUid: input.params.uid, taskUid: input.params.taskUid }, onBehalf(input));
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/factory/{uid}/tasks/{taskUid}/cancel",
+      summary: "Cancel a task with its current run",
+      description: "Cancels the current top-level run and every live run beneath it, then the task.",
+      verbs: ["task.manage"],
+      errors: [400, 403, 409, 422],
+      params: taskParams,
+      response: Task,
+      handler: async (input) => {
+        const { task } = await tasks.cancelTask({ factoryUid: input.params.uid, taskUid: input.params.taskUid }, onBehalf(input));
+        return whole(task!, input);
+      },
+    }),
+    route({
       method: "GET",
       path: "/factory/{uid}/task-by-conversation",
       summary: "The task bound to a conversation",
@@ -155,6 +229,12 @@ function unlessHidden(error: unknown): undefined {
   if (isDomainError(error) && error.kind === "not_found") return undefined;
   throw error;
 }
+
+const currentRun = ({ runUid, state, isRunTypeCancellable }: orchestrator.ConversationStanding): z.input<typeof CurrentRun> => ({
+  run_id: runUid,
+  state: state as z.input<typeof RunState>,
+  is_run_type_cancellable: isRunTypeCancellable,
+});
 
 const taskRecord = (task: proto.Task): z.input<typeof Task> => ({
   uid: task.uid,

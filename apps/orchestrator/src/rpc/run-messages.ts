@@ -8,6 +8,7 @@ import type { RunEvent } from "../domain/run-events.ts";
 import { isRunTypeCancellable, type Run } from "../domain/run.ts";
 import type { TimelineEntry } from "../domain/timeline-view.ts";
 import { requestUsage } from "../domain/usage.ts";
+import type { ConversationStanding } from "../usecases/describe-conversations.ts";
 import type { RunView } from "../usecases/describe-runs.ts";
 
 /** The record of a run (fields-runs §6.3). Profiles and links are added by the gateway. */
@@ -63,6 +64,24 @@ export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
     data: artifactItemData(artifact) as JsonObject,
     runUid: artifact.runUid,
     public: artifact.isPublic,
+  });
+
+/** Of a conversation whose newest run is hidden, that it is there. */
+export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>
+  create(orchestrator.ConversationStandingSchema, {
+    conversationUid: run.conversationUid,
+    ...(isVisible
+      ? {
+          runUid: run.uid,
+          state: run.state,
+          isRunTypeCancellable: isRunTypeCancellable(run),
+          ownerType: run.owner.type,
+          ownerUid: run.owner.uid,
+          creatorUid: run.creatorUid,
+          metadata: { ...run.metadata },
+          outputs: outputs.map(artifactMessage),
+        }
+      : { hidden: true, outputs: outputs.map(artifactMessage) }),
   });
 
 /** Everything that happened, as stored. */

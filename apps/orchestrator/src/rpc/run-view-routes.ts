@@ -9,24 +9,26 @@ import { publicStep } from "../domain/conversation-view.ts";
 import type { RunListRequest } from "../domain/run-list.ts";
 import type { Run } from "../domain/run.ts";
 import { describeConversation, type DescribeConversationDeps } from "../usecases/describe-conversation.ts";
+import { describeConversations, type DescribeConversationsDeps } from "../usecases/describe-conversations.ts";
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
 import { getTimeline } from "../usecases/get-timeline.ts";
 import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
 import { watchRunEvents, type WatchRunEventsDeps } from "../usecases/watch-run-events.ts";
-import { artifactMessage, runEventMessage, runMessage, timelineMessage } from "./run-messages.ts";
+import { artifactMessage, runEventMessage, runMessage, timelineMessage, standingMessage } from "./run-messages.ts";
 
 export type RunViewDeps = DescribeRunsDeps &
   ListRunsDeps &
   GetConversationDeps &
   DescribeConversationDeps &
+  DescribeConversationsDeps &
   GetTranscriptUrlDeps &
   WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation" | "describeConversations"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -64,6 +66,10 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     const found = await describeConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });
     const [newest, first] = (await describeRuns(deps, [found.newestRun, found.firstRun])).map(runMessage);
     return { conversationUid: found.conversationUid, newestRun: newest!, firstRun: first!, outputs: found.outputs.map(artifactMessage) };
+  },
+  async describeConversations({ conversationUids, withOutputs }, context) {
+    const standings = await describeConversations(deps, callerOf(context), conversationUids, withOutputs);
+    return { conversations: standings.map(standingMessage) };
   },
 });
 

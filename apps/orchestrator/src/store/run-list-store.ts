@@ -111,6 +111,20 @@ export async function listOfConversation(sql: Sql, caller: Caller, conversationU
   return rows.map(toRun);
 }
 
+/** The newest run of each of these conversations, whoever may see it. Malformed uids find nothing. */
+export async function newestOfConversations(sql: Sql, conversationUids: readonly string[]): Promise<Run[]> {
+  const text = `SELECT ${RUN_COLUMNS} FROM unnest($1::uuid[]) AS c (uid)
+    CROSS JOIN LATERAL (SELECT * FROM runs WHERE conversation_uid = c.uid ORDER BY created_at DESC, uid DESC LIMIT 1) r`;
+  const { rows } = await sql.query<RunRow>(text, [conversationUids.filter(isUuid)]);
+  return rows.map(toRun);
+}
+
+/** Visible runs bound to these conversations. */
+export async function listOfConversations(sql: Sql, caller: Caller, conversationUids: readonly string[]): Promise<{ uid: RunUid; conversationUid: string }[]> {
+  const text = `SELECT r.uid, r.conversation_uid AS "conversationUid" FROM runs r WHERE r.conversation_uid = ANY($1::uuid[]) AND ${visibleRuns("$2", "$3")}`;
+  return (await sql.query<{ uid: RunUid; conversationUid: string }>(text, [conversationUids.filter(isUuid), ...visibleTo(caller)])).rows;
+}
+
 /** These runs and every visible run below them. */
 export async function listTreeUids(sql: Sql, caller: Caller, uids: readonly string[]): Promise<RunUid[]> {
   const { rows } = await sql.query<{ uid: RunUid }>(

@@ -1,0 +1,40 @@
+import type { Caller } from "@millwright/caller";
+import { DomainError, notFound } from "@millwright/errors";
+import { changeTask, type Standing, type Task } from "../domain/task.ts";
+import { originOf } from "../events/origin.ts";
+import { taskUpdated } from "../events/task-events.ts";
+import { getTask, type FindTaskDeps } from "./find-task.ts";
+import { findFactory } from "./scope.ts";
+import type { UpdateTaskDeps } from "./update-task.ts";
+
+export type CancelTaskDeps = FindTaskDeps &
+  UpdateTaskDeps & {
+    runs: {
+      standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined>;
+      /** With everything live beneath it. Errors: those of cancelling a run. */
+      cancelTree(caller: Caller, runUid: string, cause: string): Promise<void>;
+    };
+  };
+
+/**
+ * Cancels the current top-level run with every live run beneath it; then the task's stage is CANCELLED. A crash between the
+ * two is made good by the run's event.
+ *
+ * Errors, in this order: factory_not_found · not_authorized · task_not_found · run_not_found (no run serves the conversation)
+ *   · run_access_denied (permission_denied: it is somebody's own) · run_already_finished · run_not_cancellable · run_pending.
+ * Source: API spec §3, §7.
+ */
+export async function cancelTask(deps: CancelTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string }): Promise<Task> {
+  const task = await getTask(deps, caller, ref.factoryUid, ref.taskUid);
+  await findFactory(deps, caller, ref.factoryUid, "task.manage");
+  const current = await deps.runs.standingOf(caller, task.conversationUid);
+  if (!current) throw notFound("run");
+  if (current.isHidden) throw new DomainError({ kind: "permission_denied", reason: "run_access_denied", message: "You may not act on the task's current run." });
+  await deps.runs.cancelTree(caller, current.runUid, task.uid);
+  return deps.tasks.update(
+    task.factoryUid,
+    task.uid,
+    (now) => (now.stage === "CANCELLED" ? now : changeTask(now, { stage: "CANCELLED" }, deps.clock.now())),
+    (next) => taskUpdated(next, originOf(caller), ["stage"]),
+  );
+}

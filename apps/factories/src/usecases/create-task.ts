@@ -1,0 +1,55 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { invalidArgument } from "@millwright/errors";
+import type { NewEvent } from "@millwright/events";
+import { as, isUuid, type ConversationUid, type RunUid } from "@millwright/ids";
+import { idempotentRequest, type IdempotentRequest } from "../domain/idempotency.ts";
+import { newTask, readStage, readTitle, type Standing, type Task } from "../domain/task.ts";
+import { originOf } from "../events/origin.ts";
+import { taskCreated } from "../events/task-events.ts";
+import { findFactory, type ScopeDeps } from "./scope.ts";
+
+export type CreateTaskDeps = ScopeDeps & {
+  tasks: {
+    /** Saves task and event together. With a request key that is known, answers the task it made then. Errors: conversation_bound, idempotency_mismatch. */
+    create(task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task>;
+  };
+  runs: ScopeDeps["runs"] & { standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined> };
+  clock: Clock;
+};
+
+export type CreateTaskInput = { factoryUid: string; title: string; conversationUid: string; description?: string; stage: string; idempotencyKey: string };
+
+/**
+ * Binds a new task to a conversation whose newest run is the factory's team's own.
+ *
+ * Errors: factory_not_found · not_authorized · title_required · invalid_stage · invalid_conversation (unknown, foreign and personal ones alike)
+ *   · conversation_bound (conflict) · idempotency_mismatch (conflict). Source: API spec §3, decisions "task create".
+ */
+export async function createTask(deps: CreateTaskDeps, caller: Caller, { idempotencyKey, ...input }: CreateTaskInput): Promise<Task> {
+  const factory = await findFactory(deps, caller, input.factoryUid, "task.manage");
+  const title = readTitle(input.title);
+  const stage = readStage(input.stage || "TRIAGE");
+  const conversationUid = as<ConversationUid>(input.conversationUid.toLowerCase());
+  const standing = isUuid(conversationUid) ? await deps.runs.standingOf(caller, conversationUid) : undefined;
+  if (!standing || standing.isHidden || standing.teamUid !== factory.teamUid) {
+    throw invalidArgument("invalid_conversation", "conversation_id names no conversation whose newest run belongs to the factory's team.");
+  }
+  const task = newTask(
+    {
+      factoryUid: factory.uid,
+      teamUid: factory.teamUid,
+      conversationUid,
+      runUid: as<RunUid>(standing.runUid),
+      starterUid: standing.creatorUid,
+      title,
+      ticketSource: standing.metadata["ticket_source"] ?? null,
+      ticketId: standing.metadata["ticket_id"] ?? null,
+      stage,
+      ...(input.description !== undefined && { description: input.description }),
+    },
+    deps.clock.now(),
+  );
+  const request = idempotentRequest(caller.principal.uid, "create-task", idempotencyKey, input);
+  return deps.tasks.create(task, taskCreated(task, originOf(caller)), request);
+}

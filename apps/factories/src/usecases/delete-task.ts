@@ -1,0 +1,22 @@
+import type { Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import type { NewEvent } from "@millwright/events";
+import { as, isUuid, type FactoryUid, type TaskUid } from "@millwright/ids";
+import type { Task } from "../domain/task.ts";
+import { originOf } from "../events/origin.ts";
+import { taskDeleted } from "../events/task-events.ts";
+import { findFactory, type ScopeDeps } from "./scope.ts";
+
+export type DeleteTaskDeps = ScopeDeps & {
+  tasks: {
+    /** Hides the task from every read and frees its conversation. Errors: task_not_found. */
+    delete(factoryUid: FactoryUid, uid: TaskUid, fact: (task: Task) => NewEvent): Promise<void>;
+  };
+};
+
+/** Runs, artifacts and the conversation stay. Errors: factory_not_found · not_authorized · task_not_found. Source: API spec §3. */
+export async function deleteTask(deps: DeleteTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string }): Promise<void> {
+  const factory = await findFactory(deps, caller, ref.factoryUid, "task.manage");
+  if (!isUuid(ref.taskUid)) throw notFound("task");
+  await deps.tasks.delete(factory.uid, as<TaskUid>(ref.taskUid), (task) => taskDeleted(task, originOf(caller)));
+}

@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
+import { randomUUID } from "node:crypto";
+import { Platform } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
+import { runOf, startRun } from "./support/runs.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+
+let platform: Platform;
+let api: Client;
+let worker: HandWorker;
+let factory: string;
+let conversation: string;
+let runId: string;
+/** Of the client's own user. */
+let email: string;
+
+beforeAll(async () => {
+  platform = await Platform.start({ workers: 0 });
+  api = await connect(platform);
+  worker = await HandWorker.register(api);
+  factory = await aFactory(api, definitionFiles("No script here."));
+  email = (await api.get("/whoami")).principal.email;
+}, 120_000);
+afterAll(() => platform?.remove());
+beforeEach(async () => {
+  runId = await startRun(api, "Do it.");
+  conversation = (await runOf(api, runId)).conversation_id;
+});
+
+const TASKS = () => `/factory/${factory}/tasks`;
+const aTask = (more: object = {}): Promise<any> => api.post(TASKS(), { title: "Mend it", conversation_id: conversation, ...more });
+const list = async (query: string): Promise<any[]> => (await api.get(`${TASKS()}?${query}&limit=100`)).tasks;
+const listed = async (task: any, query = ""): Promise<any> => (await list(query)).find(({ uid }) => uid === task.uid);
+const stageOf = async (task: any): Promise<string> => (await api.get(`${TASKS()}/${task.uid}`)).stage;
+const cancelTask = (task: any, ask = {}) => api.call("POST", `${TASKS()}/${task.uid}/cancel`, ask);
+/** The offer of this test's run; others' are passed over. */
+async function held(): Promise<Assignment & Lease> {
+  for (;;) {
+    const lease = await worker.offer();
+    const assignment = (await worker.accept(lease))!;
+    await worker.start(assignment);
+    if (assignment.runUid === runId) return assignment;
+    await worker.complete(lease, "DONE");
+  }
+}
+
+describe("creating a task", () => {
+  test("binds it to the conversation: TRIAGE, the newest run as snapshot, its starter as author", async () => {
+    const task = await aTask();
+    expect(task).toMatchObject({ title: "Mend it", description: null, stage: "TRIAGE", conversation_id: conversation, run_id: runId, factory_uid: factory, outputs: [], author: { email: email } });
+    expect(await api.get(`${TASKS()}/${task.uid}`)).toEqual(task);
+    expect(await api.get(`/factory/${factory}/task-by-conversation?conversation_id=${conversation}`)).toEqual(task);
+    expect(await api.get(`/factory/${factory}/task-by-run?run_id=${runId}`)).toEqual(task);
+  });
+
+  test("takes a description and a stage", async () => {
+    expect(await aTask({ description: "Why", stage: "REVIEW" })).toMatchObject({ description: "Why", stage: "REVIEW" });
+  });
+
+  test("is refused for a conversation that has a live task, whatever its stage and whichever factory's, until that is deleted", async () => {
+    const task = await aTask({ stage: "COMPLETE" });
+    const other = await aFactory(api, definitionFiles("No script here."));
+    for (const at of [factory, other]) {
+      expect(await api.call("POST", `/factory/${at}/tasks`, { body: { title: "Again", conversation_id: conversation } })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "conversation_bound", retryable: false } });
+    }
+    await api.delete(`${TASKS()}/${task.uid}`);
+    expect(await api.call("GET", `${TASKS()}/${task.uid}`)).toMatchObject({ status: 404 });
+    expect(await api.call("DELETE", `${TASKS()}/${task.uid}`)).toMatchObject({ status: 404 });
+    expect(await listed(task)).toBeUndefined();
+    expect((await api.get(`/agent/runs/${runId}`)).conversation_id).toBe(conversation);
+    expect(await api.post(`/factory/${other}/tasks`, { title: "Anew", conversation_id: conversation })).toMatchObject({ title: "Anew" });
+  });
+
+  test("by many at once over two factories makes exactly one", async () => {
+    const other = await aFactory(api, definitionFiles("No script here."));
+    const answers = await Promise.all(Array.from({ length: 16 }, (_one, n) => api.call("POST", `/factory/${n % 2 ? factory : other}/tasks`, { body: { title: `Race ${n}`, conversation_id: conversation } })));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array<number>(15).fill(409)]);
+  });
+
+  test("repeated with its key is the same task; with another body a conflict", async () => {
+    const headers = { "idempotency-key": randomUUID() };
+    const post = (title: string) => api.call("POST", TASKS(), { body: { title, conversation_id: conversation }, headers });
+    const [first, again, other] = [await post("One"), await post("One"), await post("Two")];
+    expect([again.status, again.body.uid]).toEqual([first.status, first.body.uid]);
+    expect(other).toMatchObject({ status: 409, body: { retryable: false } });
+  });
+
+  test("needs a conversation whose newest run is the team's: unknown, foreign and personal ones are one answer", async () => {
+    const stranger = await aTeam(api, "Strangers");
+    const theirs = (await runOf(stranger, await startRun(stranger, "Theirs."))).conversation_id;
+    const own = (await api.post("/agent/runs", { prompt: "Mine.", team: false })).run_id;
+    const personal = (await runOf(api, own)).conversation_id;
+    const answers = [];
+    for (const id of [randomUUID(), "x", theirs, personal]) answers.push(await api.call("POST", TASKS(), { body: { title: "T", conversation_id: id } }));
+    expect(answers.map(({ status, body }) => [status, body.reason])).toEqual(Array(4).fill([400, "invalid_conversation"]));
+  });
+
+  test.each([{}, { title: "T" }, { title: " " }, { title: "T", stage: "DONE" }, { title: 1 }])("refuses %j", async (body) => {
+    const answer = await api.call("POST", TASKS(), { body: Object.keys(body).length === 1 ? body : { conversation_id: conversation, ...body } });
+    expect(answer).toMatchObject({ status: 400 });
+  });
+});
+
+describe("the list", () => {
+  test("shows outputs and ticket with full_list, the live current run with include_current_run, and neither without", async () => {
+    const dispatched = (await api.post(`/factory/${factory}/runs`, { prompt: "Ticketed.", ticket_ref: "tracker:T-9" })).run_id;
+    const task = await eventually(async () => (await list("")).find(({ run_id: id }) => id === dispatched) ?? false);
+    for (const member of ["outputs", "ticket_id", "current_run"]) expect(task).not.toHaveProperty(member);
+    expect(await listed(task, "full_list=true")).toMatchObject({ outputs: [], ticket_source: "tracker", ticket_id: "T-9" });
+    expect(await listed(task, "include_current_run=true")).toMatchObject({ current_run: { run_id: dispatched, state: "QUEUED", is_run_type_cancellable: true } });
+    expect(await listed(task, "include_current_run=true")).not.toHaveProperty("outputs");
+  });
+
+  test("shows the outputs of the bound conversation only, a single read those of the whole tree", async () => {
+    const task = await aTask();
+    const assignment = await held();
+    const child = (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment.runToken })).run_id;
+    const lease = await worker.offer();
+    const childs = (await worker.accept(lease))!;
+    expect(childs.runUid).toBe(child);
+    await worker.start(childs);
+    for (const [{ executionId, attempt }, name] of [[assignment, "own"], [childs, "childs"]] as const) {
+      await worker.call("CreateArtifact", { executionId, attempt, clientArtifactId: name, artifactType: "EXTERNAL_REFERENCE", data: { reference_type: "ticket", url: `https://tracker.example/${name}` } });
+    }
+    const urls = (one: any) => one.outputs.map(({ data }: any) => data.url);
+    expect(urls(await listed(task, "full_list=true"))).toEqual(["https://tracker.example/own"]);
+    expect(urls(await api.get(`${TASKS()}/${task.uid}`))).toEqual(["https://tracker.example/childs", "https://tracker.example/own"]);
+    expect(await api.get(`${TASKS()}/${task.uid}`)).toMatchObject({ updated_at: task.updated_at });
+    await worker.complete(lease, "DONE");
+    await worker.complete(assignment, "DONE");
+  });
+
+  test("keeps the snapshot run while the current run moves on, and created_by asks who started the former", async () => {
+    const task = await aTask();
+    await worker.complete(await held(), "DONE");
+    const next = (await api.post("/agent/runs", { prompt: "On.", conversation_id: conversation })).run_id;
+    expect(await listed(task, "include_current_run=true")).toMatchObject({ run_id: runId, current_run: { run_id: next } });
+    expect(await listed(task, `created_by=${email.toUpperCase()}`)).toMatchObject({ uid: task.uid });
+    expect(await listed(task, `created_by=nobody@example.com&created_by=${email}`)).toMatchObject({ uid: task.uid });
+    expect(await list("created_by=nobody@example.com")).toEqual([]);
+  });
+
+  test("continues a cursor under its sort and filters only, whatever the limit and what is shown", async () => {
+    await aTask();
+    await aFactoryTask();
+    const { page_info: info } = await api.get(`${TASKS()}?limit=1`);
+    const next = (query: string) => api.call("GET", `${TASKS()}?cursor=${encodeURIComponent(info.next_cursor)}&${query}`);
+    expect(await next("limit=50&full_list=true&include_current_run=true&sort_by=created_at&sort_order=desc")).toMatchObject({ status: 200 });
+    for (const query of ["sort_order=asc", "sort_by=updated_at", `created_by=${email}`, "stage=REVIEW", "q=x"]) expect(await next(query)).toMatchObject({ status: 400 });
+    for (const query of ["full_list=yes", "include_current_run=1", "created_by=", "limit=0", "limit=101"]) expect(await api.call("GET", `${TASKS()}?${query}`)).toMatchObject({ status: 400 });
+  });
+
+  const aFactoryTask = async (): Promise<any> => {
+    const run = await startRun(api, "More.");
+    return aTask({ conversation_id: (await runOf(api, run)).conversation_id });
+  };
+});
+
+describe("cancelling a task", () => {
+  test("cancels the current run and everything beneath it, then the task", async () => {
+    const task = await aTask();
+    const assignment = await held();
+    const child = (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment.runToken })).run_id;
+    const { status, body } = await cancelTask(task);
+    expect([status, body.stage, body.uid]).toEqual([200, "CANCELLED", task.uid]);
+    for (const id of [runId, child]) expect((await runOf(api, id)).state).toBe("CANCELLED");
+    await worker.complete(assignment, "CANCELLED");
+    expect(await cancelTask(task)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
+  });
+
+  test("is refused while the current run is being handed out", async () => {
+    const task = await aTask();
+    const lease = await offerOf(runId);
+    expect(await cancelTask(task)).toMatchObject({ status: 409, body: { error_code: "conflict", retryable: true } });
+    expect(await stageOf(task)).toBe("TRIAGE");
+    await worker.decline(lease);
+    expect(await cancelTask(task)).toMatchObject({ status: 200 });
+  });
+
+  test("needs access to the current run: a colleague's own run leaves the task readable, its cancel a 403", async () => {
+    const task = await aTask();
+    await worker.complete(await held(), "DONE");
+    const colleague = await aColleague();
+    await colleague.post("/agent/runs", { prompt: "Mine.", conversation_id: conversation, team: false });
+    expect(await api.get(`${TASKS()}/${task.uid}`)).toMatchObject({ uid: task.uid });
+    expect(await listed(task, "include_current_run=true")).not.toHaveProperty("current_run");
+    expect(await cancelTask(task)).toMatchObject({ status: 403 });
+  });
+
+  test("of the run itself cancels the task as well", async () => {
+    const task = await aTask({ stage: "IMPLEMENT" });
+    await api.post(`/agent/runs/${runId}/cancel`);
+    await eventually(async () => (await stageOf(task)) === "CANCELLED");
+  });
+
+  test("is nobody else's, and unknown tasks are unknown", async () => {
+    const task = await aTask();
+    const stranger = await aTeam(api, "Others");
+    const [theirs, random] = [await stranger.call("POST", `${TASKS()}/${task.uid}/cancel`), await stranger.call("POST", `/factory/${randomUUID()}/tasks/${randomUUID()}/cancel`)];
+    expect([theirs.status, random.status, theirs.body.detail]).toEqual([404, 404, random.body.detail]);
+    expect(await cancelTask({ uid: randomUUID() })).toMatchObject({ status: 404 });
+    expect(await stageOf(task)).toBe("TRIAGE");
+  });
+
+  async function offerOf(run: string): Promise<Lease> {
+    for (;;) {
+      const lease = await worker.offer();
+      if ((await runOf(api, run)).state === "PENDING") return lease;
+      await worker.complete((await worker.accept(lease))!, "DONE");
+    }
+  }
+
+  async function aColleague(): Promise<Client> {
+    const team = await teamOf(api);
+    const { uid: user } = await api.post(`/team/${team}/members`, { email: `colleague-${randomUUID()}@example.com`, role: "member" });
+    const { api_key: key } = await api.post(`/team/${team}/keys`, { name: "colleague", user_uid: user });
+    return api.as(key);
+  }
+});
