@@ -76,7 +76,8 @@ describe("creating a task", () => {
   test("by many at once over two factories makes exactly one", async () => {
     const other = await aFactory(api, definitionFiles("No script here."));
     const answers = await Promise.all(Array.from({ length: 16 }, (_one, n) => api.call("POST", `/factory/${n % 2 ? factory : other}/tasks`, { body: { title: `Race ${n}`, conversation_id: conversation } })));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array<number>(15).fill(409)]);
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(15);
   });
 
   test("repeated with its key is the same task; with another body a conflict", async () => {
@@ -192,7 +193,8 @@ describe("cancelling a task", () => {
   test("of the run itself cancels the task as well", async () => {
     const task = await aTask({ stage: "IMPLEMENT" });
     await api.post(`/agent/runs/${runId}/cancel`);
-    await eventually(async () => (await stageOf(task)) === "CANCELLED");
+    await eventually(async () => (await stageOf(task)) !== "IMPLEMENT");
+    expect(await stageOf(task)).toBe("CANCELLED");
   });
 
   test("is nobody else's, and unknown tasks are unknown", async () => {
