@@ -17,6 +17,7 @@ import { publicDoor } from "./public-door.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
 import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
+import { credentialReader, noteUse } from "./store/credential-store.ts";
 import { createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
 import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
@@ -48,7 +49,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const vault = Vault.fromMasterKey(o.masterKey);
   const neighbours = connectNeighbours(o.neighbours, o.signer);
   const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: neighbours.runs, clock });
-  const authenticator = new Authenticator({ sql: database.sql, clock, log, runTokens });
+  const authenticator = new Authenticator({ findCredential: credentialReader(database, clock), noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now), clock, log, runTokens });
   const eventLog = new EventLog({ database, clock, log, ...bell(o) });
   const identity = { db, clock, vault, authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
   const door = publicDoor({ options: o, identity, neighbours });

@@ -37,7 +37,7 @@ import { openPrisma } from "./store/prisma-client.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, listRunEvents } from "./store/run-events-store.ts";
 import { listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
-import { findVisibleRun, getVisibleRun } from "./store/run-store.ts";
+import { visibleRunReader } from "./store/run-store.ts";
 import { retryDeadlocks } from "./store/run-transaction.ts";
 import { connectedWorkers, environmentUse, isSettled } from "./store/run-view-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
@@ -94,8 +94,7 @@ export function composeCatalog(options: CatalogOptions) {
     localRepositoryRoots: options.localRepositoryRoots,
   };
   const reads = {
-    getVisibleRun: (caller: Caller, uid: string) => getVisibleRun(sql, caller, uid),
-    findVisibleRun: (caller: Caller, uid: string) => findVisibleRun(sql, caller, uid),
+    ...visibleRunReader(database),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     artifactsOfRuns: (runUids: readonly string[]) => artifactStore.listOfRuns(sql, runUids),
     usageOfRuns: (runUids: readonly string[]) => usageStore.ofRuns(sql, runUids),

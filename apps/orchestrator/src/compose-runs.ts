@@ -24,7 +24,7 @@ import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
-import { countLiveRuns, findNewestOfConversation, findRun, findVisibleRun, getVisibleRun } from "./store/run-store.ts";
+import { countLiveRuns, findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
 import { runTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
@@ -72,12 +72,11 @@ export function composeRuns(options: RunLifeOptions) {
   const bell = new Bell(options.replicas);
   const runs = runTransactions(database, timings);
   const reads = {
-    getVisibleRun: (caller: Caller, uid: string) => getVisibleRun(sql, caller, uid),
-    findVisibleRun: (caller: Caller, uid: string) => findVisibleRun(sql, caller, uid),
+    ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     findByCause: (ownerUid: string, causeKey: string) => findByCause(sql, ownerUid, causeKey),
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
-    findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(sql, session, lease),
+    findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     pendingDirectives: (session: WorkerSession) => pendingDirectives(sql, session.uid),
     readQueueFacts: (runUid: string) => readQueueFacts(sql, runUid, timings.leaseTtlMs),
@@ -95,7 +94,7 @@ export function composeRuns(options: RunLifeOptions) {
     openKey: (sealed: string) => options.openKey(sealed),
     putSession: (session: { token: string; keyUid: string; sealedKey: string; teamUid?: string; registration: WorkerRegistration }) =>
       putSession(sql, { ...session, ttlMs: timings.sessionTtlMs, absentAfterMs: timings.leaseTtlMs }),
-    findSession: (token: string) => findSession(sql, token, timings.keyCheckMs),
+    findSession: (token: string) => findSession(database.lookups, token, timings.keyCheckMs),
     markKeyChecked: (sessionUid: string) => markKeyChecked(sql, sessionUid),
     endSession: (sessionUid: string) => endSession(sql, sessionUid),
   };
@@ -133,7 +132,7 @@ export function composeRuns(options: RunLifeOptions) {
     closeFactory: (factoryUid: string) => database.transaction((tx) => closeFactory(tx, factoryUid)),
     putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>
       putSettings(tx, { scope, uid }, settings, options.capacityDefaults),
-    checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(sql, one) }, lease),
+    checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(database.lookups, one) }, lease),
     worker: {
       register: (key: string, registration: WorkerRegistration) => registerWorker(sessions, key, registration),
       authenticate: (token: string) => authenticateSession(sessions, token),
@@ -143,7 +142,7 @@ export function composeRuns(options: RunLifeOptions) {
         acceptOffers(
           {
             runs,
-            findJob: (who, lease) => findJob(sql, who, lease),
+            findJob: (who, lease) => findJob(database.lookups, who, lease),
             prepareAssignment: (job, who) => options.prepareAssignment(job, who),
             mintRunToken: leases.mintRunToken,
             downloadUrl: (key, contentType) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS }),

@@ -4,6 +4,7 @@ export { Database } from "./database.ts";
 export type { CommitListener, DatabaseOptions } from "./database.ts";
 export { EmbeddedPostgres } from "./embedded-postgres.ts";
 export type { EmbeddedPostgresOptions } from "./embedded-postgres.ts";
+export { Gathering } from "./gathering.ts";
 export { freePort } from "./free-port.ts";
 export { isTransient, isUniqueViolation } from "./errors.ts";
 export { ensureDatabase, migrate, readMigrations } from "./migrate.ts";

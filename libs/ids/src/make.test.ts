@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { isUuid, newEnvironmentUid, newUid, randomToken } from "./index.ts";
+import { isUuid, newEnvironmentUid, newUid, randomHex, randomToken } from "./index.ts";
 
 test("uids are UUIDv7 and sort in the order they were made", () => {
   const uids = Array.from({ length: 20_000 }, () => newUid());
@@ -18,6 +18,12 @@ test.each([
 
 test("environment uids are 22 letters and digits", () => {
   for (let i = 0; i < 200; i++) expect(newEnvironmentUid()).toMatch(/^[A-Za-z0-9]{22}$/);
+});
+
+test("random digits are as many as asked for, and others each time", () => {
+  const drawn = Array.from({ length: 1_000 }, () => randomHex(16));
+  expect(drawn.every((text) => /^[0-9a-f]{32}$/.test(text))).toBe(true);
+  expect(new Set(drawn).size).toBe(drawn.length);
 });
 
 test("tokens are URL-safe and as long as their bytes say", () => {

@@ -26,7 +26,15 @@ export type ServerOptions = {
 };
 
 /** The name of a method in tables and logs: `millwright.orchestrator.v1.RunService/CreateRun`. */
-export const methodName = (method: DescMethod): string => `${method.parent.typeName}/${method.name}`;
+export function methodName(method: DescMethod): string {
+  const known = methodNames.get(method);
+  if (known !== undefined) return known;
+  const name = `${method.parent.typeName}/${method.name}`;
+  methodNames.set(method, name);
+  return name;
+}
+
+const methodNames = new WeakMap<DescMethod, string>();
 
 /** How the method appears in spans (OpenTelemetry's semantic conventions for RPC). */
 export const rpcAttributes = (method: DescMethod): SpanAttributes => ({ "rpc.system.name": "connectrpc", "rpc.method": methodName(method) });

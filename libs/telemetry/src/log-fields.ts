@@ -23,11 +23,11 @@ export type LogFields = Partial<Readonly<Record<LogField, unknown>>>;
 
 const allowed: ReadonlySet<string> = new Set(LOG_FIELDS);
 
-/** Keeps the allowed fields, and turns an error into name, message, stack and causes (never its other properties). */
-export function allowListed(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const kept: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    if (allowed.has(name) && value !== undefined) kept[name] = name === "error" ? describeError(value) : value;
+/** Keeps the allowed fields, beside those in `kept`, and turns an error into name, message, stack and causes (never its other properties). */
+export function allowListed(fields: Readonly<Record<string, unknown>>, kept: Record<string, unknown> = {}): Record<string, unknown> {
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined && allowed.has(name)) kept[name] = name === "error" ? describeError(value) : value;
   }
   return kept;
 }

@@ -47,8 +47,9 @@ function wrap(base: Pino, bound: LogFields): Logger {
     (level: "debug" | "info" | "warn" | "error") =>
     (fields: LogFields | string, message?: string): void => {
       if (!base.isLevelEnabled(level)) return;
-      const line = { ...scopeFields(bound), ...(typeof fields === "string" ? {} : allowListed(fields)) };
-      base[level](line, typeof fields === "string" ? fields : message);
+      const line = scopeFields(bound);
+      if (typeof fields === "string") base[level](line, fields);
+      else base[level](allowListed(fields, line), message);
     };
   return {
     debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"),
@@ -56,7 +57,12 @@ function wrap(base: Pino, bound: LogFields): Logger {
   };
 }
 
-function scopeFields(bound: LogFields): Record<string, unknown> | undefined {
+function scopeFields(bound: LogFields): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
   const fields = currentScope()?.fields;
-  return fields && Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== undefined && bound[name as LogField] === undefined));
+  for (const name in fields) {
+    const value = fields[name as LogField];
+    if (value !== undefined && bound[name as LogField] === undefined) kept[name] = value;
+  }
+  return kept;
 }

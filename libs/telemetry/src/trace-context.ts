@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomHex } from "@millwright/ids";
 
 /** Which trace something belongs to, and the span it happens in (W3C trace context). */
 export type TraceContext = {
@@ -26,6 +26,5 @@ export const formatTraceparent = ({ traceId, spanId, isSampled }: TraceContext):
 
 /** The beginning of a trace that nobody records: its id still ties log lines together. */
 export function newTraceContext(): TraceContext {
-  const digits = randomBytes(24).toString("hex");
-  return { traceId: digits.slice(0, 32), spanId: digits.slice(32), isSampled: false };
+  return { traceId: randomHex(16), spanId: randomHex(8), isSampled: false };
 }

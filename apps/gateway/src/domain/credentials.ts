@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { randomToken } from "@millwright/ids";
 
 export type KeyKind = "api" | "worker";
@@ -12,7 +12,7 @@ export const RUN_TOKEN_PREFIX = "mwr_";
 export const newKeyText = (kind: KeyKind): string => PREFIXES[kind] + randomToken(32);
 
 /** What is stored of a key. Keys are random, so a plain hash suffices. */
-export const hashOfKey = (text: string): string => createHash("sha256").update(text).digest("hex");
+export const hashOfKey = (text: string): string => hash("sha256", text, "hex");
 
 /** The part shown in lists, so that people can tell keys apart. */
 export const shownPrefix = (text: string): string => text.slice(0, PREFIX_SHOWN);

@@ -5,12 +5,14 @@ import { authenticated, type RestContext, type RestOptions } from "./context.ts"
 import type { Route } from "./route.ts";
 
 const TIMEOUT_MS = 30_000;
+/** Made once: without a reason of its own each signal would make one, with a stack trace. */
+const CLIENT_GONE = new Error("The client has gone.");
 
 /** Runs one route: who calls, then what is asked, then the handler, then the answer. */
 export async function answerRoute(options: RestOptions, route: Route, ctx: RestContext): Promise<void> {
   ctx.state.route = route;
   const gone = new AbortController();
-  ctx.res.once("close", () => gone.abort());
+  ctx.res.once("close", () => ctx.res.writableFinished || gone.abort(CLIENT_GONE));
   const answer = await withinTime(route.timeoutMs ?? TIMEOUT_MS, gone, () => handle(options, route, ctx, gone.signal));
   if (answer instanceof Reply) {
     ctx.body = answer.body;

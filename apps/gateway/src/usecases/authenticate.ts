@@ -1,11 +1,10 @@
 import type { Caller, TeamGrant } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import type { Sql } from "@millwright/database";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
 import { as, isUuid, type TeamUid } from "@millwright/ids";
 import { hashOfKey, RUN_TOKEN_PREFIX } from "../domain/credentials.ts";
 import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "../domain/roles.ts";
-import { findCredential, noteUse, type Credential } from "../store/credential-store.ts";
+import type { Credential } from "../store/credential-store.ts";
 import type { RunTokens } from "../clients/run-tokens.ts";
 
 /** Any uid that no team has: a malformed team header acts like a random one. */
@@ -13,7 +12,14 @@ const NO_TEAM = as<TeamUid>("00000000-0000-0000-0000-000000000000");
 
 const USE_NOTED_MS = 60_000;
 
-export type AuthenticatorDeps = { sql: Sql; clock: Clock; log: WarnLog; runTokens: RunTokens };
+export type AuthenticatorDeps = {
+  /** The credential behind a key's hash, as it is now. */
+  findCredential(hash: string): Promise<Credential | undefined>;
+  noteUse(keyUid: string, now: Date): Promise<void>;
+  clock: Clock;
+  log: WarnLog;
+  runTokens: RunTokens;
+};
 
 /** Turns bearer credentials into callers: API and worker keys by one read in the own database, run tokens by asking for their lease. */
 export class Authenticator {
@@ -36,10 +42,10 @@ export class Authenticator {
   /** Errors: key_invalid (unknown, revoked, expired, or of a disabled agent: all the same). */
   async findKey(text: string): Promise<Credential> {
     const now = this.#deps.clock.now();
-    const credential = await findCredential(this.#deps.sql, hashOfKey(text), now);
+    const credential = await this.#deps.findCredential(hashOfKey(text));
     if (!credential) throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "The key is unknown, revoked or expired." });
     if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_NOTED_MS)
-      await bestEffort("note the use of a key", this.#deps.log, () => noteUse(this.#deps.sql, credential.keyUid, now));
+      await bestEffort("note the use of a key", this.#deps.log, () => this.#deps.noteUse(credential.keyUid, now));
     return credential;
   }
 

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf, teamsWith } from "@millwright/caller";
-import type { Sql } from "@millwright/database";
+import { Gathering, type Database, type Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
@@ -44,19 +44,33 @@ export const visibleRuns = (teams: string, user: string): string =>
 
 export const visibleTo = (caller: Caller): [teams: string[], user: string] => [teamsWith(caller, "run.view"), actorOf(caller).uid];
 
-/** The run, if the caller may see it. A malformed uid finds nothing. */
-export async function findVisibleRun(sql: Sql, caller: Caller, uid: string): Promise<Run | undefined> {
-  if (!isUuid(uid)) return undefined;
-  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = $1 AND ${visibleRuns("$2", "$3")}`;
-  const { rows } = await sql.query<RunRow>(text, [uid, ...visibleTo(caller)]);
-  return rows[0] && toRun(rows[0]);
+/** The same rule for a run that has been read. */
+function canSee(caller: Caller, { owner }: Run): boolean {
+  if (owner.type === "user") return owner.uid === actorOf(caller).uid;
+  return (teamsWith(caller, "run.view") as readonly string[]).includes(owner.uid);
 }
 
-/** Errors: run_not_found (absent or not visible). */
-export async function getVisibleRun(sql: Sql, caller: Caller, uid: string): Promise<Run> {
-  const run = await findVisibleRun(sql, caller, uid);
-  if (!run) throw notFound("run");
-  return run;
+const RUNS_BY_UID = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = ANY($1::uuid[])`;
+
+/** Runs one by one, for those who may see them; what is asked at the same time is read together. */
+export function visibleRunReader({ lookups }: Pick<Database, "lookups">) {
+  const runs = new Gathering(async (uids: readonly string[]) => {
+    const { rows } = await lookups.query<RunRow>(RUNS_BY_UID, [uids]);
+    const found = new Map(rows.map((row) => [row.uid, row]));
+    return uids.map((uid) => found.get(uid)).map((row) => row && toRun(row));
+  });
+  /** Undefined: absent or not visible. A malformed uid finds nothing. */
+  const findVisibleRun = async (caller: Caller, uid: string): Promise<Run | undefined> => {
+    const run = isUuid(uid) ? await runs.ask(uid.toLowerCase()) : undefined;
+    return run && canSee(caller, run) ? run : undefined;
+  };
+  /** Errors: run_not_found (absent or not visible). */
+  const getVisibleRun = async (caller: Caller, uid: string): Promise<Run> => {
+    const run = await findVisibleRun(caller, uid);
+    if (!run) throw notFound("run");
+    return run;
+  };
+  return { findVisibleRun, getVisibleRun };
 }
 
 /** A run by uid, whoever asks. */
@@ -82,36 +96,23 @@ export async function countLiveRuns(sql: Sql, factoryUid: string): Promise<numbe
 }
 
 export function toRun(row: RunRow): Run {
-  return {
+  const run: Writable<Run> = {
     uid: as<RunUid>(row.uid),
     rootRunUid: as<RunUid>(row.root_run_uid),
-    ...optional("parentRunUid", row.parent_run_uid as RunUid | null),
     depth: row.depth,
     owner: { type: row.owner_type, uid: row.owner_uid },
     creatorType: row.creator_type,
     creatorUid: row.creator_uid,
     executorUid: row.executor_uid,
-    ...optional("agentUid", row.agent_uid as AgentUid | null),
-    ...optional("agentName", row.agent_name),
-    ...optional("factoryUid", row.factory_uid as FactoryUid | null),
-    ...optional("definitionVersion", row.definition_version),
-    ...optional("environmentUid", row.environment_uid as EnvironmentUid | null),
     title: row.title,
     state: row.state,
-    ...optional("status", toStatus(row)),
     prompt: row.prompt,
-    ...optional("submittedPrompt", row.submitted_prompt),
     mode: row.mode,
     interactive: row.interactive,
     source: row.source,
-    ...optional("origin", row.origin),
     executionLocation: row.execution_location,
     conversationUid: as<ConversationUid>(row.conversation_uid),
-    ...optional("sessionUid", row.session_uid),
-    ...optional("triggerUrl", row.trigger_url),
-    ...optional("schedule", row.schedule),
     agentConfig: row.agent_config,
-    ...optional("agentSkill", row.agent_skill),
     metadata: row.metadata,
     runTimeMs: row.run_time_ms,
     isSandboxRunning: row.is_sandbox_running,
@@ -120,16 +121,29 @@ export function toRun(row: RunRow): Run {
     version: row.version,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
-    ...optional("startedAt", row.started_at),
-    ...optional("finishedAt", row.finished_at),
   };
+  if (row.parent_run_uid !== null) run.parentRunUid = as<RunUid>(row.parent_run_uid);
+  if (row.agent_uid !== null) run.agentUid = as<AgentUid>(row.agent_uid);
+  if (row.agent_name !== null) run.agentName = row.agent_name;
+  if (row.factory_uid !== null) run.factoryUid = as<FactoryUid>(row.factory_uid);
+  if (row.definition_version !== null) run.definitionVersion = row.definition_version;
+  if (row.environment_uid !== null) run.environmentUid = as<EnvironmentUid>(row.environment_uid);
+  if (row.status_message !== null) run.status = toStatus(row.status_message, row);
+  if (row.submitted_prompt !== null) run.submittedPrompt = row.submitted_prompt;
+  if (row.origin !== null) run.origin = row.origin;
+  if (row.session_uid !== null) run.sessionUid = row.session_uid;
+  if (row.trigger_url !== null) run.triggerUrl = row.trigger_url;
+  if (row.schedule !== null) run.schedule = row.schedule;
+  if (row.agent_skill !== null) run.agentSkill = row.agent_skill;
+  if (row.started_at !== null) run.startedAt = row.started_at;
+  if (row.finished_at !== null) run.finishedAt = row.finished_at;
+  return run;
 }
 
-function toStatus(row: Pick<RunRow, "status_message" | "error_code" | "error_retryable">): RunStatus | null {
-  if (row.status_message === null) return null;
-  return { message: row.status_message, ...optional("errorCode", row.error_code), ...optional("retryable", row.error_retryable) };
-}
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** `{ [name]: value }`, or nothing for null. */
-const optional = <K extends string, T>(name: K, value: T | null): { [P in K]?: T } =>
-  value === null ? {} : ({ [name]: value } as { [P in K]: T });
+const toStatus = (message: string, { error_code: errorCode, error_retryable: retryable }: RunRow): RunStatus => ({
+  message,
+  ...(errorCode === null ? {} : { errorCode }),
+  ...(retryable === null ? {} : { retryable }),
+});

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import type { WorkerRegistration, WorkerSession } from "../domain/worker-session.ts";
@@ -20,7 +20,7 @@ const toSession = (row: Row): WorkerSession => ({
   images: row.images,
 });
 
-const hashOf = (token: string): Buffer => createHash("sha256").update(token).digest();
+const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");
 
 export type NewSession = {
   readonly token: string;

@@ -1,0 +1,41 @@
+import { expect, test } from "@jest/globals";
+import { Gathering } from "./gathering.ts";
+
+/** A gathering whose batches end when told. */
+function held() {
+  const batches: { keys: readonly number[]; end: (error?: Error) => void }[] = [];
+  const gathering = new Gathering<number, string>((keys) => new Promise((resolve, reject) => {
+    batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
+  }));
+  return { gathering, batches };
+}
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("what is asked while others are under way goes in one batch, and each gets its own answer", async () => {
+  const { gathering, batches } = held();
+  const answers = [1, 2, 3, 4, 5].map((n) => gathering.ask(n));
+  expect(batches.map(({ keys }) => keys)).toEqual([[1]]);
+  batches[0]!.end();
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1], [2, 3, 4, 5]]);
+  batches[1]!.end();
+  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5].map((n) => `answer ${n}`));
+});
+
+test("nobody fails by what others asked", async () => {
+  const gathering = new Gathering<number, number>(async (keys) => {
+    await turn();
+    if (keys.includes(4)) throw new Error("four");
+    return keys.map((key) => key * 10);
+  });
+  const settled = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => gathering.ask(n)));
+  expect(settled.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error).message))).toEqual([10, 20, 30, "four", 50]);
+});
+
+test("a batch that never got as far as a promise fails like any other", async () => {
+  const gathering = new Gathering<number, number>(() => {
+    throw new Error("at once");
+  });
+  await expect(gathering.ask(1)).rejects.toThrow("at once");
+  await expect(gathering.ask(2)).rejects.toThrow("at once");
+});

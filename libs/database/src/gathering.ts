@@ -1,0 +1,46 @@
+const BATCH_MAX = 100;
+
+type Waiting<K, V> = { readonly key: K; readonly resolve: (value: V) => void; readonly reject: (error: unknown) => void };
+
+/**
+ * Things of one kind that are asked for one by one and done together: the first goes at once, those that come while it is
+ * under way go next, in one batch. What is asked begins after it was asked for, so it sees everything committed before.
+ * A batch that fails is done again one by one: nobody fails by what others asked.
+ */
+export class Gathering<K, V> {
+  readonly #together: (keys: readonly K[]) => Promise<readonly V[]>;
+  #waiting: Waiting<K, V>[] = [];
+  #isUnderWay = false;
+
+  /** `together` answers in the order of the keys. */
+  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>) {
+    this.#together = together;
+  }
+
+  ask(key: K): Promise<V> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ key, resolve, reject });
+      this.#go();
+    });
+  }
+
+  #go(): void {
+    if (this.#isUnderWay || this.#waiting.length === 0) return;
+    this.#isUnderWay = true;
+    void this.#answer(this.#waiting.splice(0, BATCH_MAX)).finally(() => {
+      this.#isUnderWay = false;
+      this.#go();
+    });
+  }
+
+  /** Never rejects. */
+  async #answer(batch: readonly Waiting<K, V>[]): Promise<void> {
+    try {
+      const values = await this.#together(batch.map(({ key }) => key));
+      for (const [n, { resolve }] of batch.entries()) resolve(values[n]!);
+    } catch (error) {
+      if (batch.length === 1) batch[0]?.reject(error);
+      else await Promise.all(batch.map((one) => this.#answer([one])));
+    }
+  }
+}
