@@ -15,6 +15,7 @@ import { definitionOwners } from "./clients/definition-owners.ts";
 import { definitionTrees } from "./clients/definition-trees.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { withTitles } from "./clients/run-feed.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { taskCreated, taskUpdated } from "./events/task-events.ts";
 import { factoryRoutes, type RoutesDeps } from "./rpc/routes.ts";
@@ -81,6 +82,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     eventLog.ring();
     work.ring();
   });
+  const runs = orchestratorClient(o.neighbours.orchestrator, signer);
   const agents = identityClient(o.neighbours.identity, signer);
   const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator], signer);
   const deps: RoutesDeps = {
@@ -89,7 +91,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     applies: applyStore(prisma, changes),
     tasks: taskStore(database, clock),
     requests: { remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())) },
-    runs: orchestratorClient(o.neighbours.orchestrator, signer),
+    runs,
     agents,
     owners,
     activation: { ...owners, ...agents },
@@ -104,7 +106,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   const tasks = new Consumer({
     name: "tasks",
     source: "orchestrator",
-    read: feedReader(clientFor(events.EventFeedService, o.neighbours.orchestrator, { signer }), () => call(self)),
+    read: withTitles(feedReader(clientFor(events.EventFeedService, o.neighbours.orchestrator, { signer }), () => call(self)), (uids) => runs.titlesOf(self, uids)),
     database,
     clock,
     log,

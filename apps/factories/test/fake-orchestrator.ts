@@ -13,6 +13,7 @@ export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
+    ...allowServices(orchestrator.RunService, { getRunTitles: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("runner");
@@ -21,6 +22,9 @@ export class FakeOrchestrator {
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
   live = 0;
+  /** Titles that the events do not tell, by run. */
+  readonly titles = new Map<string, string>();
+  readonly titlesAsked: string[][] = [];
   /** Most events in one answer of the feed. */
   pageSize = 200;
   /** Runs after a run was created, before the answer leaves. */
@@ -66,6 +70,10 @@ export class FakeOrchestrator {
         this.cancelled.push({ runUid, tree, cause });
         return {};
       },
+      getRunTitles: async ({ runUids }) => {
+        this.titlesAsked.push([...runUids]);
+        return { titles: Object.fromEntries(runUids.flatMap((uid) => (this.titles.has(uid) ? [[uid, this.titles.get(uid)!]] : []))) };
+      },
     });
     router.service(events.EventFeedService, {
       read: async ({ after, limit }) => ({
@@ -80,7 +88,7 @@ export class FakeOrchestrator {
   }
 
   /** A run that exists, and the event that says so. */
-  created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; title?: string }): FakeRun {
+  created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; title?: string; isUntitled?: boolean }): FakeRun {
     const uid = given.uid ?? newUid();
     const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, title } = given;
     const rootRunUid = given.rootRunUid ?? uid;
@@ -89,7 +97,7 @@ export class FakeOrchestrator {
     const metadata = request?.metadata ?? {};
     this.#tell("created", run, {
       run_uid: uid, conversation_uid: conversationUid, root_run_uid: rootRunUid, source: "API",
-      title: title ?? (request?.title || request?.prompt || "A run"),
+      ...(given.isUntitled ? {} : { title: title ?? (request?.title || request?.prompt || "A run") }),
       ...(factoryUid && { factory_uid: factoryUid }),
       ...(origin && { origin }),
       ...(parentRunUid && { parent_run_uid: parentRunUid }),

@@ -48,6 +48,17 @@ describe("the start of a run", () => {
     expect(await w.rows("SELECT title FROM tasks")).toEqual([{ title: "First" }]);
   });
 
+  test("whose event tells no title makes a task with the run's, asked for once for all of them", async () => {
+    const untitled = (uid = newUid()) => w.orchestrator.created({ uid, origin: "dispatch", teamUid: TEAM, factoryUid, isUntitled: true });
+    const [first, second, gone] = [untitled(), untitled(), untitled()];
+    w.orchestrator.created({ teamUid: TEAM, factoryUid, isUntitled: true }); // no dispatch: nobody needs its title
+    w.orchestrator.titles.set(first.uid, "Mend the roof").set(second.uid, "Mend the door");
+    w.orchestrator.titlesAsked.length = 0;
+    await drain();
+    expect(await Promise.all([first, second, gone].map(async (run) => (await taskOf(run))?.title))).toEqual(["Mend the roof", "Mend the door", "Untitled"]);
+    expect(w.orchestrator.titlesAsked).toEqual([[first.uid, second.uid, gone.uid]]);
+  });
+
   test("without a title still makes a task that can be shown", async () => {
     const run = dispatched(" ");
     await drain();

@@ -24,7 +24,7 @@ import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
-import { countLiveRuns, findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
+import { countLiveRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader } from "./store/run-store.ts";
 import { runTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
@@ -132,6 +132,7 @@ export function composeRuns(options: RunLifeOptions) {
     closeFactory: (factoryUid: string) => database.transaction((tx) => closeFactory(tx, factoryUid)),
     putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>
       putSettings(tx, { scope, uid }, settings, options.capacityDefaults),
+    getRunTitles: (uids: readonly string[]) => findTitles(sql, uids),
     checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(database.lookups, one) }, lease),
     worker: {
       register: (key: string, registration: WorkerRegistration) => registerWorker(sessions, key, registration),

@@ -20,6 +20,15 @@ test("the migration holds the tables of the libraries", async () => {
   expect(await missingTables(platform.database.sql, WORK_TABLES_SQL)).toEqual([]);
 });
 
+test.each([[undefined, undefined], [" ", undefined], [" Given ", "Given"]])("the event of a run with the title %j never tells its prompt", async (title, told) => {
+  const caller = aCaller();
+  const run = await platform.run(caller, { prompt: "Say nothing of the merger.", ...(title === undefined ? {} : { title }) });
+  const [created] = await platform.facts(run.uid);
+  expect(created!.payload["title"]).toBe(told);
+  expect(JSON.stringify(created)).not.toContain("merger");
+  expect(await platform.life.getRunTitles([run.uid, newUid(), "no uid"])).toEqual({ [run.uid]: told ?? "Say nothing of the merger." });
+});
+
 describe("files", () => {
   const file = (fileName: string, text: string) => ({ fileName, mimeType: "text/plain", data: new TextEncoder().encode(text) });
   const keys = () => new Set(platform.stored.keys());

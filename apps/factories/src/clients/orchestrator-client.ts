@@ -36,6 +36,11 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return (await runs.closeFactory({ factoryUid: factory.uid }, call(caller))).live;
     },
 
+    /** For this service itself, whosever the runs are. */
+    async titlesOf(self: Caller, runUids: readonly string[]): Promise<Record<string, string>> {
+      return (await runs.getRunTitles({ runUids: [...runUids] }, call(self))).titles;
+    },
+
     async dispatch(caller: Caller, { factory, agentUid, prompt, title, metadata, idempotencyKey }: NewRun): Promise<{ runUid: string }> {
       const request = {
         prompt, agentUid, metadata,

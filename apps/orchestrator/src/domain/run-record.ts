@@ -14,6 +14,8 @@ export type RunRecord = {
   readonly creator: Actor;
   readonly executorUid: string;
   readonly title: string;
+  /** Whether somebody gave the title; one made of the prompt stays out of events. */
+  readonly isTitleGiven: boolean;
   readonly prompt: string;
   readonly submittedPrompt?: string;
   readonly mode: RunMode;

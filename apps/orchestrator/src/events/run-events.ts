@@ -26,11 +26,12 @@ export type CreatedRun = Subject & {
   readonly factoryUid?: string;
   readonly origin?: string;
   readonly title: string;
+  readonly isTitleGiven: boolean;
   readonly source: string;
   readonly metadata: Readonly<Record<string, string>>;
 };
 
-/** A run was created. `origin` "dispatch": the factories service makes a task of it. */
+/** A run was created. Never with its prompt, nor with a title made of it. `origin` "dispatch": the factories service makes a task of it. */
 export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
   fact("created", run, 1, context, {
     run_uid: run.uid,
@@ -39,7 +40,7 @@ export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
     ...(run.parentRunUid ? { parent_run_uid: run.parentRunUid } : {}),
     ...(run.origin ? { origin: run.origin } : {}),
     ...(run.factoryUid ? { factory_uid: run.factoryUid } : {}),
-    title: run.title,
+    ...(run.isTitleGiven ? { title: run.title } : {}),
     source: run.source,
     ...(run.metadata["ticket_source"] ? { ticket_source: run.metadata["ticket_source"] } : {}),
     ...(run.metadata["ticket_id"] ? { ticket_id: run.metadata["ticket_id"] } : {}),

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
-import { invalidArgument } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { allowServices, callerOf } from "@millwright/rpc";
 import type { NewRun } from "../domain/new-run.ts";
 import type { QueueStatus } from "../domain/queue-reason.ts";
@@ -23,6 +23,7 @@ export type RunUseCases = {
   checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
   closeFactory(factoryUid: string): Promise<number>;
+  getRunTitles(uids: readonly string[]): Promise<Record<string, string>>;
 };
 
 export type RunRoutesDeps = RunUseCases & {
@@ -32,7 +33,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory"
+  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -44,9 +45,11 @@ export const runAllowList = allowServices(orchestrator.RunService, {
   checkLease: ["gateway"],
   countLiveRuns: ["factories", "gateway"],
   closeFactory: ["factories"],
+  getRunTitles: ["factories"],
 });
 
 const RUNS_MAX = 100;
+const TITLES_MAX = 500;
 
 /** The methods of RunService that change runs; run-view-routes.ts has those that show them. */
 export const runMethods = (deps: RunRoutesDeps): Methods => ({
@@ -88,6 +91,11 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   },
   async closeFactory({ factoryUid }) {
     return { live: await deps.closeFactory(factoryUid) };
+  },
+  async getRunTitles({ runUids }, context) {
+    if (runUids.length > TITLES_MAX) throw invalidArgument("runs_count", `At most ${TITLES_MAX} titles are answered at once.`);
+    if (callerOf(context).principal.type !== "service") throw notFound("run");
+    return { titles: await deps.getRunTitles(runUids) };
   },
 });
 

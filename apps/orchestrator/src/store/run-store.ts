@@ -95,6 +95,12 @@ export async function countLiveRuns(sql: Sql, factoryUid: string): Promise<numbe
   return rows[0]?.live ?? 0;
 }
 
+/** Titles by uid; what is no run's uid is left out. */
+export async function findTitles(sql: Sql, uids: readonly string[]): Promise<Record<string, string>> {
+  const { rows } = await sql.query<{ uid: string; title: string }>("SELECT uid, title FROM runs WHERE uid = ANY($1::uuid[])", [uids.filter(isUuid)]);
+  return Object.fromEntries(rows.map(({ uid, title }) => [uid, title]));
+}
+
 export function toRun(row: RunRow): Run {
   const run: Writable<Run> = {
     uid: as<RunUid>(row.uid),

@@ -150,6 +150,7 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     creator: { type, uid: creatorUid },
     executorUid: resolved.executorUid,
     title: titleOf(request, resolved.frozen.agent_name ?? "Run"),
+    isTitleGiven: Boolean(request.title?.trim()),
     prompt,
     ...(request.prompt === undefined ? {} : { submittedPrompt: prompt }),
     mode: modeOf(request),
