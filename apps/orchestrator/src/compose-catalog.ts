@@ -3,7 +3,7 @@ import type { BlobStore } from "@millwright/blobs";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { orchestrator } from "@millwright/contracts";
-import type { Database } from "@millwright/database";
+import type { Database, Sql } from "@millwright/database";
 import type { EventHandlers } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { Cursors } from "@millwright/paging";
@@ -28,6 +28,7 @@ import { runMessage } from "./rpc/run-messages.ts";
 import { runViewMethods } from "./rpc/run-view-routes.ts";
 import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
 import { artifactStore } from "./store/artifact-store.ts";
+import { DELETE_BLOB, enqueueBlobDeletion, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./store/blob-work.ts";
 import { codeHostStore } from "./store/code-host-store.ts";
 import { activateVersion, definitionStore } from "./store/definition-store.ts";
 import { environmentStore } from "./store/environment-store.ts";
@@ -41,12 +42,14 @@ import { visibleRunReader } from "./store/run-store.ts";
 import { retryDeadlocks } from "./store/run-transaction.ts";
 import { connectedWorkers, environmentUse, isSettled } from "./store/run-view-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
-import { DELETE_BLOB, enqueueBlobDeletion, transcriptStore, WRITE_TRANSCRIPT, type TranscriptRecord } from "./store/transcript-store.ts";
+import { sweepStore } from "./store/sweep-store.ts";
+import { transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
 import { usageStore } from "./store/usage-store.ts";
 import { describeRuns } from "./usecases/describe-runs.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import { resolveRunConfig } from "./usecases/resolve-run.ts";
+import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
 import { writeTranscript } from "./usecases/transcripts.ts";
 
 export type CatalogOptions = {
@@ -63,6 +66,8 @@ export type CatalogOptions = {
   readonly localRepositoryRoots: readonly string[];
   /** Model providers for every team. */
   readonly modelProviders: readonly PlatformProvider[];
+  /** How long the newest workspace of a conversation is kept for a follow-up. */
+  readonly snapshotDays: number;
   /** Reaches code hosts; the platform's own by default. */
   readonly fetch?: typeof fetch;
 };
@@ -107,6 +112,7 @@ export function composeCatalog(options: CatalogOptions) {
     findPullRequest: (uid: string) => pullRequestStore.find(sql, uid),
     pullRequestUrlsOfTree: (runUid: string) => pullRequestStore.urlsOfTree(sql, runUid),
   };
+  const deleteLater = (tx: Sql, key: string) => enqueueBlobDeletion(tx, key, clock.now());
   const transcripts = {
     ...reads,
     blobs,
@@ -115,9 +121,12 @@ export function composeCatalog(options: CatalogOptions) {
     recordTranscript: (runUid: string, record: TranscriptRecord) =>
       transaction(async (tx) => {
         const replaced = await transcriptStore.replace(tx, runUid, record);
-        if (replaced !== undefined) await enqueueBlobDeletion(tx, replaced, clock.now());
+        if (replaced !== undefined) await deleteLater(tx, replaced);
       }),
   };
+
+  const sweeping = { ...shared, files: sweepStore, deleteLater, knownKeys: (keys: readonly string[]) => sweepStore.known(sql, keys), snapshotDays: options.snapshotDays };
+  const planSweep = (): Promise<unknown> => enqueueSweep(sql, nextSweep(clock.now()));
 
   return {
     prisma,
@@ -155,7 +164,13 @@ export function composeCatalog(options: CatalogOptions) {
     workHandlers: {
       [WRITE_TRANSCRIPT]: async ({ payload }) => void (await writeTranscript(transcripts, (payload as { run_uid: string }).run_uid)),
       [DELETE_BLOB]: ({ payload }) => blobs.delete((payload as { blob_key: string }).blob_key),
+      [SWEEP_BLOBS]: async (_item, { signal }) => {
+        await planSweep(); // first: the next one takes place whatever becomes of this one
+        await sweepBlobs(sweeping, signal);
+      },
     } satisfies Record<string, WorkHandler>,
+    /** Has the next sweep done, unless it is planned. */
+    planSweep,
     stop: () => prisma.$disconnect(),
   };
 }

@@ -59,6 +59,8 @@ export type OrchestratorOptions = {
   readonly timeScale?: number;
   /** Executions at once where a team, agent or factory has no limit of its own. */
   readonly capacityDefaults?: CapacityDefaults;
+  /** How long the newest workspace of a conversation is kept for a follow-up; 30 days by default. */
+  readonly snapshotDays?: number;
   /** Reaches code hosts; the platform's own by default. */
   readonly fetch?: typeof fetch;
 };
@@ -85,6 +87,7 @@ export const QUIET_METHODS: readonly string[] = (["heartbeat", "lease", "appendE
 /** The prefix of the workers' door on the public port. */
 const WORKER_DOOR = "/rpc";
 
+const SNAPSHOT_DAYS = 30;
 const CAPACITY_DEFAULTS = { team: 100, agent: 100, factory: 100 };
 
 /** The object graph of this service. */
@@ -117,6 +120,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     publicUrl: o.publicUrl,
     localRepositoryRoots: o.localRepositoryRoots ?? [],
     modelProviders: o.modelProviders ?? [],
+    snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
@@ -154,6 +158,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       eventLog.start();
       relay?.start();
       life.start();
+      await catalog.planSweep();
       work.start();
       for (const each of consumers) each.start();
     },

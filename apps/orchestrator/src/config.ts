@@ -21,5 +21,7 @@ export const loadConfig = (env: Env) =>
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
     /** Divides every lease, offer and heartbeat time; for tests of failures. The same on all replicas. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
+    /** How long the newest workspace of a conversation is kept for a follow-up. */
+    snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
     ...modelSettings,
   });

@@ -39,6 +39,8 @@ export const loadConfig = (env: Env) => {
     /** Directories below which local code hosts and definition repositories may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
     ...modelSettings,
+    /** How long the newest workspace of a conversation is kept for a follow-up. */
+    snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
     /** Divides every lease, offer and heartbeat time; for tests of failures. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
     /** "-" = JSON lines to standard output; otherwise a file, by default `logs/millwright.log` in the data directory. */

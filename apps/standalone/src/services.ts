@@ -59,6 +59,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     blobs,
     localRepositoryRoots: config.localRepositoryRoots,
     timeScale: config.timeScale,
+    snapshotDays: config.snapshotDays,
     modelProviders: platformProviders(config),
     runTokenLimit: config.runTokenLimit,
   });

@@ -7,8 +7,8 @@ import type { Timings } from "../domain/timings.ts";
 import { stateChanged, runFinished } from "../events/run-events.ts";
 import { releaseCapacity } from "./capacity-store.ts";
 import { addDirective } from "./directive-store.ts";
-import { enqueueTranscript } from "./transcript-store.ts";
 import { presentTrace } from "./present-trace.ts";
+import { enqueueTranscript } from "./blob-work.ts";
 import { appendRunEvents } from "./run-events-store.ts";
 
 /**

@@ -12,9 +12,9 @@ export const snapshotStore = {
     );
   },
 
-  /** Whether this attempt was given the key: only then may it name it when it ends. */
+  /** Whether this attempt was given the key: only then may it name it when it ends. The row stays until the transaction ends. */
   async belongsTo(sql: Sql, key: string, executionId: number, attempt: number): Promise<boolean> {
-    const { rowCount } = await sql.query("SELECT 1 FROM snapshots WHERE snapshot_key = $1 AND execution_id = $2 AND attempt = $3", [key, executionId, attempt]);
+    const { rowCount } = await sql.query("SELECT 1 FROM snapshots WHERE snapshot_key = $1 AND execution_id = $2 AND attempt = $3 FOR KEY SHARE", [key, executionId, attempt]);
     return rowCount === 1;
   },
 };

@@ -1,5 +1,4 @@
 import type { Sql } from "@millwright/database";
-import { enqueueWork } from "@millwright/work";
 
 export type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
 
@@ -35,18 +34,3 @@ export const transcriptStore = {
 };
 
 export type TranscriptStore = typeof transcriptStore;
-
-/** Kinds of work: what their payloads hold is `{run_uid}` and `{blob_key}`. */
-export const WRITE_TRANSCRIPT = "write_transcript";
-export const DELETE_BLOB = "delete_blob";
-
-/** Has the transcript written once the end of an execution is committed. Call it in that transaction, after the last event. */
-export const enqueueTranscript = (tx: Sql, runUid: string, executionId: number, attempt: number): Promise<unknown> =>
-  enqueueWork(tx, { kind: WRITE_TRANSCRIPT, key: `${executionId}-${attempt}`, payload: { run_uid: runUid } });
-
-/** Links to a blob work for a while after it was replaced. */
-const DELETE_AFTER_MS = 60 * 60 * 1000;
-
-/** Has a blob deleted when no signed link to it works any more. */
-export const enqueueBlobDeletion = (tx: Sql, blobKey: string, now: Date): Promise<unknown> =>
-  enqueueWork(tx, { kind: DELETE_BLOB, key: blobKey, payload: { blob_key: blobKey }, runAt: new Date(now.getTime() + DELETE_AFTER_MS) });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { directoryBlobs, verifySignedRequest } from "@millwright/blobs";
-import { systemClock } from "@millwright/clock";
+import { systemClock, type Clock } from "@millwright/clock";
 import { definitions, identity, orchestrator, worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { Cursors } from "@millwright/paging";
@@ -45,7 +45,8 @@ function fakeIdentity() {
 export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
 
 /** The orchestrator on a real database behind its real doors, with identity in memory and blobs in a directory. */
-export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[] } = {}) {
+export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[]; clock?: Clock } = {}) {
+  const clock = overrides.clock ?? systemClock;
   const known = fakeIdentity();
   const [gateway, own, factories] = await Promise.all([CallerSigner.create("gateway"), CallerSigner.create("orchestrator"), CallerSigner.create("factories")]);
   const verifier = new CallerVerifier([gateway.jwk, own.jwk, factories.jwk]);
@@ -55,16 +56,17 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
 
   const dir = await mkdtemp(join(tmpdir(), "millwright-blobs-"));
   const signingKey = new Uint8Array(32).fill(7);
-  const blobs = directoryBlobs({ dir, publicUrl: "http://public.test", signingKey, clock: systemClock });
+  const blobs = directoryBlobs({ dir, publicUrl: "http://public.test", signingKey, clock });
   const catalogLater: { it?: ReturnType<typeof composeCatalog> } = {};
   const platform = await testPlatform({
     poolSize: overrides.poolSize ?? 8,
     resolveRun: (caller, request) => catalogLater.it!.resolveRun(caller, request),
     prepareAssignment: (job, session) => catalogLater.it!.prepareAssignment(job, session),
+    blobs,
   });
   const { database, life } = platform;
   const catalog = composeCatalog({
-    ...{ database, blobs, clock: systemClock, signer: own, bell: life.bell, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [] },
+    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [] },
     timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),
@@ -84,7 +86,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
 
   return {
     ...platform,
-    ...{ known, blobs, catalog, work },
+    ...{ known, blobs, dir, catalog, work },
     runs: clientFor(orchestrator.RunService, transport, { signer: gateway }),
     artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway }),
     catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway }),
@@ -96,7 +98,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     /** Carries out a signed URL as the gateway would. */
     async follow(method: "GET" | "PUT", url: string, body?: Uint8Array): Promise<string> {
       const { pathname, search } = new URL(url);
-      const permitted = verifySignedRequest({ signingKey, clock: systemClock }, method, pathname + search);
+      const permitted = verifySignedRequest({ signingKey, clock }, method, pathname + search);
       if (permitted.method === "PUT") {
         await blobs.put(permitted.key, body ?? new Uint8Array(), permitted);
         return "";

@@ -1,0 +1,289 @@
+import { createHash } from "node:crypto";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { manualClock, type ManualClock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
+import { newUid } from "@millwright/ids";
+import { BLOB_FOLDERS } from "../src/domain/blob-keys.ts";
+import { artifactStore } from "../src/store/artifact-store.ts";
+import { enqueueSweep } from "../src/store/blob-work.ts";
+import { requireLease } from "../src/store/lease-store.ts";
+import { appendRunEvents } from "../src/store/run-events-store.ts";
+import { commitArtifact } from "../src/usecases/commit-artifact.ts";
+import { createArtifact } from "../src/usecases/create-artifact.ts";
+import type { Transaction } from "../src/usecases/lease-check.ts";
+import { nextSweep } from "../src/usecases/sweep-blobs.ts";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+let clock: ManualClock;
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+
+beforeEach(async () => {
+  clock = manualClock(new Date());
+  p = await catalogPlatform({ clock });
+  caller = aCaller();
+  worker = await p.worker();
+});
+afterEach(() => p.close());
+
+let sweeps = 0;
+/** One sweep, as the work queue does it, after everything else: files are stored at the machine's time, to which the clock is ahead. */
+async function sweep(): Promise<void> {
+  await p.work.drain();
+  await enqueueSweep(p.database.sql, new Date(sweeps++));
+  await p.work.drain();
+  expect((await p.database.sql.query("SELECT kind, last_error FROM stream.work_items WHERE last_error IS NOT NULL")).rows).toEqual([]);
+}
+/** An hour later, for work that waits for the last link to end. */
+async function whenLinksHaveEnded(): Promise<void> {
+  await p.database.sql.query("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'delete_blob'");
+  await p.work.drain();
+}
+const follow = (runUid: string) => p.life.createFollowup(caller, { target: { runUid }, message: "Go on.", mode: "normal", attachmentUids: [] });
+const isThere = async (key: string): Promise<boolean> => {
+  const blob = await p.blobs.get(key);
+  blob?.body.destroy();
+  return blob !== undefined;
+};
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
+const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const announced = (text: string) => ({ sizeBytes: BigInt(text.length), sha256: sha256(text) });
+const report = (held: HeldExecution, over: object) =>
+  p.workers.createArtifact({ ...lease(held), clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over }, bearer(worker));
+const keyOf = async (artifactUid: string): Promise<string> =>
+  (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid])).rows[0]!.key;
+
+describe("an announced upload that is never committed", () => {
+  let held: HeldExecution;
+  let artifactUid: string;
+  let key: string;
+  const commit = () => p.workers.commitArtifact({ ...lease(held), artifactUid }, bearer(worker));
+  beforeEach(async () => {
+    await p.run(caller);
+    held = await holdStarted(p, worker);
+    const { uploadUrl, ...answer } = await report(held, announced("late"));
+    artifactUid = answer.artifactUid;
+    key = await keyOf(artifactUid);
+    await p.follow("PUT", uploadUrl, bytes("late"));
+  });
+
+  test("can be committed for a day", async () => {
+    clock.advance(23 * HOUR_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    await commit();
+    expect(await isThere(key)).toBe(true);
+  });
+
+  test("is forgotten then, and its bytes are gone an hour later", async () => {
+    clock.advance(25 * HOUR_MS);
+    await sweep();
+    await expect(commit()).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+    expect(await isThere(key)).toBe(true);
+    await whenLinksHaveEnded();
+    expect(await isThere(key)).toBe(false);
+  });
+
+  test("committed in time it stays", async () => {
+    await commit();
+    clock.advance(100 * DAY_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect(await isThere(key)).toBe(true);
+  });
+
+  describe("swept in the middle of", () => {
+    /** A transaction before which something happens, the second time. */
+    const interrupted = (between: () => Promise<unknown>): Transaction => {
+      let turn = 0;
+      return async (f) => {
+        if (++turn === 2) await between();
+        return p.database.transaction(f);
+      };
+    };
+    const sweepNow = async () => {
+      clock.advance(25 * HOUR_MS);
+      await sweep();
+    };
+    const deps = () => ({
+      ...{ transaction: interrupted(sweepNow), artifacts: artifactStore, blobs: p.blobs, appendRunEvents },
+      requireLease: (tx: Sql, executionId: number, attempt: number) => requireLease(tx, executionId, attempt, { sessionUid: worker.session.uid }),
+    });
+
+    test("its commit: the commit is refused", async () => {
+      await expect(commitArtifact(deps(), held.ref, artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
+    });
+
+    test("its repeated announcement: that one is a new artifact, at a place that nobody is about to delete", async () => {
+      const { rows } = await p.database.sql.query<{ id: string }>("SELECT client_artifact_id AS id FROM artifacts WHERE uid = $1", [artifactUid]);
+      const again = await createArtifact(deps(), {
+        lease: held.ref, clientArtifactId: rows[0]!.id, isPublic: false,
+        report: { type: "FILE", data: { filepath: "a.txt" }, sizeBytes: 4, sha256: sha256("late") },
+      });
+      expect(again.artifactUid).not.toBe(artifactUid);
+      await p.follow("PUT", again.upload!.url, bytes("late"));
+      await whenLinksHaveEnded();
+      await commitArtifact({ ...deps(), transaction: (f) => p.database.transaction(f) }, held.ref, again.artifactUid);
+      expect([await isThere(key), await isThere(await keyOf(again.artifactUid))]).toEqual([false, true]);
+    });
+  });
+});
+
+test("files that nothing names go after a day, in every folder; those that something names stay", async () => {
+  const [created] = await p.life.createRuns(caller, [
+    { prompt: "Do it.", config: {}, mode: "normal", owner: { type: "team", uid: caller.teams[0]!.teamUid }, interactive: false, metadata: {}, source: "API", attachments: [{ fileName: "a", mimeType: "text/plain", data: bytes("a") }] },
+  ]);
+  const runUid = created!.run.uid;
+  const held = await holdStarted(p, worker);
+  const { artifactUid } = await report(held, { content: bytes("small") });
+  const snapshot = await p.workers.putSnapshot({ ...lease(held), ...announced("tar") }, bearer(worker));
+  await p.follow("PUT", snapshot.uploadUrl, bytes("tar"));
+  await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
+  await p.work.drain(); // the transcript
+  const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts");
+  const named = [await keyOf(artifactUid), snapshot.snapshotKey, ...rows.map(({ key }) => key)];
+  expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(new Set(BLOB_FOLDERS));
+
+  const orphans = [`artifacts/${runUid}/${newUid()}-x`, `artifacts/odd/x`, `attachments/${newUid()}`, `snapshots/${newUid()}/1-1-x`, `transcripts/${runUid}/9999.jsonl`];
+  for (const key of orphans) await p.blobs.put(key, bytes("orphan"), { contentType: "text/plain" });
+  const present = async (keys: string[]) => (await Promise.all(keys.map(isThere))).filter(Boolean).length;
+
+  clock.advance(23 * HOUR_MS);
+  await sweep();
+  expect([await present(named), await present(orphans)]).toEqual([4, orphans.length]);
+  clock.advance(2 * HOUR_MS);
+  await sweep();
+  expect([await present(named), await present(orphans)]).toEqual([4, 0]);
+});
+
+test("a transcript that was replaced a moment ago stays for those who have a link to it", async () => {
+  const run = await p.run(caller);
+  const held = await holdStarted(p, worker);
+  await held.complete("BLOCKED", { message: "Why?" });
+  await p.work.drain();
+  const newest = async () => (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM transcripts WHERE run_uid = $1", [run.uid])).rows[0]!.key;
+  const old = await newest();
+  clock.advance(25 * HOUR_MS);
+  await follow(run.uid);
+  await (await holdStarted(p, worker)).complete("DONE");
+  await sweep();
+  expect([(await newest()) === old, await isThere(old)]).toEqual([false, true]);
+  await whenLinksHaveEnded();
+  expect([await isThere(old), await isThere(await newest())]).toEqual([false, true]);
+});
+
+describe("a workspace", () => {
+  /** One execution of the next run in line, with a workspace; unnamed when it ends without it. */
+  async function execution(content: string, { isNamed = true } = {}): Promise<string> {
+    const held = await holdStarted(p, worker);
+    const { snapshotKey, uploadUrl } = await p.workers.putSnapshot({ ...lease(held), ...announced(content) }, bearer(worker));
+    await p.follow("PUT", uploadUrl, bytes(content));
+    await held.complete("DONE", isNamed ? { snapshotKey } : {});
+    return snapshotKey;
+  }
+  /** What the next execution would begin with. */
+  const base = async (runUid: string) => {
+    await follow(runUid);
+    return (await holdStarted(p, worker)).assignment.snapshotUrl;
+  };
+
+  test("with which no execution ended goes after a day", async () => {
+    const run = await p.run(caller);
+    const key = await execution("unnamed", { isNamed: false });
+    clock.advance(23 * HOUR_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect(await isThere(key)).toBe(true);
+    clock.advance(2 * HOUR_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect([await isThere(key), await base(run.uid)]).toEqual([false, ""]);
+  });
+
+  test("goes when a newer one of its conversation is a day old; the newest stays", async () => {
+    const run = await p.run(caller);
+    const first = await execution("first");
+    await follow(run.uid);
+    const second = await execution("second");
+    clock.advance(25 * HOUR_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect([await isThere(first), await isThere(second)]).toEqual([false, true]);
+    expect(await base(run.uid)).toContain(second);
+  });
+
+  test("stays while a run of its conversation is alive, which may begin with it again", async () => {
+    const run = await p.run(caller);
+    const first = await execution("first");
+    await follow(run.uid);
+    const held = await holdStarted(p, worker);
+    expect(held.assignment.snapshotUrl).toContain(first);
+    clock.advance(100 * DAY_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect(await isThere(first)).toBe(true);
+    await p.expire(held.ref.executionId);
+    await p.reaperIsAwake();
+    await p.life.reapOnce();
+    expect((await holdStarted(p, worker)).assignment.snapshotUrl).toContain(first);
+  });
+
+  test("of another owner's run in the same conversation supersedes nothing", async () => {
+    const run = await p.run(caller);
+    const ours = await execution("ours");
+    await p.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
+    worker = await p.worker();
+    const theirs = await execution("theirs");
+    clock.advance(25 * HOUR_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect([await isThere(ours), await isThere(theirs)]).toEqual([true, true]);
+  });
+
+  test("is kept for a follow-up for 30 days; then it begins with fresh clones", async () => {
+    const run = await p.run(caller);
+    const key = await execution("kept");
+    clock.advance(29 * DAY_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect(await isThere(key)).toBe(true);
+    clock.advance(2 * DAY_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect([await isThere(key), await base(run.uid)]).toEqual([false, ""]);
+  });
+});
+
+test("drafts that a dead process left go after a day", async () => {
+  await p.blobs.put("artifacts/x/y", bytes("x"), { contentType: "text/plain" });
+  await writeFile(join(p.dir, ".drafts", "half"), "half");
+  clock.advance(23 * HOUR_MS);
+  await sweep();
+  expect(await readdir(join(p.dir, ".drafts"))).toEqual(["half"]);
+  clock.advance(2 * HOUR_MS);
+  await sweep();
+  expect(await readdir(join(p.dir, ".drafts"))).toEqual([]);
+});
+
+test("every sweep plans the next, once for all replicas, also when it fails", async () => {
+  const planned = async () => (await p.database.sql.query<{ at: Date; state: string }>("SELECT due_at AS at, state FROM stream.work_items WHERE kind = 'sweep_blobs' ORDER BY due_at")).rows;
+  await Promise.all([p.catalog.planSweep(), p.catalog.planSweep()]);
+  const first = nextSweep(clock.now());
+  expect(await planned()).toEqual([{ at: first, state: "waiting" }]);
+  clock.set(first);
+  await p.database.sql.query("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'sweep_blobs'");
+  await p.database.sql.query("ALTER TABLE artifacts RENAME TO artifacts_away");
+  await p.work.drain();
+  await p.database.sql.query("ALTER TABLE artifacts_away RENAME TO artifacts");
+  expect((await planned()).at(-1)).toEqual({ at: nextSweep(first), state: "waiting" });
+});
