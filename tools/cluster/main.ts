@@ -17,7 +17,7 @@ const lines = [
   `  API   ${cluster.url}/api/v1   (any gateway)`,
   `  docs  ${cluster.url}/docs`,
   `  key   ${cluster.ownerKey}`,
-  `  NATS  ${cluster.hasNats ? "yes" : "no: nats-server is not installed; consumers look every 2 s"}`,
+  `  NATS  ${cluster.nats ? "yes" : "no: nats-server is not installed; consumers look every 2 s"}`,
   `  logs  ${cluster.dir}`,
 ];
 process.stdout.write(`${lines.join("\n")}\n`);

@@ -1,94 +1,90 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { EmbeddedPostgres, ensureDatabase, freePort } from "@millwright/database";
+import { EmbeddedPostgres, ensureDatabase } from "@millwright/database";
+import { OWNER_KEY, type Deployment, type DeploymentOptions } from "./deployment.ts";
+import { newDirectory, removeDirectory } from "./directory.ts";
 import { FrontDoor } from "./front-door.ts";
-import { OWNER_KEY } from "./platform.ts";
+import { Member } from "./member.ts";
+import { Nats } from "./nats.ts";
+import { steadyPort } from "./ports.ts";
 import { killAll, processesWith } from "./processes.ts";
-import { Program } from "./program.ts";
 
 export const SERVICES = ["gateway", "orchestrator", "factories"] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-export type ClusterOptions = {
+export type ClusterOptions = DeploymentOptions & {
   /** Of each service; default 2. */
   replicas?: number;
-  /** Default 2. */
-  workers?: number;
-  /** Divides leases, offers and heartbeats. */
-  timeScale?: number;
-  /** Where everything lies; default: a new directory, removed at the end. */
+  /** Where everything lies; default: a new directory. */
   dir?: string;
   ownerKey?: string;
-  /** More settings, for every replica, such as a bucket for files; OpenTelemetry's for the workers too. */
-  env?: Readonly<Record<string, string>>;
 };
 
-type Replica = { readonly grpcPort: number; readonly opsPort: number; readonly port: number; program?: Program };
+type Ports = { readonly grpc: number; readonly ops: number; readonly http: number };
 
-const READY_TIMEOUT_MS = 90_000;
-const POLL_MS = 50;
-const WORKER_KEY = `mww_${randomBytes(32).toString("base64url")}`;
+const DATABASE_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /**
- * The platform as separate processes on the loopback address: replicas of each service behind one front door, workers,
- * nats-server (where it is installed) and an embedded PostgreSQL.
+ * The platform as separate processes on the loopback address: replicas of each service behind one front door, workers (two,
+ * unless others are asked for), nats-server (where it is installed) and an embedded PostgreSQL.
  */
-export class Cluster {
+export class Cluster implements Deployment {
   readonly dir: string;
-  /** Where users and workers go. */
   readonly url: string;
+  readonly timeScale: number;
+  readonly isUnderFire = false;
   readonly ownerKey: string;
-  readonly hasNats: boolean;
-  readonly #o: Required<Pick<ClusterOptions, "workers" | "timeScale" | "env">>;
+  /** Where it is installed. */
+  readonly nats: Nats | undefined;
+  readonly #options: ClusterOptions;
   readonly #door: FrontDoor;
-  readonly #postgres: EmbeddedPostgres;
-  readonly #replicas: Readonly<Record<ServiceName, readonly Replica[]>>;
+  readonly #ports: Readonly<Record<ServiceName, readonly Ports[]>>;
+  readonly #databasePort: number;
   readonly #secrets = Object.fromEntries(["master", ...SERVICES].map((name) => [name, randomBytes(32).toString("base64")]));
-  readonly #natsPort: number;
-  #nats: ChildProcess | undefined;
-  #workers: Program[] = [];
+  readonly #workerKey = `mww_${randomBytes(32).toString("base64url")}`;
+  #postgres: EmbeddedPostgres | undefined;
+  #services: readonly Member[] = [];
+  #workers: readonly Member[] = [];
 
-  private constructor(o: { dir: string; door: FrontDoor; postgres: EmbeddedPostgres; replicas: Readonly<Record<ServiceName, readonly Replica[]>>; natsPort: number; options: ClusterOptions }) {
+  private constructor(o: { dir: string; door: FrontDoor; ports: Readonly<Record<ServiceName, readonly Ports[]>>; databasePort: number; nats: Nats | undefined; options: ClusterOptions }) {
     this.dir = o.dir;
-    this.#door = o.door;
     this.url = o.door.url;
-    this.#postgres = o.postgres;
-    this.#replicas = o.replicas;
-    this.#natsPort = o.natsPort;
-    this.#o = { workers: o.options.workers ?? 2, timeScale: o.options.timeScale ?? 1, env: o.options.env ?? {} };
+    this.timeScale = o.options.timeScale ?? 1;
     this.ownerKey = o.options.ownerKey ?? OWNER_KEY;
-    this.hasNats = isInstalled("nats-server");
+    this.nats = o.nats;
+    this.#options = o.options;
+    this.#door = o.door;
+    this.#ports = o.ports;
+    this.#databasePort = o.databasePort;
   }
 
-  /** Answers when every replica is ready. Errors: the output of the one that is not. */
+  /** Answers when all of it is ready. Errors: the output of what is not. */
   static async start(options: ClusterOptions = {}): Promise<Cluster> {
-    const dir = options.dir ?? mkdtempSync(join(tmpdir(), `millwright-system-${process.pid}-`));
-    for (const name of ["repositories", "blobs", "nats"]) mkdirSync(join(dir, name), { recursive: true });
-    const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
-    const postgres = await EmbeddedPostgres.start({ dataDir: join(dir, "postgres"), maxConnections: 200, settings });
-    const replicas = {} as Record<ServiceName, Replica[]>;
-    for (const service of SERVICES) {
-      await ensureDatabase(postgres.url("postgres"), `millwright_${service}`);
-      replicas[service] = await Promise.all(Array.from({ length: options.replicas ?? 2 }, async () => ({ grpcPort: await freePort(), opsPort: await freePort(), port: await freePort() })));
-    }
-    const door = await FrontDoor.open(replicas.gateway.map(({ port }) => port));
-    const cluster = new Cluster({ dir, door, postgres, replicas, natsPort: await freePort(), options });
+    const dir = options.dir ?? (await newDirectory());
+    const ports = {} as Record<ServiceName, Ports[]>;
+    for (const service of SERVICES) ports[service] = await Promise.all(Array.from({ length: options.replicas ?? 2 }, somePorts));
+    const nats = await Nats.in(join(dir, "data", "nats"));
+    const door = await FrontDoor.open(ports.gateway.map(({ http }) => http));
+    const cluster = new Cluster({ dir, door, ports, databasePort: await steadyPort(), nats, options });
     try {
-      cluster.startNats();
-      for (const service of SERVICES) for (const index of replicas[service].keys()) cluster.launch(service, index);
-      await cluster.ready();
-      cluster.#startWorkers();
+      await cluster.start();
     } catch (error) {
       await cluster.remove();
       throw error;
     }
     return cluster;
+  }
+
+  /** Replicas of services first, then workers. */
+  get members(): readonly Member[] {
+    return [...this.#services, ...this.#workers];
+  }
+
+  member(name: `${ServiceName | "worker"}-${number}`): Member {
+    const found = this.members.find((one) => one.name === name);
+    if (!found) throw new Error(`There is no ${name}.`);
+    return found;
   }
 
   path(...names: string[]): string {
@@ -97,114 +93,115 @@ export class Cluster {
 
   /** The addresses at which a service answers RPCs. */
   rpcUrls(service: ServiceName): string[] {
-    return this.#replicas[service].map(({ grpcPort }) => `http://127.0.0.1:${grpcPort}`);
+    return this.#ports[service].map(({ grpc }) => `http://127.0.0.1:${grpc}`);
   }
 
   opsUrls(service: ServiceName): string[] {
-    return this.#replicas[service].map(({ opsPort }) => `http://127.0.0.1:${opsPort}`);
+    return this.#ports[service].map(({ ops }) => `http://127.0.0.1:${ops}`);
   }
 
-  /** The end of what each replica wrote. */
+  /** The database of a service. */
+  databaseUrl(service: ServiceName): string {
+    return this.#postgres!.url(`millwright_${service}`);
+  }
+
+  /** What its processes reported as failed, and what they wrote besides their log. */
+  errors(): string[] {
+    return this.members.flatMap(({ name }) => readFileSync(this.path("logs", name), "utf8").split("\n").filter(isFailure).map((line) => `${name}: ${line}`));
+  }
+
   output(): string {
-    return SERVICES.flatMap((service) => this.#replicas[service].map(({ program }, index) => `${service} ${index}:\n${program?.output().slice(-1_000)}`)).join("\n");
+    return this.members.map((member) => `${member.name}:\n${member.output().slice(-1_000)}`).join("\n");
   }
 
-  get natsUrl(): string {
-    return `nats://127.0.0.1:${this.#natsPort}`;
-  }
-
-  /** Starts a replica that is not running. Does not wait for it. */
-  launch(service: ServiceName, index: number): void {
-    const replica = this.#replicas[service][index]!;
-    replica.program = new Program(`${service}/src/main.ts`, { log: this.path(`${service}-${index}.out`), env: this.#environment(service, replica) });
-  }
-
-  /** SIGKILL to one replica. */
-  async kill(service: ServiceName, index: number): Promise<void> {
-    await this.#replicas[service][index]?.program?.kill();
-  }
-
-  /** Waits until every replica is ready. */
-  async ready(): Promise<void> {
-    const waiting = SERVICES.flatMap((service) => this.#replicas[service].map((replica, index) => ({ name: `${service} ${index}`, replica })));
-    for (const { name, replica } of waiting) {
-      for (const deadline = Date.now() + READY_TIMEOUT_MS; !(await isReady(replica)); await pause(POLL_MS)) {
-        if (replica.program?.hasEnded !== false || Date.now() > deadline) throw new Error(`${name} is not ready:\n${replica.program?.output().slice(-4_000)}`);
-      }
+  async start(): Promise<void> {
+    for (const name of ["repositories", "data/blobs", "data/workers", "logs"]) mkdirSync(this.path(name), { recursive: true });
+    const [postgres] = await Promise.all([
+      EmbeddedPostgres.start({ dataDir: this.path("data", "postgres"), port: this.#databasePort, maxConnections: 200, settings: DATABASE_SETTINGS }),
+      this.nats?.start(),
+    ]);
+    this.#postgres = postgres;
+    for (const service of SERVICES) await ensureDatabase(postgres.url("postgres"), `millwright_${service}`);
+    this.#services = SERVICES.flatMap((service) => this.#ports[service].map((ports, index) => this.#replica(service, index, ports)));
+    this.#workers = Array.from({ length: this.#options.workers ?? 2 }, (_one, index) => this.#worker(index));
+    for (const members of [this.#services, this.#workers]) {
+      for (const member of members) member.launch();
+      for (const member of members) await member.ready();
     }
   }
 
-  startNats(): void {
-    if (!this.hasNats) return;
-    this.#nats = spawn("nats-server", ["--addr", "127.0.0.1", "--port", String(this.#natsPort), "--jetstream", "--store_dir", this.path("nats")], { stdio: "ignore" });
-  }
-
-  /** SIGKILL to nats-server, and its data away. */
-  async wipeNats(): Promise<void> {
-    await ended(this.#nats, "SIGKILL");
-    rmSync(this.path("nats"), { recursive: true, force: true });
-    mkdirSync(this.path("nats"));
-  }
-
-  /** Stops everything in order; may be called again. Answers the names of replicas that did not end by themselves with exit code 0. */
-  async stop(): Promise<string[]> {
-    await Promise.all(this.#workers.map((worker) => worker.stop()));
-    const all = SERVICES.flatMap((service) => this.#replicas[service].map(({ program }, index) => ({ name: `${service} ${index}`, program })));
-    const stopped = await Promise.all(all.map(async ({ name, program }) => ({ name, isClean: (await program?.stop()) ?? true })));
-    await this.#door.close();
-    await ended(this.#nats, "SIGTERM");
-    await this.#postgres.stop();
-    return stopped.filter(({ isClean }) => !isClean).map(({ name }) => name);
-  }
-
-  /** Ends it and leaves nothing behind. */
-  async remove(): Promise<void> {
-    await this.stop();
+  async killEverything(): Promise<void> {
+    const killed = Promise.all([this.nats?.end("SIGKILL"), ...this.members.map((member) => member.kill())]);
     killAll(processesWith(this.dir).map(({ pid }) => pid));
-    await rm(this.dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    await killed;
   }
 
-  #startWorkers(): void {
-    const telemetry = Object.fromEntries(Object.entries(this.#o.env).filter(([name]) => name.startsWith("OTEL_")));
-    this.#workers = Array.from({ length: this.#o.workers }, (_one, index) => {
-      const dir = this.path(`worker-${index}`);
-      const env = { MILLWRIGHT_URL: this.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_ID: `worker-${index}`, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_WORKER_DRAIN: "1s", ...telemetry };
-      return new Program("worker/src/main.ts", { log: this.path(`worker-${index}.out`), env });
-    });
+  async stop(): Promise<string[]> {
+    const unclean: string[] = [];
+    for (const members of [this.#workers, this.#services]) {
+      await Promise.all(members.map(async (member) => (await member.stop()) || unclean.push(member.name)));
+    }
+    await this.nats?.end();
+    await this.#postgres?.stop();
+    return unclean;
   }
 
-  #environment(service: ServiceName, replica: Replica): Record<string, string> {
+  async remove(): Promise<void> {
+    try {
+      await this.stop();
+      await this.#door.close();
+    } finally {
+      await removeDirectory(this.dir);
+    }
+  }
+
+  #replica(service: ServiceName, index: number, ports: Ports): Member {
+    const name = `${service}-${index}`;
+    const isReady = () => fetch(`http://127.0.0.1:${ports.ops}/readyz`).then(({ ok }) => ok, () => false);
+    return new Member({ name, main: `${service}/src/main.ts`, log: this.path("logs", name), env: this.#environment(service, ports), isReady });
+  }
+
+  #worker(index: number): Member {
+    const name = `worker-${index}`;
+    const telemetry = Object.fromEntries(Object.entries(this.#options.env ?? {}).filter(([key]) => key.startsWith("OTEL_")));
+    const env = {
+      ...telemetry,
+      MILLWRIGHT_URL: this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
+      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s",
+    };
+    return new Member({ name, main: "worker/src/main.ts", log: this.path("logs", name), env, isReady: async (written) => written.includes('"registered"') });
+  }
+
+  #environment(service: ServiceName, ports: Ports): Record<string, string> {
     const neighbours = SERVICES.filter((name) => name !== service).flatMap((name) => [
       [`${name.toUpperCase()}_URL`, this.rpcUrls(name).join(",")],
       [`${name.toUpperCase()}_JWKS_URL`, this.opsUrls(name).map((url) => `${url}/jwks.json`).join(",")],
     ]);
     return {
       ...Object.fromEntries(neighbours),
-      DATABASE_URL: this.#postgres.url(`millwright_${service}`), DATABASE_POOL: "6",
-      ...(this.hasNats && { NATS_URL: this.natsUrl }),
-      GRPC_PORT: String(replica.grpcPort), OPS_PORT: String(replica.opsPort), PORT: String(replica.port),
-      MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!, ...(!this.#o.env["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("blobs") }),
-      MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: WORKER_KEY,
-      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), MILLWRIGHT_TIME_SCALE: String(this.#o.timeScale),
-      ...this.#o.env,
+      DATABASE_URL: this.databaseUrl(service), DATABASE_POOL: "6",
+      ...(this.nats && { NATS_URL: this.nats.url }),
+      GRPC_PORT: String(ports.grpc), OPS_PORT: String(ports.ops), PORT: String(ports.http),
+      ...(!this.#options.env?.["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("data", "blobs") }),
+      MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!,
+      MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: this.#workerKey,
+      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), MILLWRIGHT_TIME_SCALE: String(this.timeScale),
+      ...this.#options.env,
     };
   }
 }
 
-const isReady = ({ opsPort }: Replica): Promise<boolean> => fetch(`http://127.0.0.1:${opsPort}/readyz`).then(({ ok }) => ok, () => false);
+/** That a neighbour was away for a moment is no failure: the caller asks again. */
+const PASSING = new Set(["service_unavailable", "deadline_exceeded", "call_cancelled"]);
 
-async function ended(child: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
-  if (!child || child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "exit");
-  child.kill(signal);
-  await gone;
-}
-
-function isInstalled(program: string): boolean {
+function isFailure(line: string): boolean {
+  if (line === "") return false;
   try {
-    execFileSync(program, ["--version"], { stdio: "ignore" });
-    return true;
+    const { level, reason } = JSON.parse(line) as { level?: string; reason?: string };
+    return level === "error" && !PASSING.has(reason ?? "");
   } catch {
-    return false;
+    return true;
   }
 }
+
+const somePorts = async (): Promise<Ports> => ({ grpc: await steadyPort(), ops: await steadyPort(), http: await steadyPort() });

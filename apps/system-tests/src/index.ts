@@ -1,4 +1,6 @@
-export { Cluster } from "./cluster.ts";
-export { OWNER_KEY, Platform, type PlatformOptions } from "./platform.ts";
+export { ClusterUnderFire, type Fuel } from "./cluster-under-fire.ts";
+export { Cluster, type ClusterOptions, type ServiceName } from "./cluster.ts";
+export { OWNER_KEY, type Deployment, type DeploymentOptions } from "./deployment.ts";
+export { Platform } from "./platform.ts";
 export { killAll, processesWith, type RunningProcess } from "./processes.ts";
 export { Program } from "./program.ts";

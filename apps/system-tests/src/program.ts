@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const APPS = fileURLToPath(new URL("../..", import.meta.url));
@@ -10,11 +10,13 @@ const STOP_TIMEOUT_MS = 20_000;
 export class Program {
   readonly child: ChildProcess;
   readonly #log: string;
+  readonly #begin: number;
 
-  /** `main` is below `apps/`; output goes to the file `log`. Of our environment it gets only PATH and HOME. */
+  /** `main` is below `apps/`; output is added to the file `log`. Of our environment it gets only PATH and HOME. */
   constructor(main: string, options: { env: Readonly<Record<string, string>>; log: string }) {
     this.#log = options.log;
     const output = openSync(options.log, "a", 0o600);
+    this.#begin = fstatSync(output).size;
     const { PATH = "", HOME = "" } = process.env;
     this.child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", APPS + main], {
       detached: true,
@@ -32,8 +34,9 @@ export class Program {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
+  /** What it wrote; not what was in the file before. */
   output(): string {
-    return readFileSync(this.#log, "utf8");
+    return readFileSync(this.#log).subarray(this.#begin).toString();
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -32,7 +32,7 @@ test("a factory's work ends in one pull request, though an orchestrator is kille
   const factory = await theExampleFactory();
   const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: "The tests of acme/price-list fail.", ticket_ref: "tracker:T-1" });
   await sees(api, root, ({ kind }) => kind === "model_step");
-  await cluster.kill("orchestrator", 0);
+  await cluster.member("orchestrator-0").kill();
   await succeeded(api, root);
   const task = await eventually(async () => {
     const found = await api.get(`/factory/${factory}/task-by-run?run_id=${root}`);
@@ -46,28 +46,28 @@ test("a factory's work ends in one pull request, though an orchestrator is kille
   expect(await diff.text()).toContain("quantity >= BULK_QUANTITY");
   const seqs = (await eventsOf(api, root)).map(({ seq }) => seq);
   expect(seqs).toEqual(seqs.map((_seq, index) => index + 1));
-  cluster.launch("orchestrator", 0);
-  await cluster.ready();
+  cluster.member("orchestrator-0").launch();
+  await cluster.member("orchestrator-0").ready();
 }, PATIENCE_MS);
 
 test("any gateway answers, and blobs, streams and links go through whichever takes them", async () => {
   const run = await startRun(api, script("write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}"));
   await succeeded(api, run);
-  for (const index of [0, 1]) {
-    await cluster.kill("gateway", index);
+  for (const gateway of [cluster.member("gateway-0"), cluster.member("gateway-1")]) {
+    await gateway.kill();
     const { artifacts } = await eventually(() => api.get(`/agent/runs/${run}`));
     const { headers } = await api.call("GET", `/agent/artifacts/${artifacts[0].data.artifact_uid}/download`, { key: null });
     expect(await (await fetch(headers.get("location")!)).text()).toBe("hello");
     const stream = await api.call("GET", `/agent/runs/${run}/events`, { headers: { accept: "text/event-stream" } });
     expect(stream.body).toContain("event: end");
-    cluster.launch("gateway", index);
-    await cluster.ready();
+    gateway.launch();
+    await gateway.ready();
   }
 }, PATIENCE_MS);
 
 needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it costs time and nothing else", async () => {
   const listen = async () => {
-    const nats = await connectNats({ servers: cluster.natsUrl, reconnect: false });
+    const nats = await connectNats({ servers: cluster.nats!.url, reconnect: false });
     const heard: any[] = [];
     nats.subscribe("millwright.run.>", { callback: (_error, message) => void heard.push({ ...message.json<object>(), subject: message.subject }) });
     await nats.flush();
@@ -82,11 +82,11 @@ needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it co
   });
   await first.nats.close();
 
-  await cluster.wipeNats();
+  await cluster.nats!.wipe();
   const without = await startRun(api, script("say: without"));
   await succeeded(api, without);
-  cluster.startNats();
-  const second = await eventually(listen);
+  await cluster.nats!.start();
+  const second = await listen();
   const after = await startRun(api, script("say: after"));
   await succeeded(api, after);
   await eventually(() => expect(new Set(second.heard.filter(({ subject }) => subject === "millwright.run.finished.v1").map(({ entityUid }) => entityUid))).toEqual(new Set([without, after])), { timeoutMs: 30_000 });

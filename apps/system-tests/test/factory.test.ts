@@ -1,17 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { bareRepository, git } from "./support/git.ts";
 import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 
 beforeAll(async () => {
-  platform = await Platform.start();
+  platform = await startPlatform();
   api = await connect(platform);
-}, 120_000);
+}, SLOW_MS);
 afterAll(() => platform?.remove());
 
 describe("work on a repository", () => {
@@ -28,7 +29,7 @@ describe("work on a repository", () => {
     const again = ["write: {path: src/b.txt, content: more}", "pull_request: {title: Use <new> prices}"];
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: script(...steps, ...again) });
     run = await succeeded(api, id);
-  }, 60_000);
+  }, SLOW_MS);
   const pullRequest = () => run.artifacts.find((one: any) => one.artifact_type === "PULL_REQUEST").data;
 
   test("comes back as one pull request, whose branch has all of it", () => {
@@ -40,16 +41,16 @@ describe("work on a repository", () => {
   });
   test("has a page with its diff, for those with the run's link or a key", async () => {
     const view = new URL(run.session_link).search;
-    const page = await fetch(pullRequest().url + view);
-    const html = await page.text();
+    const page = await api.fetch(pullRequest().url + view);
+    const html = page.text;
     expect([page.status, html.includes("Use &lt;new&gt; prices"), html.includes("+new")]).toEqual([200, true, true]);
-    const diff = await (await fetch(`${pullRequest().url}.diff${view}`)).text();
+    const diff = (await api.fetch(`${pullRequest().url}.diff${view}`)).text;
     expect(diff).toMatch(/^-old$/m);
-    expect((await fetch(pullRequest().url)).status).toBe(401);
+    expect((await api.fetch(pullRequest().url)).status).toBe(401);
     const form = new URLSearchParams({ key: api.key, next: new URL(pullRequest().url).pathname });
-    const signedIn = await fetch(`${platform.url}/sign-in/`, { method: "POST", body: form, redirect: "manual" });
+    const signedIn = await api.fetch(`${platform.url}/sign-in/`, { method: "POST", body: form, redirect: "manual" });
     const cookie = signedIn.headers.get("set-cookie")!.split(";")[0]!;
-    expect((await fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(200);
+    expect((await api.fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(200);
   });
   test("is an output of its task", async () => {
     const task = await api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`);
@@ -81,7 +82,7 @@ describe("a definition", () => {
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
     await succeeded(api, id);
     expect(JSON.stringify(await eventsOf(api, id))).toContain("I still serve.");
-  }, 60_000);
+  }, SLOW_MS);
   test("says what applying would change, and applying changes that", async () => {
     const factory = await aFactory(api, definitionFiles("one"));
     const files = definitionFiles("two").filter(({ path }) => !path.includes("helper"));
@@ -111,4 +112,4 @@ test("events come while they happen, to a reader that came early and to one that
   expect((await runOf(api, id)).state).toBe("SUCCEEDED");
   const pages = await eventsOf(api, id);
   expect([live, resumed]).toEqual([pages, pages.slice(2)]);
-}, 60_000);
+}, SLOW_MS);

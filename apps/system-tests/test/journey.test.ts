@@ -1,7 +1,9 @@
+/* oxlint-disable jest/no-standalone-expect -- onStandalone declares tests */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { isStandalone, SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, script, spawn, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
@@ -31,19 +33,19 @@ const FIRST = script(
   "finish: All is done.",
 );
 
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 let factory: string;
 let runId: string;
 let blocked: any;
 
 beforeAll(async () => {
-  platform = await Platform.start();
+  platform = await startPlatform();
   api = await connect(platform);
   factory = await aFactory(api, definitionFiles("No script here."));
   runId = (await api.post(`/factory/${factory}/runs`, { prompt: FIRST, title: "Everything", ticket_ref: "tracker:T-1" })).run_id;
   blocked = await reached(api, runId, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
-}, 120_000);
+}, SLOW_MS);
 afterAll(() => platform?.remove());
 
 const task = () => api.get(`/factory/${factory}/task-by-run?run_id=${runId}`);
@@ -66,7 +68,7 @@ describe("a run that takes every step of a script", () => {
     const shown = await anonymously(`/agent/artifacts/${open}`);
     expect([shown.status, shown.body.data.filename, shown.body.data.filepath]).toEqual([200, "a.txt", undefined]);
     const download = await anonymously(`/agent/artifacts/${open}/download`);
-    expect(await (await fetch(download.headers.get("location")!)).text()).toBe("one\n2\nthree\n");
+    expect((await api.fetch(download.headers.get("location")!)).text).toBe("one\n2\nthree\n");
     expect((await anonymously(`/agent/artifacts/${hidden}`)).status).toBe(401);
     expect((await anonymously(`/agent/artifacts/${hidden}/download`)).status).toBe(401);
     expect((await api.get(`/agent/artifacts/${hidden}`)).data).toMatchObject({ filename: "a.txt", filepath: "notes/a.txt", size_bytes: 12, content_type: "text/plain" });
@@ -77,8 +79,8 @@ describe("a run that takes every step of a script", () => {
     const uidOf = (type: string) => blocked.artifacts.find((one: any) => one.artifact_type === type).data.artifact_uid;
     expect((await api.get(`/agent/artifacts/${uidOf("PLAN")}`)).data).toMatchObject({ content: "# Steps", content_type: "text/markdown", title: "The plan" });
     const { data } = await api.get(`/agent/artifacts/${uidOf("SCREENSHOT")}`);
-    const image = await fetch(data.download_url);
-    expect([image.headers.get("content-type"), Buffer.from(await image.arrayBuffer()).toString("base64")]).toEqual(["image/png", PNG]);
+    const image = await api.fetch(data.download_url);
+    expect([image.headers.get("content-type"), image.bytes.toString("base64")]).toEqual(["image/png", PNG]);
   });
   test("every action is in the conversation, curated, with its result", async () => {
     const { conversation_id: conversation, steps } = await api.get(`/agent/runs/${runId}/conversation`);
@@ -148,7 +150,7 @@ describe("what happened", () => {
   });
   test("has a transcript of JSON lines behind a redirect", async () => {
     const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
-    const lines = (await (await fetch(headers.get("location")!)).text()).trim().split("\n");
+    const lines = (await api.fetch(headers.get("location")!)).text.trim().split("\n");
     expect(status).toBe(302);
     expect(lines.map((line) => JSON.parse(line)).length).toBeGreaterThan(20);
     expect(lines.join("\n")).toContain("Thank you.");
@@ -159,9 +161,9 @@ describe("what happened", () => {
   });
   test("has a page that its link opens, and nobody without it", async () => {
     const { session_link: link, title } = await api.get(`/agent/runs/${runId}`);
-    const page = await fetch(link);
-    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining(title)]);
-    expect((await fetch(link.split("?")[0])).status).toBe(401);
+    const page = await api.fetch(link);
+    expect([page.status, page.text]).toEqual([200, expect.stringContaining(title)]);
+    expect((await api.fetch(link.split("?")[0])).status).toBe(401);
   });
 });
 
@@ -177,10 +179,11 @@ test("without a script or an AI a run blocks and says how to go on; a script as 
   await succeeded(api, id);
 });
 
-test("the address of the docs that the platform prints opens the reference", async () => {
+const onStandalone = isStandalone() ? test : test.skip;
+onStandalone("the address of the docs that the platform prints opens the reference", async () => {
   const [, url] = /docs +(\S+)/.exec(platform.output()) ?? [];
-  const page = await fetch(url!);
-  expect([url, page.status, await page.text()]).toEqual([`${platform.url}/docs`, 200, expect.stringContaining("API reference")]);
+  const page = await api.fetch(url!);
+  expect([url, page.status, page.text]).toEqual([`${platform.url}/docs`, 200, expect.stringContaining("API reference")]);
 });
 
 test("a child that fails fails the script that waits for it", async () => {

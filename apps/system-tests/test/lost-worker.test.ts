@@ -1,8 +1,9 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { Platform, processesWith, Program } from "../src/index.ts";
+import { processesWith, Program, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
@@ -11,16 +12,16 @@ import { teamOf } from "./support/world.ts";
 const TIME_SCALE = 15;
 const BOUND_MS = 60_000 / TIME_SCALE + 10_000; // and what a busy machine takes beside the platform's own clocks
 
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 let workerKey: string;
 const workers = new Map<string, Program>();
 
 beforeAll(async () => {
-  platform = await Platform.start({ workers: 0, timeScale: TIME_SCALE });
+  platform = await startPlatform({ workers: 0, timeScale: TIME_SCALE });
   api = await connect(platform);
   workerKey = (await api.post(`/team/${await teamOf(api)}/keys`, { name: "workers", kind: "worker" })).api_key;
-}, 120_000);
+}, SLOW_MS);
 afterEach(() => stopWorkers());
 afterAll(async () => {
   await stopWorkers();
@@ -61,7 +62,7 @@ describe("when the worker that holds a run", () => {
     const { artifacts } = await succeeded(api, runId);
     expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
     expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
-  }, 120_000);
+  }, SLOW_MS);
 
   needs("bwrap", "is frozen, another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
     const { runId, holder, other, processes } = await heldRun("write: {path: out.txt, content: x}", "artifact: out.txt");
@@ -77,7 +78,7 @@ describe("when the worker that holds a run", () => {
     expect(events.slice(lostAt).filter(({ attempt }) => attempt === 1)).toEqual([]);
     const [thawed] = await holders(runId);
     await succeeded(api, await startRun(api, script("say: I am back."), { config: { worker_host: thawed } }));
-  }, 120_000);
+  }, SLOW_MS);
 });
 
 test("whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
@@ -115,4 +116,4 @@ test("whoever lost its lease is refused everywhere, and its run's token is dead"
   expect((await api.call("GET", "/whoami", { key: taken.runToken })).status).toBe(200);
   expect(await everything()).toEqual(before);
   await next.complete(taken, "DONE");
-}, 60_000);
+}, SLOW_MS);

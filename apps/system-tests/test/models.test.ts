@@ -4,8 +4,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect } from "@jest/globals";
 import { eventually, ModelServer, needs, type ModelAnswer, type ModelRequest } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { bareRepository, git } from "./support/git.ts";
 import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, aTeam, teamOf } from "./support/world.ts";
@@ -19,7 +20,7 @@ const FILES = [
 ];
 
 let models: ModelServer;
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 let repository: string;
 
@@ -39,10 +40,10 @@ function mend({ key, body }: ModelRequest): ModelAnswer {
 
 beforeAll(async () => {
   models = await ModelServer.start(mend);
-  platform = await Platform.start({ env: { ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: models.url } });
+  platform = await startPlatform({ env: { ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: models.url } });
   api = await connect(platform);
   repository = bareRepository(platform.path("repositories"), "acme", "shop", { "price.txt": "ten\n" });
-}, 120_000);
+}, SLOW_MS);
 afterAll(async () => {
   await platform?.remove();
   await models?.stop();
@@ -71,7 +72,7 @@ needs("bwrap", "a model edits, runs a command and opens a pull request; tokens a
   expect(shown).toContain("nine\n***\n");
   const transcript = await eventually(async () => {
     const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
-    return status === 302 && (await fetch(headers.get("location")!)).text();
+    return status === 302 && (await api.fetch(headers.get("location")!)).text;
   });
   const told = [events, await Promise.all(everyPath(runId).map((path) => api.get(path))), transcript, models.requests.map(({ body }) => body)];
   expect(JSON.stringify(told)).toContain("I mend it.");
@@ -124,7 +125,7 @@ needs("bwrap", "the demo's job is done by a model that its agents' instructions 
   expect(stdout).toContain("stage REVIEW");
   expect(stdout).toContain("$0.003150 for model calls  (770 tokens)"); // seven calls of 100 in at $3 and 10 out at $15 per million
   expect(stdout).not.toContain(PLATFORM_KEY);
-}, 120_000);
+}, SLOW_MS);
 
 needs("bwrap", "no key is in any file of the platform: database, logs, blobs, workspaces", () => {
   const found = (text: string) => execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { collectionOfMember, collectionsOfPath, comparable, idIn, isName, pathWith, randomLike, snapshot } from "./support/prober.ts";
 import { operationsOf, Samples, type Operation } from "./support/samples.ts";
 import { aTeam, aWorld, type World } from "./support/world.ts";
 
-let platform: Platform;
+let platform: Deployment;
 let [ours, theirs]: Client[] = [];
 let [own, foreign]: World[] = [];
 let samples: Samples;
@@ -14,7 +15,7 @@ let theirsBefore: string[];
 
 /** We are one team; "they" are another on the same platform, whose things we must not notice. */
 beforeAll(async () => {
-  platform = await Platform.start({ workers: 1 });
+  platform = await startPlatform({ workers: 1 });
   theirs = await connect(platform);
   ours = await aTeam(theirs, "ours");
   foreign = await aWorld(theirs, platform);
@@ -22,7 +23,7 @@ beforeAll(async () => {
   samples = new Samples(ours.document);
   operations = operationsOf(ours.document);
   theirsBefore = await snapshot(theirs, operations, foreign);
-}, 120_000);
+}, SLOW_MS);
 afterAll(() => platform?.remove());
 
 /** Probes every operation, several at a time; answers what was found. */

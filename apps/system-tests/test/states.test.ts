@@ -1,18 +1,19 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
 import { eventsOf, runOf, startRun } from "./support/runs.ts";
 
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 let worker: HandWorker;
 
 beforeAll(async () => {
-  platform = await Platform.start({ workers: 0 });
+  platform = await startPlatform({ workers: 0 });
   api = await connect(platform);
   worker = await HandWorker.register(api);
-}, 120_000);
+}, SLOW_MS);
 afterAll(() => platform?.remove());
 afterEach(async () => {
   for (const lease of offered.splice(0)) await worker.decline(lease);

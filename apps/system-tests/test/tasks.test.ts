@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { randomUUID } from "node:crypto";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
 import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 let worker: HandWorker;
 let factory: string;
@@ -17,12 +18,12 @@ let runId: string;
 let email: string;
 
 beforeAll(async () => {
-  platform = await Platform.start({ workers: 0 });
+  platform = await startPlatform({ workers: 0 });
   api = await connect(platform);
   worker = await HandWorker.register(api);
   factory = await aFactory(api, definitionFiles("No script here."));
   email = (await api.get("/whoami")).principal.email;
-}, 120_000);
+}, SLOW_MS);
 afterAll(() => platform?.remove());
 beforeEach(async () => {
   runId = await startRun(api, "Do it.");

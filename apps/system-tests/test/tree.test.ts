@@ -1,25 +1,26 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { needs } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { reached, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
-let platform: Platform;
+let platform: Deployment;
 let api: Client;
 let factory: string;
 
 /** One worker with one slot; team, factory and each agent may have one run at a time. */
 beforeAll(async () => {
-  platform = await Platform.start({ workers: 1, slots: 1 });
+  platform = await startPlatform({ workers: 1, slots: 1 });
   api = await connect(platform);
   factory = await aFactory(api, definitionFiles("No script here."));
   await api.patch(`/team/${await teamOf(api)}`, { concurrency_limit: 1 });
   await api.patch(`/factory/${factory}`, { concurrency_limit: 1 });
   const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
   for (const { uid } of agents) await api.put(`/agent/identities/${uid}`, { concurrency_limit: 1 });
-}, 120_000);
+}, SLOW_MS);
 afterAll(() => platform?.remove());
 
 const childrenOf = async (runId: string): Promise<any[]> => (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
@@ -36,7 +37,7 @@ test("a tree of depth 5 finishes with one slot and every cap at 1: who waits hol
   expect(Math.max(...runs.map(({ run_id: id }) => depthOf(id)))).toBe(5);
   const { tasks } = await api.get(`/factory/${factory}/tasks`);
   expect(tasks.map((task: any) => task.run_id)).toEqual([root]);
-}, 120_000);
+}, SLOW_MS);
 
 test("a tree that is cancelled leaves nothing alive, and frees its slot", async () => {
   const endless = "shell: {command: sleep 600, timeout_seconds: 900}";
@@ -47,7 +48,7 @@ test("a tree that is cancelled leaves nothing alive, and frees its slot", async 
   await api.post(`/agent/runs/${root}/cancel?tree=true`);
   expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
   await succeeded(api, await startRun(api, script("say: there is room again")));
-}, 120_000);
+}, SLOW_MS);
 
 test("a plain cancel leaves the children, and their ends wake nobody", async () => {
   const root = await startRun(api, script(spawn(script("say: I go on.")), "wait: all"));
@@ -56,7 +57,7 @@ test("a plain cancel leaves the children, and their ends wake nobody", async () 
   const [child] = await childrenOf(root);
   await succeeded(api, child.run_id);
   expect((await runOf(api, root)).state).toBe("CANCELLED");
-}, 120_000);
+}, SLOW_MS);
 
 describe("the sandbox", () => {
   const attempts = [
@@ -80,12 +81,12 @@ describe("the sandbox", () => {
     const outputs = (await shellOutputs(api, id)).map((output) => output.trim());
     expect(attempts.map(([what], index) => `${what}: ${outputs[index]}`)).toEqual(attempts.map(([what]) => `${what}: refused`));
     expect(outputs.at(-1)).toBe("mine");
-  }, 120_000);
+  }, SLOW_MS);
   needs("bwrap", "does not follow a link out of it, by any tool", async () => {
     const id = await startRun(api, script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"));
     expect((await reached(api, id, "FAILED", "SUCCEEDED")).state).toBe("FAILED");
     for (const step of ["read: /etc/passwd", "read: ../../etc/passwd", "write: {path: /tmp/../etc/x, content: x}", "artifact: /etc/passwd", "list: /etc"]) {
       expect([step, (await reached(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual([step, "FAILED"]);
     }
-  }, 120_000);
+  }, SLOW_MS);
 });

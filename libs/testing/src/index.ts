@@ -1,5 +1,5 @@
 export { aCaller } from "./builders.ts";
-export { eventually } from "./eventually.ts";
+export { eventually, patience } from "./eventually.ts";
 export { memoryTracer, type ToldSpan } from "./memory-tracer.ts";
 export { memoryLog } from "./log.ts";
 export type { LogEntry } from "./log.ts";

@@ -1,5 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { responseValidator, type Answer, type OpenApiDocument } from "@millwright/testing";
-import { OWNER_KEY, type Platform } from "../../src/index.ts";
+import { OWNER_KEY, type Deployment } from "../../src/index.ts";
+import { ask, patiently, type Told } from "./patient.ts";
+import { readStream } from "./stream.ts";
 
 export type Ask = {
   /** null: anonymous. Default: the client's own. */
@@ -8,15 +11,21 @@ export type Ask = {
   /** Sent as it is, instead of `body`. */
   rawBody?: string;
   headers?: Readonly<Record<string, string>>;
+  /** Sent once, though the platform is under fire. */
+  isOnce?: boolean;
 };
 
 /** The whole document of the public API, as the platform serves it. */
 export type ApiDocument = OpenApiDocument & { readonly paths: Readonly<Record<string, Readonly<Record<string, any>>>>; readonly components?: any };
 
-/** A client of a platform's public API. Every answer is checked against the API document. Paths are below `/api/v1`. */
+/**
+ * A client of a platform's public API. Every answer is checked against the API document. Paths are below `/api/v1`. Of a platform
+ * under fire it asks again what was not answered, with the same Idempotency-Key.
+ */
 export type Client = {
   readonly url: string;
   readonly key: string;
+  readonly isUnderFire: boolean;
   readonly document: ApiDocument;
   call(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** The body of a success. Errors: the problem. */
@@ -25,46 +34,77 @@ export type Client = {
   put(path: string, body: unknown, ask?: Ask): Promise<any>;
   patch(path: string, body: unknown, ask?: Ask): Promise<any>;
   delete(path: string): Promise<void>;
+  /** Any address of the platform: pages, files. May be sent twice. */
+  fetch(url: string, init?: RequestInit): Promise<Told>;
   /** The same platform with another key. */
   as(key: string): Client;
 };
 
-export async function connect(platform: Pick<Platform, "url" | "output">): Promise<Client> {
-  const document = (await (await fetch(`${platform.url}/api/v1/openapi.json`)).json()) as ApiDocument;
-  return clientOf({ url: platform.url, document, validate: responseValidator(document), output: () => platform.output() }, OWNER_KEY);
+type Server = { url: string; isUnderFire: boolean; document: ApiDocument; validate: ReturnType<typeof responseValidator>; output(): string };
+
+export async function connect(platform: Pick<Deployment, "url" | "output"> & Partial<Pick<Deployment, "isUnderFire">>): Promise<Client> {
+  const { url, isUnderFire = false } = platform;
+  const document = JSON.parse((await patiently(() => ask(`${url}/api/v1/openapi.json`, {}))).text) as ApiDocument;
+  return clientOf({ url, isUnderFire, document, validate: responseValidator(document), output: () => platform.output() }, OWNER_KEY);
 }
 
-type Server = { url: string; document: ApiDocument; validate: ReturnType<typeof responseValidator>; output(): string };
-
 function clientOf(server: Server, ownKey: string): Client {
-  const call = async (method: string, path: string, { key = ownKey, body, rawBody, headers = {} }: Ask = {}): Promise<Answer> => {
+  const call = async (method: string, path: string, asked: Ask = {}): Promise<Answer> => {
+    const { key = ownKey, body, rawBody, headers = {} } = asked;
     const sent = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
-    const response = await fetch(`${server.url}/api/v1${path}`, {
+    const init: RequestInit = {
       method,
       redirect: "manual",
       headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...(sent === undefined ? {} : { "content-type": "application/json" }), ...headers },
       ...(sent === undefined ? {} : { body: sent }),
-    }).catch((cause: unknown) => {
+    };
+    const url = `${server.url}/api/v1${path}`;
+    const isStream = headers["accept"]?.includes("event-stream") === true;
+    const { status, headers: told, text } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked.isOnce)).catch((cause: unknown) => {
       throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
     });
-    const text = await response.text();
-    const isJson = /json/.test(response.headers.get("content-type") ?? "");
-    const answer = { status: response.status, headers: response.headers, body: isJson && text !== "" ? JSON.parse(text) : text };
-    if (!headers["accept"]?.includes("event-stream")) server.validate(method, `/api/v1${path.split("?")[0]}`, answer);
+    const isJson = /json/.test(told.get("content-type") ?? "");
+    const answer = { status, headers: told, body: isJson && text !== "" ? JSON.parse(text) : text };
+    if (!isStream) server.validate(method, `/api/v1${path.split("?")[0]}`, answer);
     return answer;
   };
-  const must = async (method: string, path: string, ask?: Ask): Promise<any> => {
-    const { status, body } = await call(method, path, ask);
+  const must = async (method: string, path: string, asked?: Ask): Promise<any> => {
+    const { status, body } = await call(method, path, asked);
     if (status >= 300) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);
     return body;
   };
   return {
     ...server, key: ownKey, call,
-    get: (path, ask) => must("GET", path, ask),
-    post: (path, body, ask = {}) => must("POST", path, { ...ask, ...(body === undefined ? {} : { body }) }),
-    put: (path, body, ask = {}) => must("PUT", path, { ...ask, body }),
-    patch: (path, body, ask = {}) => must("PATCH", path, { ...ask, body }),
+    get: (path, asked) => must("GET", path, asked),
+    post: (path, body, asked = {}) => must("POST", path, { ...asked, ...(body === undefined ? {} : { body }) }),
+    put: (path, body, asked = {}) => must("PUT", path, { ...asked, body }),
+    patch: (path, body, asked = {}) => must("PATCH", path, { ...asked, body }),
     delete: (path) => must("DELETE", path),
+    fetch: (url, init = {}) => (server.isUnderFire ? patiently(() => ask(url, init)) : ask(url, init)),
     as: (key) => clientOf(server, key),
   };
+}
+
+/** POST operations that a repetition harms as little as any GET, though they take no key. */
+const CONVERGING = /\/source\/(validate|plan|apply)$/;
+
+/** Sends one request; to a platform under fire as often as it takes. */
+async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, isOnce = false): Promise<Told> {
+  const headers = { ...(init.headers as Record<string, string>) };
+  if (init.method === "POST" && takesKey(document, new URL(url).pathname)) headers["idempotency-key"] ??= randomUUID();
+  const mayRepeat = init.method !== "POST" || headers["idempotency-key"] !== undefined || CONVERGING.test(new URL(url).pathname);
+  if (!isUnderFire || isOnce || !mayRepeat) return ask(url, init);
+  return patiently(async (attempt) => {
+    const told = await ask(url, { ...init, headers });
+    // What the first try deleted, before its answer was lost, is not found by the second.
+    return init.method === "DELETE" && attempt > 1 && told.status === 404 ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) } : told;
+  });
+}
+
+/** Whether the document says that a POST to this path takes an Idempotency-Key. */
+function takesKey({ paths }: ApiDocument, path: string): boolean {
+  const exact = Object.keys(paths).find((template) => template === path);
+  const template = exact ?? Object.keys(paths).find((one) => new RegExp(`^${one.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path));
+  const parameters: { name: string }[] = paths[template ?? ""]?.["post"]?.parameters ?? [];
+  return parameters.some(({ name }) => name.toLowerCase() === "idempotency-key");
 }

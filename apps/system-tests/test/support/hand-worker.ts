@@ -1,18 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { eventually } from "@millwright/testing";
 import type { Client } from "./client.ts";
+import { ask, patiently } from "./patient.ts";
 import { teamOf } from "./world.ts";
 
 export type Lease = { readonly executionId: string; readonly attempt: number };
 export type Assignment = Lease & { readonly runUid: string; readonly runToken: string; readonly executionSeq: number; readonly inputs: readonly { uid: string; text: string; kind: string }[] };
 
+type Door = Pick<Client, "url" | "isUnderFire">;
+
 /** A worker moved by the test's hand, over the same door as real ones: it holds runs in any state for as long as it is wanted. */
 export class HandWorker {
-  readonly #url: string;
+  readonly #door: Door;
   readonly #token: string;
 
-  private constructor(url: string, token: string) {
-    this.#url = url;
+  private constructor(door: Door, token: string) {
+    this.#door = door;
     this.#token = token;
   }
 
@@ -20,13 +23,13 @@ export class HandWorker {
   static async register(api: Client, workerId = "by-hand"): Promise<HandWorker> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
     const request = { workerId, instanceUid: randomUUID(), version: "1.0.0", slots: 50, harnesses: [{ type: "oz", version: "1" }], sandbox: "bwrap" };
-    const { sessionToken } = await rpc(api.url, key, "Register", request);
-    return new HandWorker(api.url, sessionToken);
+    const { sessionToken } = await rpc(api, key, "Register", request);
+    return new HandWorker(api, sessionToken);
   }
 
   /** One call of the worker service, in JSON. Errors: the code and what was answered. */
   call(method: string, request: object): Promise<any> {
-    return rpc(this.#url, this.#token, method, request);
+    return rpc(this.#door, this.#token, method, request);
   }
 
   /** Waits for the next offer; its run is PENDING. */
@@ -70,13 +73,16 @@ export class HandWorker {
 
 const only = ({ executionId, attempt }: Lease): Lease => ({ executionId, attempt });
 
-async function rpc(url: string, token: string, method: string, request: object): Promise<any> {
-  const response = await fetch(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
-    method: "POST",
-    headers: { "content-type": "application/json", "connect-protocol-version": "1", authorization: `Bearer ${token}` },
-    body: JSON.stringify(request),
-  });
-  const answer: any = await response.json();
-  if (!response.ok) throw new Error(`${method}: ${response.status} ${JSON.stringify(answer)}`);
+/** As real workers do, asks a platform under fire again when nobody answers, or says that the platform cannot be reached. */
+async function rpc({ url, isUnderFire }: Door, token: string, method: string, request: object): Promise<any> {
+  const send = () =>
+    ask(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "connect-protocol-version": "1", authorization: `Bearer ${token}` },
+      body: JSON.stringify(request),
+    });
+  const { status, text } = await (isUnderFire ? patiently(send, ({ status: code }) => code === 503) : send());
+  const answer: any = JSON.parse(text);
+  if (status >= 300) throw new Error(`${method}: ${status} ${JSON.stringify(answer)}`);
   return answer;
 }

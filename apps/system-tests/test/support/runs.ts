@@ -1,9 +1,9 @@
 import { expect } from "@jest/globals";
-import { eventually } from "@millwright/testing";
+import { eventually, patience } from "@millwright/testing";
 import type { Client } from "./client.ts";
 
 /** The longest a short scripted run may take on a busy machine. */
-export const RUN_TIMEOUT_MS = 60_000;
+export const RUN_TIMEOUT_MS = 60_000 * patience();
 const ENDED = ["SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"];
 
 /** A prompt whose steps are taken as they stand. A step is one line of YAML, or the lines of one. */
@@ -50,10 +50,18 @@ export async function eventsOf(api: Client, runId: string, limit = 500): Promise
   }
 }
 
+/** The events of a run without those of attempts that were lost. */
+export async function toldEventsOf(api: Client, runId: string): Promise<any[]> {
+  const events = await eventsOf(api, runId);
+  const newest = new Map<number, number>();
+  for (const { execution_id: execution, attempt = 0 } of events) newest.set(execution, Math.max(attempt, newest.get(execution) ?? 0));
+  return events.filter(({ execution_id: execution, attempt }) => attempt === undefined || attempt === newest.get(execution));
+}
+
 /** Asks until some event of the run is as wanted. */
 export const sees = (api: Client, runId: string, wanted: (event: any) => boolean): Promise<any> =>
   eventually(async () => (await eventsOf(api, runId)).find(wanted) ?? false, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
 
 /** The outputs of the run's shell steps, in order. */
 export const shellOutputs = async (api: Client, runId: string): Promise<string[]> =>
-  (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload.output.output);
+  (await toldEventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload.output.output);

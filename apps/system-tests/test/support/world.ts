@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import type { Platform } from "../../src/index.ts";
+import type { Deployment } from "../../src/index.ts";
 import type { Client } from "./client.ts";
 import { script, succeeded } from "./runs.ts";
 
@@ -32,7 +32,7 @@ export const teamOf = async (api: Client): Promise<string> => (await api.get("/w
 export type World = Readonly<Record<string, string>>;
 
 /** Makes one thing of every kind in the client's team. */
-export async function aWorld(api: Client, platform: Platform): Promise<World> {
+export async function aWorld(api: Client, platform: Deployment): Promise<World> {
   const team = await teamOf(api);
   const root = platform.path("repositories", team);
   await mkdir(root, { recursive: true });

@@ -1,0 +1,144 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Database } from "@millwright/database";
+import { Cluster, type ClusterOptions } from "./cluster.ts";
+import type { Deployment } from "./deployment.ts";
+import { Fire, type Kindling } from "./fire.ts";
+import type { Member } from "./member.ts";
+
+/** What is killed: replicas and workers, services alone, or nats-server with all of its data. */
+export type Fuel = "processes" | "services" | "nats";
+
+const LOOK_EVERY_MS = 50;
+
+/** A cluster whose parts are killed again and again while it is used. */
+export class ClusterUnderFire implements Deployment {
+  readonly isUnderFire = true;
+  readonly cluster: Cluster;
+  readonly #fire: Fire;
+
+  private constructor(cluster: Cluster, fuel: Fuel) {
+    this.cluster = cluster;
+    this.#fire = new Fire(kindlingOf(cluster, fuel));
+  }
+
+  /** Answers when it is ready and burns. */
+  static async start(fuel: Fuel, options: ClusterOptions): Promise<ClusterUnderFire> {
+    const under = new ClusterUnderFire(await Cluster.start(options), fuel);
+    under.#fire.start();
+    return under;
+  }
+
+  get url(): string {
+    return this.cluster.url;
+  }
+
+  get dir(): string {
+    return this.cluster.dir;
+  }
+
+  get timeScale(): number {
+    return this.cluster.timeScale;
+  }
+
+  /** What was killed, in order. */
+  get kills(): readonly string[] {
+    return this.#fire.kills;
+  }
+
+  path(...names: string[]): string {
+    return this.cluster.path(...names);
+  }
+
+  output(): string {
+    return `Killed: ${this.kills.join(", ")}\n${this.cluster.output()}`;
+  }
+
+  /** Answers when everything is back. */
+  async extinguish(): Promise<void> {
+    await this.#fire.stop();
+  }
+
+  async killEverything(): Promise<void> {
+    await this.#fire.stop();
+    await this.cluster.killEverything();
+  }
+
+  async start(): Promise<void> {
+    await this.cluster.start();
+    this.#fire.start();
+  }
+
+  async stop(): Promise<string[]> {
+    await this.#fire.stop();
+    return this.cluster.stop();
+  }
+
+  async remove(): Promise<void> {
+    try {
+      await this.#fire.stop();
+    } finally {
+      await this.cluster.remove();
+    }
+  }
+}
+
+function kindlingOf(cluster: Cluster, fuel: Fuel): Kindling[] {
+  if (fuel === "nats") return [natsOf(cluster)];
+  return cluster.members.filter(({ name }) => fuel === "processes" || !isWorker(name)).map((member) => processOf(cluster, member));
+}
+
+const isWorker = (name: string): boolean => name.startsWith("worker-");
+
+/** Looked up by name each time: a cluster that is started again has new members. */
+function processOf(cluster: Cluster, { name }: Member): Kindling {
+  const member = () => cluster.member(name as Parameters<Cluster["member"]>[0]);
+  return {
+    name,
+    isSpared: async () => isWorker(name) && (await holdsWornRun(cluster, name)),
+    kill: () => member().kill(),
+    async revive() {
+      member().launch();
+      await member().ready();
+    },
+  };
+}
+
+/**
+ * Whether a worker holds a run that has lost a worker before. The platform gives a run up when that has happened several times
+ * (`RUN_LOSSES_MAX`); here every run shall succeed.
+ */
+const holdsWornRun = (cluster: Cluster, worker: string): Promise<boolean> =>
+  inOrchestrator(cluster, async ({ sql }) => {
+    const { rows } = await sql.query(
+      `SELECT 1 FROM leases l JOIN worker_sessions s ON s.uid = l.session_uid JOIN executions e ON e.id = l.execution_id
+        WHERE s.worker_host = $1 AND e.setup_losses + e.run_losses > 0 LIMIT 1`,
+      [worker],
+    );
+    return rows.length > 0;
+  });
+
+/** Stays away, and then stays, until something has happened meanwhile that it should have told. */
+function natsOf(cluster: Cluster): Kindling {
+  const head = () => inOrchestrator(cluster, async ({ sql }) => (await sql.query<{ head: number }>("SELECT head FROM stream.event_meta")).rows[0]!.head);
+  const growth = async (isGoingOut: () => boolean) => {
+    for (const before = await head(); !isGoingOut() && (await head()) === before; ) await pause(LOOK_EVERY_MS);
+  };
+  return {
+    name: "nats-server",
+    kill: async () => cluster.nats?.wipe(),
+    async revive(isGoingOut) {
+      await growth(isGoingOut);
+      await cluster.nats?.start();
+      await growth(isGoingOut);
+    },
+  };
+}
+
+async function inOrchestrator<T>(cluster: Cluster, f: (database: Database) => Promise<T>): Promise<T> {
+  const database = Database.open(cluster.databaseUrl("orchestrator"), { max: 1, applicationName: "system tests" });
+  try {
+    return await f(database);
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,38 @@
+import { Cluster, ClusterUnderFire, Platform, type Deployment, type DeploymentOptions } from "../../src/index.ts";
+
+/** What the suites run against; `MILLWRIGHT_SYSTEM` names one of these. */
+const DEPLOYMENTS = {
+  standalone: (options) => Platform.start(options),
+  cluster: (options) => Cluster.start(options),
+  "processes-under-fire": (options) => ClusterUnderFire.start("processes", brisk(options)),
+  "services-under-fire": (options) => ClusterUnderFire.start("services", brisk(options)),
+  "nats-under-fire": (options) => ClusterUnderFire.start("nats", options),
+} satisfies Record<string, (options: DeploymentOptions) => Promise<Deployment>>;
+
+export type DeploymentName = keyof typeof DEPLOYMENTS;
+
+/** A lost worker is missed within seconds; one that shares two cores with processes that start is not given up. */
+const brisk = (options: DeploymentOptions): DeploymentOptions => ({ ...options, timeScale: Math.min(options.timeScale ?? 5, 5) });
+
+const nameOf = (): string => process.env["MILLWRIGHT_SYSTEM"] ?? "standalone";
+
+/** For what one process for everything has, such as a terminal to print to. */
+export const isStandalone = (): boolean => nameOf() === "standalone";
+
+let started: Deployment | undefined;
+
+/** The platform of this test file. */
+export async function startPlatform(options: DeploymentOptions = {}): Promise<Deployment> {
+  const name = nameOf();
+  if (!Object.hasOwn(DEPLOYMENTS, name)) throw new Error(`MILLWRIGHT_SYSTEM is one of ${Object.keys(DEPLOYMENTS).join(", ")}.`);
+  return (started = await DEPLOYMENTS[name as DeploymentName](options));
+}
+
+/** The platform under fire that this test file has started. */
+export function burning(): ClusterUnderFire {
+  if (!(started instanceof ClusterUnderFire)) throw new Error("No platform under fire has been started.");
+  return started;
+}
+
+/** For tests that take longer than others: bounds hanging, not speed. */
+export const SLOW_MS = 300_000;
