@@ -8,6 +8,7 @@ import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, t
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
+import { watchService } from "@millwright/service";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
@@ -117,6 +118,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     }),
     ...bell,
   });
+  const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks], work });
   const pause = async (): Promise<void> => void (await Promise.all([tasks.stop(), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
@@ -134,6 +136,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     },
     pause,
     async stop() {
+      unwatch();
       await pause();
       await relay?.stop();
       await eventLog.stop();

@@ -7,6 +7,7 @@ import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandler
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
+import { watchService } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
 import { connectNeighbours } from "./clients/neighbours.ts";
 import { RunTokens } from "./clients/run-tokens.ts";
@@ -71,6 +72,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     onError: (error) => log.warn({ component: "idempotency pruner", error }, "pruning failed"),
   });
 
+  const unwatch = watchService({ service: "gateway", metrics: o.metrics, database, consumers });
   const pause = async (): Promise<void> => void (await Promise.all([pruner.stop(), ...consumers.map((each) => each.stop())]));
 
   return {
@@ -87,6 +89,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     },
     pause,
     async stop() {
+      unwatch();
       await pause();
       await relay?.stop();
       await eventLog.stop();

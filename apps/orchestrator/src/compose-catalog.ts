@@ -48,6 +48,7 @@ import { usageStore } from "./store/usage-store.ts";
 import { describeRuns } from "./usecases/describe-runs.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
+import type { ReportUsageDeps } from "./usecases/report-usage.ts";
 import { resolveRunConfig } from "./usecases/resolve-run.ts";
 import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
 import { writeTranscript } from "./usecases/transcripts.ts";
@@ -70,6 +71,8 @@ export type CatalogOptions = {
   readonly snapshotDays: number;
   /** Reaches code hosts; the platform's own by default. */
   readonly fetch?: typeof fetch;
+  /** For metrics. */
+  readonly countUsage?: ReportUsageDeps["countUsage"];
 };
 
 /** What runs use, what they leave behind, and how they are shown. */
@@ -146,7 +149,7 @@ export function composeCatalog(options: CatalogOptions) {
     }),
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
-      workerArtifactMethods({ ...shared, appendRunEvents, findRunWithFrozen, requireLease, sessionOf }),
+      workerArtifactMethods({ ...shared, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf }),
     /** ArtifactService, CatalogService and DefinitionOwnerService. */
     routes(router: ConnectRouter): void {
       artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });

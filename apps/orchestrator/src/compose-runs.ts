@@ -37,7 +37,7 @@ import { createFollowup, type FollowupRequest } from "./usecases/create-followup
 import { createRuns } from "./usecases/create-runs.ts";
 import { declineOffers } from "./usecases/decline-offers.ts";
 import { getQueueStatus } from "./usecases/get-queue-status.ts";
-import { heartbeat, type Heartbeat } from "./usecases/heartbeat.ts";
+import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heartbeat.ts";
 import { LeaseWork } from "./usecases/lease-work.ts";
 import { readHistory } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
@@ -58,6 +58,8 @@ export type RunLifeOptions = {
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
+  /** For metrics. */
+  countModelCalls?(counts: readonly ModelCallCount[]): void;
 };
 
 const DOWNLOAD_URL_SECONDS = 3600;
@@ -152,7 +154,7 @@ export function composeRuns(options: RunLifeOptions) {
           offers,
         ),
       decline: giveBack,
-      heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives }, session, beat),
+      heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
       append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
       complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs }, session, completions),
       readHistory: (session: WorkerSession, lease: LeaseRef, afterSeq: number) => readHistory(reads, session, lease, afterSeq),

@@ -10,6 +10,7 @@ import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandler
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
+import { watchService } from "@millwright/service";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey, Vault } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
@@ -21,6 +22,7 @@ import type { PlatformProvider } from "./domain/model-providers.ts";
 import { scaleTimings } from "./domain/timings.ts";
 import { onFactoryQueueSettings, onIdentityQueueSettings } from "./events/on-queue-settings.ts";
 import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
+import { runMetrics } from "./run-metrics.ts";
 import { bearerOf, workerRoutes } from "./rpc/worker-routes.ts";
 import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
 
@@ -100,6 +102,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const vault = Vault.fromMasterKey(o.masterKey);
   const tokens = await runTokenKeys(o.masterKey);
 
+  const counts = runMetrics(o.metrics, database, timings);
   const life = composeRuns({
     database, timings, log,
     ...(o.replicas ? { replicas: o.replicas } : {}),
@@ -111,6 +114,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     authenticateKey: workerKeysClient(o.neighbours.identity, signer),
     sealKey: (key) => vault.seal(key, "worker session"),
     openKey: (sealed) => vault.open(sealed, "worker session"),
+    countModelCalls: counts.modelCalls,
   });
   const catalog = composeCatalog({
     database, blobs, clock, signer, timings,
@@ -121,6 +125,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     localRepositoryRoots: o.localRepositoryRoots ?? [],
     modelProviders: o.modelProviders ?? [],
     snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
+    countUsage: counts.usage,
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
@@ -136,6 +141,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     consumer("queue-settings", "gateway", o.neighbours.identity, onIdentityQueueSettings(life)),
   ];
 
+  const unwatch = watchService({ service: "orchestrator", metrics: o.metrics, database, consumers, work });
   const pause = async (): Promise<void> => void (await Promise.all([...consumers.map((each) => each.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
 
@@ -164,6 +170,8 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     },
     pause,
     async stop() {
+      unwatch();
+      counts.stop();
       await pause();
       await life.stop();
       await relay?.stop();

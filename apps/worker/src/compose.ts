@@ -10,6 +10,7 @@ import { Executions } from "./executions/executions.ts";
 import { HeldExecution } from "./executions/held-execution.ts";
 import { LeaseKeeper } from "./leases/lease-keeper.ts";
 import { LeaseLoop } from "./leases/lease-loop.ts";
+import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
 import { Coalescer } from "./protocol/coalescer.ts";
 import { Session } from "./protocol/session.ts";
@@ -73,6 +74,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     itemsMax: COALESCED_MAX,
     sendAll: (items) => outsideScopes(async () => inOrder(items, (await client.complete({ completions: items }, callOptions())).results)),
   });
+  const modelCalls = new ModelCallCounts();
   const executions: Executions = new Executions({
     slots: config.slots,
     log,
@@ -89,6 +91,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
       leases: () => executions.all(),
       state: () => ({ state: taking.signal.aborted ? "DRAINING" : "READY", freeSlots: taking.signal.aborted ? 0 : executions.freeSlots() }),
       onDirective: (directive) => executions.route(directive),
+      modelCalls,
     },
     alive.signal,
   );
@@ -104,7 +107,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     onAssignment: (assignment, acceptSent) => executions.begin(assignment, acceptSent),
   });
   const held = {
-    ...{ client, appends, completions, clock, timers, timings, log, tracer, directory, runExecution },
+    ...{ client, appends, completions, clock, timers, timings, log, tracer, modelCalls, directory, runExecution },
     sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", ...(sandbox.host ? { host: sandbox.host } : {}) },
     url: config.url,
     publicUrl: () => session.publicUrl,

@@ -34,7 +34,7 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
     const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, tools: TOOLS, mode: "normal", directory: "/workspace", rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }] };
     return model.step(asked, signal);
   };
-  return { step, warnings, usage: context.usage, requests: server.requests };
+  return { step, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };
 }
 
 describe.each(WIRES)("the %s wire", (...wire) => {
@@ -78,9 +78,10 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     ["a stream that ends early", "cut"],
     ["a connection that breaks", "reset"],
   ] as const)("is asked again after %s", async (_what, fault) => {
-    const { step, warnings, requests } = await connect(wire, [fault, { text: "At last.", usage: { input: 10, output: 2 } }]);
+    const { step, warnings, modelCalls, requests } = await connect(wire, [fault, { text: "At last.", usage: { input: 10, output: 2 } }]);
     expect(await step()).toMatchObject({ stepId: "e7-a2-c2", text: "At last.", usage: { inputTokens: 10, outputTokens: 2 } });
     expect([requests.length, warnings]).toEqual([2, [expect.stringMatching(/^The model gave no answer \(.+\); it is asked again in \d+ s \(try 2 of 3\)\.$/)]]);
+    expect(modelCalls).toEqual([`${wire[0]} model_unavailable`, `${wire[0]} ok`]);
   });
 
   test("gives up after its last try, as the platform's fault", async () => {

@@ -24,6 +24,17 @@ export type ConsumerDeps = {
   tracer?: Tracer | undefined;
 };
 
+/** How a reader follows its source. */
+export type FeedProgress = {
+  readonly reader: string;
+  readonly source: string;
+  readonly lagEvents: number;
+  /** Age of the oldest event that it had read and not yet applied; 0 when it had caught up. */
+  readonly lagSeconds: number;
+  /** Since the source was last heard. */
+  readonly lastLookSeconds: number;
+};
+
 const BATCH = 200;
 /** How long an event may wait when nobody rang. */
 const POLL_MS = 2000;
@@ -44,6 +55,8 @@ export class Consumer {
   readonly #handlers: EventHandlers;
   readonly #loop: BackgroundLoop;
   #unlisten: () => void = () => {};
+  #lookedMs = Number.NaN;
+  #lag: { readonly events: number; readonly sinceMs: number | undefined } = { events: 0, sinceMs: undefined };
 
   constructor(deps: ConsumerDeps) {
     this.#deps = deps;
@@ -79,6 +92,14 @@ export class Consumer {
     while (["applied", "applied in part", "moved by another"].includes(await this.#step()));
   }
 
+  /** How far behind its source it was when it looked last; undefined before the first look. */
+  progress(): FeedProgress | undefined {
+    const { clock, name: reader, source } = this.#deps;
+    if (Number.isNaN(this.#lookedMs)) return undefined;
+    const { events, sinceMs } = this.#lag;
+    return { reader, source, lagEvents: events, lagSeconds: sinceMs === undefined ? 0 : Math.max(0, clock.now().getTime() - sinceMs) / 1000, lastLookSeconds: (clock.monotonicMs() - this.#lookedMs) / 1000 };
+  }
+
   /** Tries the parked events again, in order. */
   async replayParked(): Promise<{ applied: number; parked: number }> {
     return this.#deps.database.transaction(async (tx) => {
@@ -102,6 +123,7 @@ export class Consumer {
     const cursor = (await this.#readCursor(this.#deps.database.sql)) ?? (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
     if (cursor.parkedReason !== null) return "parked";
     const page = await this.#deps.read({ after: cursor.position, limit: BATCH });
+    this.#note(cursor.position, page);
     const reason = whyUnreadable(cursor, page);
     if (reason === undefined && page.events.length === 0) return "caught up";
     return this.#deps.database.transaction(async (tx) => {
@@ -115,7 +137,16 @@ export class Consumer {
       await this.#applyAll(tx, page.events);
       await this.#writeCursor(tx, { logUid: page.logUid, position: page.events.at(-1)?.position ?? cursor.position, parkedReason: null });
       return page.events.length < BATCH ? "applied" : "applied in part";
+    }).then((step) => {
+      const last = page.events.at(-1);
+      if (step.startsWith("applied") && last) this.#note(last.position, { ...page, events: [] });
+      return step;
     });
+  }
+
+  #note(position: number, { head, events }: FeedPage): void {
+    this.#lookedMs = this.#deps.clock.monotonicMs();
+    this.#lag = { events: Math.max(0, head - position), sinceMs: events[0]?.occurredAt.getTime() };
   }
 
   async #applyAll(tx: Sql, events: StoredEvent[]): Promise<void> {

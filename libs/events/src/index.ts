@@ -1,12 +1,13 @@
 export { appendEvents, EVENTS_APPENDED } from "./append-events.ts";
 export { Consumer } from "./consumer.ts";
-export type { ConsumerDeps } from "./consumer.ts";
+export type { ConsumerDeps, FeedProgress } from "./consumer.ts";
 export { localDoorbell } from "./doorbell.ts";
 export type { Doorbell } from "./doorbell.ts";
 export type { FeedPage, FeedReader, NewEvent, StoredEvent } from "./event.ts";
 export { EventLog } from "./event-log.ts";
 export type { EventLogDeps, ReadRange } from "./event-log.ts";
 export { feedReader, serveEventFeed } from "./feed-service.ts";
+export { readFeedState, type FeedState } from "./feed-state.ts";
 export { NatsLink } from "./nats-link.ts";
 export type { EventHandler, EventHandlers } from "./parked-events.ts";
 export type { ReplicaBell } from "./replica-bell.ts";

@@ -1,5 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
+/** How long a scrape waits for what must be looked up. */
+const LOOK_MS = 2_000;
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
@@ -8,6 +10,9 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
  */
 export class Metrics {
   readonly #registry = new Registry();
+  readonly #lookedUp = new Set<Gauge<string>>();
+  readonly #readers = new Set<{ readonly name: string; readonly read: () => unknown }>();
+  #looking: Promise<void> | undefined;
 
   /** `processMetrics` adds memory, CPU and event-loop metrics of this process. */
   constructor(options: { processMetrics?: boolean } = {}) {
@@ -35,9 +40,36 @@ export class Metrics {
     );
   }
 
-  /** What `/metrics` answers. */
-  text(): Promise<string> {
+  /** A gauge, with labels, for what is only known by looking: readers given to `onScrape` set it anew each time. */
+  lookedUp<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+    const gauge = this.gauge(name, help, labelNames);
+    this.#lookedUp.add(gauge as Gauge<string>);
+    return gauge;
+  }
+
+  /**
+   * Has `read` set looked-up gauges whenever the metrics are asked for. One that fails, or takes longer than two seconds, leaves its gauges
+   * without a value and is counted under `name`. Returns how to stop.
+   */
+  onScrape(name: string, read: () => unknown): () => void {
+    const reader = { name, read };
+    this.#readers.add(reader);
+    return () => void this.#readers.delete(reader);
+  }
+
+  /** What `/metrics` answers. Those who ask meanwhile share a look. */
+  async text(): Promise<string> {
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    await this.#looking;
     return this.#registry.metrics();
+  }
+
+  async #look(): Promise<void> {
+    const failures = this.counter("millwright_scrape_failures_total", "Looks for a scrape that failed or took too long.", ["reader"]);
+    for (const gauge of this.#lookedUp) gauge.reset();
+    await Promise.all([...this.#readers].map(async ({ name, read }) => {
+      if (!(await isInTime(async () => read()))) failures.inc({ reader: name });
+    }));
   }
 
   /** The content type of `text()`. */
@@ -47,5 +79,15 @@ export class Metrics {
 
   #existing<M>(name: string): M | undefined {
     return this.#registry.getSingleMetric(name) as M | undefined;
+  }
+}
+
+async function isInTime(look: () => Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), LOOK_MS)));
+  try {
+    return await Promise.race([look().then(() => true, () => false), late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -50,3 +50,41 @@ test("metrics are told in Prometheus' text form, and asking twice gives the same
   expect(text).toContain("millwright_queue_depth 4");
   expect(text).toContain('millwright_rpc_seconds_bucket{le="0.25",method="GetRun"} 1');
 });
+
+describe("what is looked up for a scrape", () => {
+  test("is told as it is now: values of before are gone, and who asks meanwhile shares the look", async () => {
+    const metrics = new Metrics();
+    const gauge = metrics.lookedUp("millwright_queue_depth", "Queued.", ["reason"]);
+    let looks = 0;
+    const stop = metrics.onScrape("queue", async () => {
+      looks += 1;
+      gauge.set({ reason: looks === 1 ? "no_workers" : "team_cap" }, 3);
+    });
+    const [one, other] = await Promise.all([metrics.text(), metrics.text()]);
+    expect([looks, one]).toEqual([1, other]);
+    expect(one).toContain('millwright_queue_depth{reason="no_workers"} 3');
+    const again = await metrics.text();
+    expect(again).toContain('millwright_queue_depth{reason="team_cap"} 3');
+    expect(again).not.toContain("no_workers");
+    stop();
+    await metrics.text();
+    expect(looks).toBe(2);
+  });
+
+  test("is absent, and counted, when the look fails; the others stand", async () => {
+    const metrics = new Metrics();
+    const [broken, fine] = [metrics.lookedUp("millwright_broken", "B.", ["service"]), metrics.lookedUp("millwright_fine", "F.", ["service"])];
+    let isAway = false;
+    metrics.onScrape("broken", async () => {
+      if (isAway) throw new Error("the database is away");
+      broken.set({ service: "x" }, 1);
+    });
+    metrics.onScrape("fine", () => fine.set({ service: "x" }, 2));
+    expect(await metrics.text()).toContain('millwright_broken{service="x"} 1');
+    isAway = true;
+    const text = await metrics.text();
+    expect(text).toContain('millwright_scrape_failures_total{reader="broken"} 1');
+    expect(text).toContain('millwright_fine{service="x"} 2');
+    expect(text).not.toContain("millwright_broken{");
+  });
+});

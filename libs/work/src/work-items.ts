@@ -81,12 +81,19 @@ export async function forget(sql: Sql, days: number): Promise<void> {
   await sql.query("DELETE FROM stream.work_items WHERE state = 'done' AND ended_at < now() - make_interval(days => $1)", [days]);
 }
 
-export type WorkCount = { kind: string; state: "waiting" | "running" | "parked"; count: number };
+export type WorkCount = {
+  kind: string;
+  state: "waiting" | "running" | "parked";
+  count: number;
+  /** For how long the one that has been due longest has been due; 0 when none is. */
+  overdueSeconds: number;
+};
 
 /** How much is unfinished. */
 export async function count(sql: Sql): Promise<WorkCount[]> {
   const { rows } = await sql.query<WorkCount>(
-    `SELECT kind, state, count(*) AS count FROM stream.work_items WHERE state <> 'done' GROUP BY kind, state ORDER BY kind, state`,
+    `SELECT kind, state, count(*) AS count, greatest(0, extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'waiting')))::float8 AS "overdueSeconds"
+       FROM stream.work_items WHERE state <> 'done' GROUP BY kind, state ORDER BY kind, state`,
   );
   return rows;
 }

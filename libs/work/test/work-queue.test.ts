@@ -117,7 +117,7 @@ describe("a failing item", () => {
       expect(await states()).toEqual([state]);
     }
     expect(log.entries.filter((e) => e.level === "error")).toHaveLength(1);
-    expect(await queue.counts()).toEqual([{ kind: "call", state: "parked", count: 1 }]);
+    expect(await queue.counts()).toEqual([{ kind: "call", state: "parked", count: 1, overdueSeconds: 0 }]);
     isBroken = false;
     expect([await queue.replay("other"), await queue.replay()]).toEqual([0, 1]);
     await queue.drain();

@@ -73,6 +73,7 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
         state: request.state === "DRAINING" ? "DRAINING" : "READY",
         freeSlots: Math.max(0, request.freeSlots),
         leases: request.leases.map((lease) => ({ ...leaseRef(lease), phase: lease.phase, ackedDirectiveSeq: Number(lease.ackedDirectiveSeq) })),
+        modelCalls: request.modelCalls.map(({ provider, outcome, count }) => ({ provider, outcome, count })),
       });
       return { leases: leases.map(leaseStatus), directives: directives.map(directiveMessage) };
     },

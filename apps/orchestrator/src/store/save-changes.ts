@@ -5,6 +5,7 @@ import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-ch
 import { isTerminal } from "../domain/run.ts";
 import type { Timings } from "../domain/timings.ts";
 import { stateChanged, runFinished } from "../events/run-events.ts";
+import { finishedNews } from "./finished-news.ts";
 import { releaseCapacity } from "./capacity-store.ts";
 import { addDirective } from "./directive-store.ts";
 import { presentTrace } from "./present-trace.ts";
@@ -19,6 +20,7 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
   const versions = new Map<RunChange, number>();
   for (const change of changes) {
     if (changesRun(change)) versions.set(change, await updateRun(tx, change));
+    if (isTerminal(change.next.run) && change.next.run !== change.run.state) tx.announce?.(finishedNews(change.run.uid, change.next.run));
     await updateExecution(tx, change);
     if (change.next.isFollowed) await queueFurtherExecution(tx, change, context);
     if (change.wait !== undefined) await updateWait(tx, change);

@@ -28,19 +28,20 @@ export const usageStore = {
     return new Map(prices.flatMap(([modelId, price]) => (price ? [[modelId, price]] : [])));
   },
 
-  /** Answers false when this call was recorded before; nothing changes then. */
-  async insert(tx: Sql, usage: UsageInsert): Promise<boolean> {
+  /** Answers the provider of the run's model; undefined when this call was recorded before: nothing changes then. */
+  async insert(tx: Sql, usage: UsageInsert): Promise<{ provider: string } | undefined> {
     const { tokens } = usage;
-    const { rowCount } = await tx.query(
+    const { rows } = await tx.query<{ provider: string | null }>(
       `INSERT INTO usage_rows (run_uid, call_id, execution_id, attempt, model_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, price_version)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::bigint, $11) ON CONFLICT (run_uid, call_id) DO NOTHING`,
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::bigint, $11) ON CONFLICT (run_uid, call_id) DO NOTHING
+       RETURNING (SELECT r.frozen->>'provider' FROM runs r WHERE r.uid = $1) AS provider`,
       [
         ...[usage.runUid, usage.callId, usage.executionId, usage.attempt, usage.modelId],
         ...[tokens.input ?? null, tokens.output ?? null, tokens.cacheRead ?? null, tokens.cacheWrite ?? null],
         ...[usage.costMicros?.toString() ?? null, usage.priceVersion ?? null],
       ],
     );
-    return rowCount === 1;
+    return rows[0] && { provider: rows[0].provider ?? "" };
   },
 
   /** Sums per run, model and price. */

@@ -10,12 +10,16 @@ export type HeartbeatDeps = {
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
   pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
+  countModelCalls?(counts: readonly ModelCallCount[]): void;
 };
 
 export type HeldLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
 export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
-export type Heartbeat = { readonly state: "READY" | "DRAINING"; readonly freeSlots: number; readonly leases: readonly HeldLease[] };
+/** Calls of models since the worker said so last. */
+export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };
+
+export type Heartbeat = { readonly state: "READY" | "DRAINING"; readonly freeSlots: number; readonly leases: readonly HeldLease[]; readonly modelCalls?: readonly ModelCallCount[] };
 
 export type LeaseStatus = LeaseRef & { readonly status: "OK" | "STOP" | "LOST"; readonly expiresAt?: Date; readonly runToken?: string };
 
@@ -29,6 +33,7 @@ export async function heartbeat(
   beat: Heartbeat,
 ): Promise<{ leases: readonly LeaseStatus[]; directives: readonly Directive[] }> {
   await deps.touchSession(session, beat);
+  deps.countModelCalls?.(beat.modelCalls ?? []);
   await deps.ackDirectives(session, beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({ executionId, attempt, seq: ackedDirectiveSeq })));
   const renewed = await deps.renewLeases(session, beat.leases);
   const leases = await Promise.all(

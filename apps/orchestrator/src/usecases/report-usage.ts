@@ -15,8 +15,10 @@ export type ReportUsageDeps = {
     insert(
       tx: Sql,
       usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number },
-    ): Promise<boolean>;
+    ): Promise<{ provider: string } | undefined>;
   };
+  /** Told of each call that was recorded, once. */
+  readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
 
 export type UsageReport = { readonly lease: LeaseRef; readonly callId: string; readonly modelId: string; readonly tokens: TokenCounts };
@@ -31,16 +33,18 @@ export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelI
   if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200) throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
   const counts = Object.values(tokens).filter((count) => count !== undefined);
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
-  await deps.transaction(async (tx) => {
+  const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const price = await deps.usage.currentPrice(tx, modelId);
     const costMicros = costOf(tokens, price);
-    const isNew = await deps.usage.insert(tx, {
+    const inserted = await deps.usage.insert(tx, {
       ...{ ...lease, runUid, callId, modelId, tokens },
       ...(costMicros === undefined || !price ? {} : { costMicros, priceVersion: price.version }),
     });
-    if (isNew) await deps.appendRunEvents(tx, runUid, [usageRecorded(lease, callId, modelId, tokens)]);
+    if (inserted) await deps.appendRunEvents(tx, runUid, [usageRecorded(lease, callId, modelId, tokens)]);
+    return inserted && { ...inserted, costMicros };
   });
+  if (recorded) deps.countUsage?.(recorded.provider, tokens, recorded.costMicros);
 }
 
 const usageRecorded = ({ executionId }: LeaseRef, callId: string, modelId: string, tokens: TokenCounts): NewRunEvent => ({

@@ -26,6 +26,8 @@ export type ExecutionContext = {
   mask(text: string): string;
   /** Resolves when every event emitted so far is acknowledged (the write-ahead barrier before an effect). Rejects with `LeaseLost`. */
   flushed(): Promise<void>;
+  /** A call of a model has ended, in one of a few ways; for metrics. */
+  modelCalled(provider: string, outcome: string): void;
   readonly doors: Doors;
   readonly platform: PlatformClient;
   readonly directives: ExecutionDirectives;

@@ -6,6 +6,7 @@ import { parseTraceparent, traced, type Logger, type Span, type Tracer } from "@
 import { doorsOf } from "../leases/doors.ts";
 import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
 import type { KeptLease } from "../leases/lease-keeper.ts";
+import type { ModelCallCounts } from "../model/model-call-counts.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
 import type { Timings } from "../protocol/timings.ts";
@@ -33,6 +34,7 @@ export type HeldExecutionDeps = {
   readonly timings: () => Timings;
   readonly log: Logger;
   readonly tracer?: Tracer | undefined;
+  readonly modelCalls: Pick<ModelCallCounts, "add">;
   readonly directory: InstanceDirectory;
   readonly sandbox: ExecutionContext["sandbox"];
   readonly url: string;
@@ -213,6 +215,7 @@ export class HeldExecution implements KeptLease {
       emit: (kind, payload) => this.#events.emit(kind, payload),
       mask: (text) => this.#masker.text(text),
       flushed: () => this.#events.flushed(),
+      modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       doors,
       platform: platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, runToken: () => this.#runToken }),
       directives: this.#directives,

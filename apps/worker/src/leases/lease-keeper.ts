@@ -1,6 +1,7 @@
 import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import type { Logger } from "@millwright/telemetry";
+import type { ModelCallCounts } from "../model/model-call-counts.ts";
 import { platformError } from "../protocol/platform-error.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retryDelayMs } from "../protocol/retrying.ts";
@@ -33,6 +34,7 @@ export type LeaseKeeperDeps = {
   readonly leases: () => readonly KeptLease[];
   readonly state: () => { readonly state: "READY" | "DRAINING"; readonly freeSlots: number };
   readonly onDirective: (directive: worker.Directive) => void;
+  readonly modelCalls: ModelCallCounts;
 };
 
 /** Renews all leases in one call per heartbeat, carries directives, and watches for doors that stay closed. */
@@ -76,10 +78,12 @@ export class LeaseKeeper {
     const { client, clock, timings, log } = this.#deps;
     const leases = this.#deps.leases().map((lease) => ({ lease, ackedDirectiveSeq: lease.ackedDirectiveSeq }));
     const sent = momentOf(clock);
+    const modelCalls = this.#deps.modelCalls.take();
     try {
       const answer = await client.heartbeat(
         {
           ...this.#deps.state(),
+          modelCalls: [...modelCalls],
           leases: leases.map(({ lease, ackedDirectiveSeq }) => ({
             executionId: lease.executionId,
             attempt: lease.attempt,
@@ -96,6 +100,7 @@ export class LeaseKeeper {
       for (const directive of answer.directives) this.#deps.onDirective(directive);
       return true;
     } catch (error) {
+      this.#deps.modelCalls.putBack(modelCalls);
       if (!this.#signal.aborted) log.warn({ operation: "Heartbeat", reason: platformError(error).reason }, "heartbeat failed");
       return false;
     }

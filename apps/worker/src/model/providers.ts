@@ -12,5 +12,5 @@ export function providerFor(ctx: ExecutionContext, warn: (text: string) => void,
   const { assignment } = ctx;
   if (assignment.provider === "" || assignment.provider === scriptedProvider.name) return scriptedProvider;
   const wire = wireNamed(assignment.provider);
-  return wire && wireProvider({ ...{ wire, assignment, warn, ...patience }, mask: (text) => ctx.mask(text), whenOpen: () => ctx.doors.whenOpen(), reportUsage: (usage) => ctx.platform.reportUsage(usage) });
+  return wire && wireProvider({ ...{ wire, assignment, warn, ...patience }, mask: (text) => ctx.mask(text), whenOpen: () => ctx.doors.whenOpen(), reportUsage: (usage) => ctx.platform.reportUsage(usage), called: (outcome) => ctx.modelCalled(assignment.provider, outcome) });
 }

@@ -24,6 +24,8 @@ export type TestContext = {
   readonly artifacts: NewArtifact[];
   readonly pullRequests: NewPullRequest[];
   readonly usage: CallUsage[];
+  /** How calls of models ended. */
+  readonly modelCalls: string[];
   readonly restCalls: RestCall[];
   readonly phases: ExecutionPhase[];
   readonly sandboxes: SandboxHandle[];
@@ -65,7 +67,7 @@ export function aContext(options: ContextOptions): TestContext {
   const log = memoryLog();
   const directives = new DirectiveQueue({ onCancel: () => stop.abort(cancelled()), onError: (error) => log.error({ error }, "directive handler failed") });
   const stop = new AbortController();
-  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], restCalls: [] as RestCall[] };
+  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   let directiveSeq = 0n;
   const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
@@ -78,6 +80,7 @@ export function aContext(options: ContextOptions): TestContext {
     emit: (kind, payload) => void told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject }),
     mask: (text) => masker.text(text),
     flushed: options.flushed ?? (() => Promise.resolve()),
+    modelCalled: (provider, outcome) => void told.modelCalls.push(`${provider} ${outcome}`),
     doors: { assertOpen: options.assertOpen ?? (() => {}), whenOpen: () => Promise.resolve() },
     directives,
     signal: stop.signal,

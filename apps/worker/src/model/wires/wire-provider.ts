@@ -36,6 +36,8 @@ export type WireDeps = {
   readonly warn: (text: string) => void;
   /** For a call that was counted although it gave no answer. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
+  /** How each call ended. */
+  readonly called: (outcome: string) => void;
 };
 
 /**
@@ -76,14 +78,17 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       try {
         const answer = await callModel(request, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
         span.set(answeredAttributes(answer));
+        deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
         return answer;
       } catch (error) {
+        if (signal.aborted) deps.called("interrupted");
         signal.throwIfAborted();
         const { cause, usage } = error as CallEnded;
         span.set(usageAttributes(usage ?? {}));
         if (usage) await deps.reportUsage({ callId, modelId, usage });
         const failure = callFailure(provider, cause ?? error);
         span.fail(failure.failure.reason);
+        deps.called(failure.failure.reason);
         return failure;
       }
     });

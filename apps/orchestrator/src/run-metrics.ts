@@ -1,0 +1,89 @@
+import type { Database } from "@millwright/database";
+import type { Metrics } from "@millwright/telemetry";
+import { MODEL_PROVIDERS } from "./domain/model-providers.ts";
+import { explainQueue } from "./domain/queue-reason.ts";
+import type { Timings } from "./domain/timings.ts";
+import type { TokenCounts } from "./domain/usage.ts";
+import type { ModelCallCount } from "./usecases/heartbeat.ts";
+import { finishedState } from "./store/finished-news.ts";
+import { readLoad } from "./store/load-store.ts";
+import { readQueuedLanes } from "./store/queue-status-store.ts";
+
+export type RunMetrics = {
+  /** Tokens of a model call that was recorded for the first time, and what it cost, if anybody knows. */
+  usage(provider: string, tokens: TokenCounts, costMicros: bigint | undefined): void;
+  /** What a worker's calls of models came to since it said so last. */
+  modelCalls(counts: readonly ModelCallCount[]): void;
+  stop(): void;
+};
+
+const PROVIDERS: ReadonlySet<string> = new Set(MODEL_PROVIDERS.map(({ name }) => name));
+/** As workers report them. */
+const OUTCOMES: ReadonlySet<string> = new Set([
+  "ok", "cut_short", "refused", "model_unavailable", "model_key_refused", "model_account", "model_not_found", "model_refused_request", "interrupted",
+]);
+const PHASES: ReadonlySet<string> = new Set(["SETUP", "RUNNING", "IDLE", "STOPPING"]);
+
+/** A word that came from elsewhere, as a label: one of a few, or "other". */
+const among = (known: ReadonlySet<string>, word: string): string => (known.has(word) ? word : "other");
+
+/**
+ * What the platform tells of its runs. Gauges are read from the database (the same at all replicas), counters count what this replica saw.
+ * Live things only: nothing here grows with what has been.
+ */
+export function runMetrics(metrics: Metrics, database: Database, timings: Pick<Timings, "leaseTtlMs">): RunMetrics {
+  const runs = metrics.lookedUp("millwright_runs", "Live runs by state.", ["state"]);
+  const finished = metrics.counter("millwright_runs_finished_total", "Runs that ended, by state; a continued one ends again.", ["state"]);
+  const depth = metrics.lookedUp("millwright_queue_depth", "Queued executions, by what the first one of their lane waits for; runs that wait for children beside them.", ["reason"]);
+  const oldest = metrics.lookedUp("millwright_queue_oldest_seconds", "For how long the execution at the head of a queue has waited that nothing of its owner's keeps.", ["reason"]);
+  const leases = metrics.lookedUp("millwright_leases", "Executions that workers hold, by what they last said of it; OFFERED: not accepted yet.", ["phase"]);
+  const workers = metrics.lookedUp("millwright_workers", "Connected workers.", ["state"]);
+  const slots = metrics.lookedUp("millwright_worker_slots", "Slots of connected workers.", ["state"]);
+  const calls = metrics.counter("millwright_model_calls_total", "Calls of models, as workers report them.", ["provider", "outcome"]);
+  const tokens = metrics.counter("millwright_model_tokens_total", "Tokens that providers counted.", ["provider", "kind"]);
+  const cost = metrics.counter("millwright_model_cost_dollars_total", "What they cost, where the price is known.", ["provider"]);
+
+  const readers = {
+    load: async () => {
+      const load = await readLoad(database.sql, timings.leaseTtlMs);
+      for (const { state, count } of load.runs) runs.set({ state }, count);
+      for (const { isAccepted, phase, count } of load.leases) leases.inc({ phase: isAccepted ? among(PHASES, phase) : "OFFERED" }, count);
+      for (const { state, count, slots: all, used } of load.workers) {
+        workers.set({ state }, count);
+        slots.inc({ state: "used" }, used);
+        slots.inc({ state: "free" }, state === "READY" ? Math.max(0, all - used) : 0);
+      }
+      depth.set({ reason: "waiting_for_children" }, load.waits);
+    },
+    queue: async () => {
+      const lanes = await readQueuedLanes(database.sql, timings.leaseTtlMs);
+      const oldestOf = new Map<string, number>();
+      for (const { queued, oldestSeconds, facts } of lanes) {
+        const { reason } = explainQueue(facts);
+        depth.inc({ reason }, queued);
+        oldestOf.set(reason, Math.max(oldestOf.get(reason) ?? 0, oldestSeconds));
+      }
+      for (const [reason, seconds] of oldestOf) oldest.set({ reason }, seconds);
+    },
+  };
+  const stops = [
+    ...Object.entries(readers).map(([name, read]) => metrics.onScrape(`orchestrator ${name}`, read)),
+    database.onCommit((news) => {
+      for (const topic of news) {
+        const state = finishedState(topic);
+        if (state) finished.inc({ state });
+      }
+    }),
+  ];
+  return {
+    usage(provider, counts, costMicros) {
+      const label = { provider: among(PROVIDERS, provider) };
+      for (const [kind, count] of Object.entries(counts)) if (count) tokens.inc({ ...label, kind }, count);
+      if (costMicros) cost.inc(label, Number(costMicros) / 1e6);
+    },
+    modelCalls(counts) {
+      for (const { provider, outcome, count } of counts) if (count > 0) calls.inc({ provider: among(PROVIDERS, provider), outcome: among(OUTCOMES, outcome) }, count);
+    },
+    stop: () => stops.forEach((stop) => stop()),
+  };
+}

@@ -1,0 +1,31 @@
+import type { Sql } from "@millwright/database";
+
+/** What a service's event tables tell about it. */
+export type FeedState = {
+  readonly head: number;
+  /** Events that the sequencer has not moved yet, counted up to COUNT_MAX, and the age of the oldest. */
+  readonly pending: number;
+  readonly oldestPendingSeconds: number;
+  /** Events that the relay has not published; undefined where there is none. */
+  readonly relayLag: number | undefined;
+  readonly parked: readonly { readonly reader: string; readonly source: string; readonly events: number; readonly isStopped: boolean }[];
+};
+
+const COUNT_MAX = 10_000;
+
+/** Cheap enough to be asked every few seconds. */
+export async function readFeedState(sql: Sql): Promise<FeedState> {
+  const { rows } = await sql.query<{ head: number; pending: number; age: number | null; relayed: number | null }>(
+    `SELECT m.head, (SELECT count(*) FROM (SELECT 1 FROM stream.event_pending LIMIT ${COUNT_MAX}) AS p) AS pending,
+            (SELECT extract(epoch FROM clock_timestamp() - occurred_at)::float8 FROM stream.event_pending ORDER BY seq LIMIT 1) AS age,
+            (SELECT position FROM stream.feed_cursors WHERE reader = 'nats-relay') AS relayed
+       FROM stream.event_meta m`,
+  );
+  const { rows: parked } = await sql.query<FeedState["parked"][number]>(
+    `SELECT c.reader, c.source, c.parked_reason IS NOT NULL AS "isStopped",
+            (SELECT count(*) FROM stream.parked_events e WHERE e.reader = c.reader AND e.source = c.source) AS events
+       FROM stream.feed_cursors c WHERE c.reader <> 'nats-relay'`,
+  );
+  const { head = 0, pending = 0, age = null, relayed = null } = rows[0] ?? {};
+  return { head, pending, oldestPendingSeconds: Math.max(0, age ?? 0), relayLag: relayed === null ? undefined : Math.max(0, head - relayed), parked };
+}

@@ -1,0 +1,70 @@
+import type { Database } from "@millwright/database";
+import { readFeedState, type Consumer } from "@millwright/events";
+import type { Metrics } from "@millwright/telemetry";
+import type { WorkQueue } from "@millwright/work";
+
+export type Watched = {
+  /** As named in metrics. */
+  readonly service: string;
+  readonly metrics: Metrics;
+  readonly database: Database;
+  readonly consumers: readonly Consumer[];
+  readonly work?: WorkQueue;
+};
+
+/**
+ * What every service tells of itself: its connections, its log, how its readers follow, its work. What comes from the database is the same at
+ * all replicas. Returns how to stop.
+ */
+export function watchService({ service, metrics, database, consumers, work }: Watched): () => void {
+  const connections = metrics.lookedUp("millwright_database_connections", "Connections to the service's database; waiting: statements that wait for one.", ["service", "state"]);
+  const head = metrics.lookedUp("millwright_events_head", "Events in the service's log, ever.", ["service"]);
+  const pending = metrics.lookedUp("millwright_events_pending", "Committed events that have no place in the log yet (10000: or more).", ["service"]);
+  const oldest = metrics.lookedUp("millwright_events_oldest_pending_seconds", "Age of the oldest of them: the lag of the sequencer.", ["service"]);
+  const relay = metrics.lookedUp("millwright_relay_lag_events", "Events in the log that have not been published to NATS.", ["service"]);
+  const parked = metrics.lookedUp("millwright_parked_events", "Events that a reader could not apply, and those that wait behind them.", ["service", "reader", "source"]);
+  const stopped = metrics.lookedUp("millwright_feed_stopped", "1: a reader does not read its source until somebody decides where it goes on.", ["service", "reader", "source"]);
+  const lag = metrics.lookedUp("millwright_feed_lag_events", "Events that a reader has not applied.", ["service", "reader", "source"]);
+  const lagSeconds = metrics.lookedUp("millwright_feed_lag_seconds", "Age of the oldest event that a reader has not applied.", ["service", "reader", "source"]);
+  const lastLook = metrics.lookedUp("millwright_feed_last_look_seconds", "Since a reader heard its source.", ["service", "reader", "source"]);
+  const items = metrics.lookedUp("millwright_work_items", "Work that is not done.", ["service", "kind", "state"]);
+  const overdue = metrics.lookedUp("millwright_work_overdue_seconds", "For how long the oldest due work has waited.", ["service", "kind"]);
+
+  const readers = {
+    connections: () => {
+      const { totalCount, idleCount, waitingCount } = database.pool;
+      connections.set({ service, state: "in_use" }, totalCount - idleCount);
+      connections.set({ service, state: "idle" }, idleCount);
+      connections.set({ service, state: "waiting" }, waitingCount);
+      connections.set({ service, state: "max" }, database.pool.options.max);
+    },
+    feeds: () => {
+      for (const progress of consumers.map((each) => each.progress())) {
+        if (!progress) continue;
+        const { reader, source } = progress;
+        lag.set({ service, reader, source }, progress.lagEvents);
+        lagSeconds.set({ service, reader, source }, progress.lagSeconds);
+        lastLook.set({ service, reader, source }, progress.lastLookSeconds);
+      }
+    },
+    log: async () => {
+      const state = await readFeedState(database.sql);
+      head.set({ service }, state.head);
+      pending.set({ service }, state.pending);
+      oldest.set({ service }, state.oldestPendingSeconds);
+      if (state.relayLag !== undefined) relay.set({ service }, state.relayLag);
+      for (const { reader, source, events, isStopped } of state.parked) {
+        parked.set({ service, reader, source }, events);
+        stopped.set({ service, reader, source }, isStopped ? 1 : 0);
+      }
+    },
+    work: async () => {
+      for (const { kind, state, count, overdueSeconds } of (await work?.counts()) ?? []) {
+        items.set({ service, kind, state }, count);
+        if (state === "waiting") overdue.set({ service, kind }, overdueSeconds);
+      }
+    },
+  };
+  const stops = Object.entries(readers).map(([name, read]) => metrics.onScrape(`${service} ${name}`, read));
+  return () => stops.forEach((stop) => stop());
+}
