@@ -114,7 +114,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     authenticateKey: workerKeysClient(o.neighbours.identity, signer),
     sealKey: (key) => vault.seal(key, "worker session"),
     openKey: (sealed) => vault.open(sealed, "worker session"),
-    countModelCalls: counts.modelCalls,
+    countModelCalls: (calls) => counts.modelCalls(calls),
   });
   const catalog = composeCatalog({
     database, blobs, clock, signer, timings,
@@ -125,7 +125,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     localRepositoryRoots: o.localRepositoryRoots ?? [],
     modelProviders: o.modelProviders ?? [],
     snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
-    countUsage: counts.usage,
+    countUsage: (...usage) => counts.usage(...usage),
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));

@@ -40,12 +40,12 @@ test("the queue is told by what runs wait for, with what workers hold and what h
   expect(await valuesOf("millwright_worker_slots")).toEqual({ "state=used": 2, "state=free": 0 });
   expect(await valuesOf("millwright_workers")).toEqual({ "state=READY": 1 });
 
-  const child = await platform.run(caller, { parentRunUid: held.assignment.job.run.runUid as never });
+  const child = await platform.run(caller, { parentRunUid: held.assignment.job.run.runUid });
   await held.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
   await other.complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
   await platform.life.cancelRun(caller, { runUid: child.uid, tree: false });
   expect(await valuesOf("millwright_runs_finished_total")).toEqual({ "state=FAILED": 1, "state=CANCELLED": 1 });
-  expect([first!.state, (await valuesOf("millwright_leases"))["phase=SETUP"]]).toEqual(["QUEUED", undefined]);
+  expect([first.state, (await valuesOf("millwright_leases"))["phase=SETUP"]]).toEqual(["QUEUED", undefined]);
 });
 
 test("words that workers and definitions choose do not become labels", async () => {

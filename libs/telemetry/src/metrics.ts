@@ -10,7 +10,7 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
  */
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #lookedUp = new Set<Gauge<string>>();
+  readonly #lookedUp = new Set<Gauge>();
   readonly #readers = new Set<{ readonly name: string; readonly read: () => unknown }>();
   #looking: Promise<void> | undefined;
 
@@ -43,7 +43,7 @@ export class Metrics {
   /** A gauge, with labels, for what is only known by looking: readers given to `onScrape` set it anew each time. */
   lookedUp<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
     const gauge = this.gauge(name, help, labelNames);
-    this.#lookedUp.add(gauge as Gauge<string>);
+    this.#lookedUp.add(gauge);
     return gauge;
   }
 
