@@ -54,7 +54,7 @@ test("what the agent of a lost attempt has seen is not told again; what it has n
   const { followupUid } = await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "plan", attachmentUids: [] });
   await lose(old);
   const inSetup = await hold(platform, worker);
-  const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "plan" }];
+  const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "plan", attachments: [] }];
   expect(inSetup.assignment.inputs).toEqual(told);
   await lose(inSetup);
   const next = await hold(platform, worker);
