@@ -70,10 +70,13 @@ function fitting(events: readonly RunEvent[]): readonly RunEvent[] {
 }
 
 async function withWholeMessages(deps: ReadHistoryDeps, events: readonly RunEvent[]): Promise<readonly RunEvent[]> {
-  const cut = events.filter(({ kind, payload }) => kind === "message" && payload["truncated"] === true && isUuid(String(payload["message_uid"])));
-  const texts = await deps.textsOfMessages(cut.map(({ payload }) => String(payload["message_uid"])));
+  const uidOf = ({ kind, payload }: RunEvent): string[] => {
+    const uid = kind === "message" && payload["truncated"] === true ? payload["message_uid"] : undefined;
+    return typeof uid === "string" && isUuid(uid) ? [uid] : [];
+  };
+  const texts = await deps.textsOfMessages(events.flatMap(uidOf));
   return events.map((event) => {
-    const text = cut.includes(event) ? texts.get(String(event.payload["message_uid"])) : undefined;
+    const text = uidOf(event).map((uid) => texts.get(uid))[0];
     return text === undefined ? event : { ...event, payload: { ...event.payload, text } };
   });
 }

@@ -63,8 +63,10 @@ export class Checkpoints {
     await this.#attempt(async () => {
       const { ctx, workspace } = this.#deps;
       const state = await workspaceState(workspace.sandbox, workspace.copies);
-      if (state.fingerprint === this.#saved?.fingerprint) return void (key = this.#saved.key);
-      if (isPristine(state, workspace.copies) && !this.#deps.isRestored && (this.#saved?.key ?? "") === "") return;
+      const isSaved = state.fingerprint === this.#saved?.fingerprint;
+      const isAsCloned = isPristine(state, workspace.copies) && !this.#deps.isRestored && (this.#saved?.key ?? "") === "";
+      if (isSaved) key = this.#saved?.key;
+      if (isSaved || isAsCloned) return;
       await packSnapshot(workspace.sandbox, workspace.copies, state);
       await workspace.sandbox.stop(); // nobody can change the file any more
       key = (await ctx.platform.putSnapshot(await snapshotFile(ctx.dir))).snapshotKey;

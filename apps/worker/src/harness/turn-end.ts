@@ -11,11 +11,11 @@ const turnEnd: z.ZodType<TurnEnd> = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("blocked"), message: text }),
   z.object({ kind: z.literal("waiting"), policy: z.enum(["all", "any"]) }),
   z.object({ kind: z.literal("interrupted") }),
-]) as z.ZodType<TurnEnd>;
+]);
 
 /** The end of a turn as a step's event says it (`end`): written with the step, so that whoever goes on from the events ends the turn in the same way. */
 export const endOfStep = (end: TurnEnd | ModelStep["next"] | undefined): { readonly end?: JsonObject } =>
-  end === undefined || end.kind === "go_on" ? {} : { end: { ...end } as unknown as JsonObject };
+  end === undefined || end.kind === "go_on" ? {} : { end: { ...end } };
 
 /** The payload of `turn_end`. */
 export function turnEndPayload(end: TurnEnd): JsonObject {

@@ -2,7 +2,7 @@ import { newUid } from "@millwright/ids";
 import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
 import { push } from "../git/push.ts";
-import { objectAt, textAt } from "../model/event-fields.ts";
+import { textAt } from "../model/event-fields.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
@@ -17,7 +17,7 @@ import { resultOf } from "./result.ts";
 import { resume } from "./resume.ts";
 import { resumptionOf, type Resumption } from "./resumption.ts";
 import { setUp } from "./set-up.ts";
-import { TokenBudget } from "./token-budget.ts";
+import type { TokenBudget } from "./token-budget.ts";
 
 export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly provider: ModelProvider; readonly messages: Messages; readonly budget: TokenBudget };
 
