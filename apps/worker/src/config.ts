@@ -1,6 +1,8 @@
 import { hostname } from "node:os";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
+import { addressSet } from "./egress/addresses.ts";
+import { hostPatterns } from "./egress/host-patterns.ts";
 
 /** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
 export type SandboxChoice = "auto" | "bwrap" | "none";
@@ -36,6 +38,10 @@ function readSettings(env: Env) {
     temporaryBytes: optional.size("MILLWRIGHT_SANDBOX_TMP", "1G"),
     /** "auto", "none", or a directory of cgroup version 2 that is delegated to the worker. */
     cgroup: optional.string("MILLWRIGHT_SANDBOX_CGROUP", "auto"),
+    /** Hosts that runs may reach, such as `registry.npmjs.org`, `*.example.com`, `example.com:8443` or `*`; none by default. */
+    egressAllow: optional.list("MILLWRIGHT_EGRESS_ALLOW", []),
+    /** Internal addresses and networks that runs may reach all the same, when the host is allowed. */
+    egressInternal: optional.list("MILLWRIGHT_EGRESS_INTERNAL", []),
     /** Root file systems, `image=directory`; every other image gets the machine's own tools. */
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
@@ -64,8 +70,20 @@ export function loadConfig(env: Env): WorkerConfig {
     ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),
     ...(settings.processes >= PROCESSES_MIN ? [] : [`MILLWRIGHT_SANDBOX_PROCESSES must be at least ${PROCESSES_MIN}`]),
     ...(settings.rootfs.every((entry) => /^[^=]+=\//.test(entry)) ? [] : ["MILLWRIGHT_SANDBOX_ROOTFS must be image=/directory, with commas between"]),
+    ...fault("MILLWRIGHT_EGRESS_ALLOW", () => hostPatterns(settings.egressAllow)),
+    ...fault("MILLWRIGHT_EGRESS_INTERNAL", () => addressSet(settings.egressInternal)),
     ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
   ];
   if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);
   return Object.freeze({ ...settings, tracing: loadTracingSettings(env) }) as WorkerConfig;
+}
+
+/** Network names and hosts are no secrets: what is wrong with one is said. */
+function fault(name: string, read: () => unknown): string[] {
+  try {
+    read();
+    return [];
+  } catch (error) {
+    return [`${name}: ${(error as Error).message}`];
+  }
 }

@@ -3,6 +3,8 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import type { worker } from "@millwright/contracts";
+import { eventually } from "@millwright/testing";
+import { DoorsClosed } from "../src/executions/execution-errors.ts";
 import { cloneRepository } from "../src/git/clone.ts";
 import { commitAll } from "../src/git/commit.ts";
 import { HostGit } from "../src/git/host-git.ts";
@@ -15,6 +17,7 @@ import type { Sandbox } from "../src/sandbox/sandbox.ts";
 import { bareHost, type SandboxKind } from "../src/sandbox/spec.ts";
 import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
+import { TestDoors } from "./support/doors.ts";
 import { inEachSandbox, withDirectory, withSandbox } from "./support/sandboxes.ts";
 
 const never = new AbortController().signal;
@@ -26,7 +29,7 @@ async function clone(root: string, repository: worker.Repository, execution = jo
   return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
 }
 
-const pushing = (kind: SandboxKind, dir: string, assertOpen = () => {}) => ({ host: bareHost(kind), dir, signal: never, assertOpen, ownSandbox: () => {} });
+const pushing = (kind: SandboxKind, dir: string, assertOpen = () => {}) => ({ host: bareHost(kind), dir, signal: never, doors: { assertOpen, whenOpen: () => Promise.resolve() }, ownSandbox: () => {} });
 
 /** A sandbox over a fresh clone of a local bare repository. */
 const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
@@ -132,6 +135,27 @@ inEachSandbox("commit and push", (kind) => {
       };
       await expect(push(copy, sha, pushing(kind, dir, closed))).rejects.toThrow("doors closed");
       expect(git(bare, "branch", "--list", "agent/*")).toBe("");
+    }));
+
+  test("a push under way is ended when the doors close, and changes nothing", () =>
+    withDirectory((root) => {
+      const doors = new TestDoors();
+      const held: (() => void)[] = [];
+      const hold = (request: string) => (request.endsWith("/info/refs?service=git-receive-pack") ? new Promise<void>((resolve) => held.push(resolve)) : Promise.resolve());
+      const bare = aBareRepository(root);
+      return withSmartHttp(root, bare, async ({ url, header }) => {
+        await withSandbox(async (sandbox, dir) => {
+          const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
+          await sandbox.exec("cd shop && echo new > new.txt");
+          const pushed = push(copy, await commitAll(sandbox, copy, "Too late"), { ...pushing(kind, dir), doors });
+          pushed.catch(() => undefined);
+          await eventually(() => expect(held.length).toBe(1));
+          doors.close();
+          await expect(pushed).rejects.toBeInstanceOf(DoorsClosed);
+          held.forEach((release) => release());
+          expect(git(bare, "branch", "--list", "agent/*")).toBe("");
+        }, { kind, env: AGENT_IDENTITY });
+      }, hold);
     }));
 
   test("no hook, filter, address or setting of the agent's repository has a part in the push", () =>

@@ -28,6 +28,7 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   model_step: (p) => (text(p["text"]) ? { mark: "say", text: text(p["text"]) } : undefined),
   tool_end: (p) => describeTool(p),
   pushed: (p) => ({ mark: "work", text: `pushed ${text(p["branch"])} (${text(p["sha"]).slice(0, 7)})` }),
+  egress_denied: (p) => ({ mark: "note", text: `refused: ${text(p["host"])}:${String(p["port"])} (${text(p["reason"])})` }),
   limit_exceeded: (p) => ({ mark: "fail", text: `over its limit of ${text(p["resource"])}: the sandbox is ended` }),
   run_waiting: (p) => ({ mark: "wait", text: text(p["message"]) || "waiting for its child runs" }),
   child_finished: (p) => ({ mark: "note", text: `child run ended ${text(p["state"])}` }),

@@ -9,7 +9,7 @@ import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles, Profile } from "./profiles.ts";
 
-/** fields-runs §8.3. */
+/** fields-runs §8.3; `allowed_hosts` is ours: what runs may reach of what their worker lets them; absent = all of that. */
 const EnvironmentConfig = z
   .object({
     name: z.string(),
@@ -19,6 +19,7 @@ const EnvironmentConfig = z
     setup_commands: z.array(z.string()),
     providers: z.looseObject({}),
     secrets: z.array(z.object({ name: z.string() })),
+    allowed_hosts: z.array(z.string()),
     failure_session_retention_minutes: z.int().min(1).max(60).nullable(),
   })
   .partial()

@@ -10,6 +10,7 @@ test("a full configuration is kept, null and unknown members are not", () =>
       github_repos: [{ owner: "o", repo: "r", extra: 1 }],
       setup_commands: ["npm ci"],
       secrets: [{ name: "A" }],
+      allowed_hosts: ["example.com", "*.example.com:8443", "[fd00::1]:*", "*"],
       failure_session_retention_minutes: 30,
       unknown: true,
     }),
@@ -19,6 +20,7 @@ test("a full configuration is kept, null and unknown members are not", () =>
     github_repos: [{ owner: "o", repo: "r" }],
     setup_commands: ["npm ci"],
     secrets: [{ name: "A" }],
+    allowed_hosts: ["example.com", "*.example.com:8443", "[fd00::1]:*", "*"],
     failure_session_retention_minutes: 30,
   }));
 
@@ -34,6 +36,8 @@ describe("refused", () => {
     { setup_commands: [1] },
     { setup_commands: [""] },
     { secrets: ["A"] },
+    ...["", "http://example.com", "*.*", "example.com:65536", "a b", 5].map((host) => ({ allowed_hosts: [host] })),
+    { allowed_hosts: "example.com" },
     { failure_session_retention_minutes: 61 },
     { failure_session_retention_minutes: 0 },
     { providers: [] },

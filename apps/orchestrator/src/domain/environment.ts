@@ -14,7 +14,7 @@ export type Environment = {
 };
 
 /** Bounds of an environment; ours, to keep rows and set-ups reasonable. */
-export const ENVIRONMENT_LIMITS = { nameMax: 100, repositoriesMax: 50, setupCommandsMax: 100, commandLengthMax: 8192, retentionMinutesMax: 60 } as const;
+export const ENVIRONMENT_LIMITS = { nameMax: 100, repositoriesMax: 50, setupCommandsMax: 100, commandLengthMax: 8192, allowedHostsMax: 200, retentionMinutesMax: 60 } as const;
 
 /**
  * Checks an EnvironmentConfig and returns the members we know; unknown ones are ignored (spec/decisions).
@@ -35,6 +35,10 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
     if (isObject(secret) && typeof secret["name"] === "string" && secret["name"] !== "") return { name: secret["name"] };
     throw invalid("secrets", "must be a list of {name}");
   });
+  const allowedHosts = optionalList(json, "allowed_hosts", limits.allowedHostsMax)?.map((host) => {
+    if (typeof host === "string" && HOST_PATTERN.test(host)) return host;
+    throw invalid("allowed_hosts", "must be hosts such as example.com, *.example.com or example.com:8443");
+  });
   const retention = json["failure_session_retention_minutes"] ?? undefined;
   if (retention !== undefined && !isWholeBetween(retention, 1, limits.retentionMinutesMax))
     throw invalid("failure_session_retention_minutes", `must be a whole number from 1 to ${limits.retentionMinutesMax}`);
@@ -48,6 +52,7 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
     setup_commands: setupCommands,
     providers,
     secrets,
+    allowed_hosts: allowedHosts,
     failure_session_retention_minutes: retention,
   };
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as JsonObject & { name: string };
@@ -65,6 +70,9 @@ function optionalList(json: JsonObject, key: string, max: number): readonly unkn
   if (Array.isArray(value) && value.length <= max) return value;
   throw invalid(key, `must be a list of at most ${max} entries`);
 }
+
+/** As workers read them (`egress/host-patterns.ts`). */
+const HOST_PATTERN = /^(?=.{1,261}$)(?:\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]|\*))?$/i;
 
 const NAME_PART = /^[A-Za-z0-9._-]{1,200}$/;
 

@@ -1,7 +1,6 @@
 import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
 import type { ProviderCredentials } from "./model-providers.ts";
 import type { ScopeSettings } from "./queue-settings.ts";
-import type { LossPolicy } from "./run-state.ts";
 import type { JsonObject, Owner } from "./run.ts";
 
 export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string };
@@ -23,14 +22,14 @@ export type FrozenConfig = {
   readonly docker_image: string;
   /** Absent: what the worker gives a run that asks for nothing. */
   readonly instance_shape?: { readonly vcpus: number; readonly memory_gb: number };
+  /** What the environment leaves of what the worker lets runs reach; absent: all of it. */
+  readonly allowed_hosts?: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly secret_names: readonly string[];
   readonly worker_host?: string;
   /** What a worker must offer; decides the lane. */
   readonly requirements: { readonly harness: string; readonly image?: string; readonly worker_host?: string };
   readonly idle_timeout_minutes: number;
-  /** Absent: resume. */
-  readonly on_worker_loss?: LossPolicy;
   readonly factory_uid?: FactoryUid;
   readonly agent_uid?: AgentUid;
   readonly agent_name?: string;

@@ -92,6 +92,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     env: { ...frozen.env },
     secrets: { ...details.secrets },
     dockerImage: frozen.docker_image,
+    ...(frozen.allowed_hosts ? { egress: { allowedHosts: [...frozen.allowed_hosts] } } : {}),
     ...(frozen.instance_shape ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } } : {}),
     mode: assignment.inputs.at(-1)?.mode ?? job.mode,
     interactive: job.interactive,
@@ -142,6 +143,4 @@ export const historyEvent = (event: RunEvent): worker.HistoryEvent =>
     kind: event.kind,
     payload: event.payload,
     executionId: BigInt(event.executionId ?? 0),
-    runUid: event.runUid,
-    attempt: event.attempt ?? 0,
   });

@@ -94,7 +94,7 @@ async function take(tx: RunTransaction, session: WorkerSession, offer: LeaseRef,
     return undefined;
   }
   const { setupLosses, runLosses, seq } = run.execution;
-  const snapshotKey = await tx.workspaceOf(run, offer.executionId);
+  const snapshotKey = await tx.previousSnapshot(run, offer.executionId);
   return {
     leaseExpiresAt: await tx.leaseExpiry(offer.executionId),
     executionSeq: seq,

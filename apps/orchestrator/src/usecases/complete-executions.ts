@@ -57,12 +57,9 @@ async function complete(tx: RunTransaction, session: WorkerSession, completion: 
   return answer(wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
 }
 
-/** A key that this execution was not given is passed over: another run's workspace must not be restored here. */
-async function ownSnapshot(tx: RunTransaction, { snapshotKey, executionId }: Completion): Promise<string | undefined> {
-  if (!snapshotKey || !(await tx.ownsSnapshot(snapshotKey, executionId))) return undefined;
-  await tx.keepOnlySnapshot(executionId, snapshotKey);
-  return snapshotKey;
-}
+/** A key that this attempt was not given is passed over: another run's workspace must not be restored here. */
+const ownSnapshot = async (tx: RunTransaction, completion: Completion): Promise<string | undefined> =>
+  completion.snapshotKey && (await tx.ownsSnapshot(completion.snapshotKey, completion)) ? completion.snapshotKey : undefined;
 
 const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
   run,

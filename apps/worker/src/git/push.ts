@@ -1,24 +1,30 @@
 import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { SandboxHandle } from "../executions/execution-context.ts";
+import type { worker } from "@millwright/contracts";
+import { EgressProxy } from "../egress/egress-proxy.ts";
+import { GitGateway } from "../egress/git-gateway.ts";
+import { EgressPolicy, NO_EGRESS } from "../egress/policy.ts";
+import type { Doors, SandboxHandle } from "../executions/execution-context.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { WORKSPACE, type Mount, type SandboxHost } from "../sandbox/spec.ts";
+import { PROXY_PORT, WORKSPACE, type Mount, type Relay, type SandboxHost } from "../sandbox/spec.ts";
 import { startSandbox } from "../sandbox/start-sandbox.ts";
-import { configEnvironment, credential, GitFailed, hardening } from "./host-git.ts";
+import { configEnvironment, GitFailed, hardening } from "./host-git.ts";
 import { isLocal, isSha, localPath, nameOf, type WorkingCopy } from "./repository.ts";
 
 const REMOTE = "/remote.git";
 const TIMEOUT_MS = 120_000;
+const WATCH_MS = 100;
 
 export type PushOptions = {
   readonly host: SandboxHost;
   /** The execution's directory; its `workspace` holds the agent's clone. */
   readonly dir: string;
   readonly signal: AbortSignal;
-  /** Throws when no outside effect may start any more. */
-  readonly assertOpen: () => void;
+  /** Asked before the push and while it lasts: one that is under way when they close is ended. */
+  readonly doors: Doors;
   readonly ownSandbox: (sandbox: SandboxHandle) => void;
 };
 
@@ -32,9 +38,9 @@ export class BranchMoved extends GitFailed {
 
 /**
  * Pushes one commit to the work branch, from a second, short sandbox. Git runs there in a new, empty repository that only borrows the
- * agent's objects, so that no hook, filter, address or setting of the agent's repository has a part in it; the credential is in that
- * sandbox's environment alone. The lease refuses the push when the branch is not where we know it to be.
- * Errors: BranchMoved, GitFailed, whatever `assertOpen` throws, the abort reason.
+ * agent's objects, so that no hook, filter, address or setting of the agent's repository has a part in it; the credential is added outside of
+ * it. The lease refuses the push when the branch is not where we know it to be.
+ * Errors: BranchMoved, GitFailed, DoorsClosed, the abort reason.
  */
 export async function push(copy: WorkingCopy, sha: string, options: PushOptions): Promise<void> {
   if (!isSha(sha)) throw new GitFailed("Cannot push", "there is no such commit");
@@ -44,19 +50,52 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
     { source: join(options.dir, "workspace"), target: WORKSPACE, writable: false },
     ...(local ? [{ source: localPath(repository), target: REMOTE, writable: true }] : []),
   ];
-  const settings = { ...hardening(local), ...credential(repository.cloneUrl, repository.authorizationHeader) };
-  const env = { ...configEnvironment(settings), GIT_CONFIG_NOSYSTEM: "1" };
-  const sandbox = await startSandbox({ host: options.host, dir: join(options.dir, `push-${randomUUID().slice(0, 8)}`), mounts, network: !local, env, limits: limitsFor(options.host.limits) });
-  options.ownSandbox(sandbox);
+  const dir = join(options.dir, `push-${randomUUID().slice(0, 8)}`);
+  await mkdir(join(dir, "way"), { recursive: true, mode: 0o700 });
+  const way = local ? undefined : await openWay(repository, join(dir, "way"), options);
   try {
-    await pushFrom(sandbox, copy, sha, options);
+    const env = { ...configEnvironment(hardening(local)), GIT_CONFIG_NOSYSTEM: "1" };
+    const sandbox = await startSandbox({ host: options.host, dir, mounts, relays: way?.relays ?? [], env, limits: limitsFor(options.host.limits) });
+    options.ownSandbox(sandbox);
+    const watching = setInterval(() => isOpen(options.doors) || sandbox.kill(), WATCH_MS);
+    try {
+      await pushFrom(sandbox, copy, sha, way?.url ?? sandbox.inside(REMOTE), options);
+    } finally {
+      clearInterval(watching);
+      await sandbox.stop();
+    }
+  } catch (error) {
+    options.doors.assertOpen(); // ended for this, whatever git made of it
+    throw error;
   } finally {
-    await sandbox.stop();
+    way?.close();
   }
   copy.pushedSha = sha;
 }
 
-async function pushFrom(sandbox: Sandbox, copy: WorkingCopy, sha: string, { signal, assertOpen }: PushOptions): Promise<void> {
+/** The way to a remote code host: to this repository, with its credential added outside of the sandbox, while the doors are open. */
+async function openWay(repository: worker.Repository, dir: string, { host, doors }: PushOptions): Promise<{ relays: Relay[]; url: string; close: () => void }> {
+  const git = new GitGateway([repository], true);
+  const settings = { policy: new EgressPolicy(NO_EGRESS), doors, git, onDenied: () => undefined };
+  if (host.kind === "none") {
+    const { proxy, port } = await EgressProxy.listenLocally(settings);
+    return { relays: [], url: git.urlOf(`http://127.0.0.1:${port}`, repository), close: () => proxy.close() };
+  }
+  const socket = join(dir, "proxy.sock");
+  const proxy = await EgressProxy.listen(socket, settings);
+  return { relays: [{ port: PROXY_PORT, socket }], url: git.urlOf(`http://127.0.0.1:${PROXY_PORT}`, repository), close: () => proxy.close() };
+}
+
+function isOpen(doors: Pick<Doors, "assertOpen">): boolean {
+  try {
+    doors.assertOpen();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function pushFrom(sandbox: Sandbox, copy: WorkingCopy, sha: string, remote: string, { signal, doors }: PushOptions): Promise<void> {
   const { repository } = copy;
   const scratch = sandbox.scratch;
   const objects = `${sandbox.workspace}/${copy.directory}/.git/objects`;
@@ -66,9 +105,8 @@ async function pushFrom(sandbox: Sandbox, copy: WorkingCopy, sha: string, { sign
   const trusted = await git("config", "--file", "gitconfig", "safe.directory", "*");
   const made = await git("init", "--quiet", "--bare", "--template=", "push.git");
   if (trusted.exitCode !== 0 || made.exitCode !== 0) throw new GitFailed("Cannot prepare the push", trusted.output + made.output);
-  const remote = isLocal(repository) ? sandbox.inside(REMOTE) : repository.cloneUrl;
   const lease = `--force-with-lease=refs/heads/${repository.workBranch}:${copy.pushedSha}`;
-  assertOpen();
+  doors.assertOpen();
   const pushed = await git("-C", "push.git", "push", "--porcelain", "--no-verify", lease, remote, `${sha}:refs/heads/${repository.workBranch}`);
   signal.throwIfAborted();
   if (pushed.exitCode === 0) return;

@@ -1,3 +1,4 @@
+import { openAgentEgress } from "../egress/agent-egress.ts";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -11,8 +12,14 @@ export async function startAgentSandbox(ctx: ExecutionContext, conversation: Con
   const { instanceShape, dockerImage } = ctx.assignment;
   const limits = limitsFor(host.limits, instanceShape);
   const rootfs = host.rootfs?.get(dockerImage);
-  const sandbox = await startWorkspaceSandbox(host, ctx.dir, env, { limits, ...(rootfs === undefined ? {} : { rootfs }) });
+  const egress = host.kind === "bwrap" ? await openAgentEgress(ctx, host) : undefined;
+  const options = { limits, relays: egress?.relays ?? [], ...(rootfs === undefined ? {} : { rootfs }) };
+  const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch((error: unknown) => {
+    egress?.close();
+    throw error;
+  });
   ctx.ownSandbox(sandbox);
+  void sandbox.gone.then(() => egress?.close());
   conversation.record("sandbox_ready", {
     kind: sandbox.kind,
     limits: { memory_bytes: limits.memoryBytes, processes: limits.processes, cpus: limits.cpus, file_bytes: limits.fileBytes, disk_bytes: limits.diskBytes, held_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit" },

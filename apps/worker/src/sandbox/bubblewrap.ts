@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { SandboxSpec } from "./spec.ts";
 
 /** Where our Node and `sandbox-init` are inside. */
@@ -16,8 +16,6 @@ const TOP_DIRECTORIES = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"
 const OWN_DIRECTORIES = new Set(["proc", "sys", "dev", "run", "tmp", "home", "workspace", ".millwright"]);
 /** Without secrets, needed by ordinary programs. */
 const ETC_FILES = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted"];
-/** Only where the network is shared: names. */
-const ETC_NETWORK_FILES = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"];
 const SHARED_MEMORY_BYTES = 256 * 1024 ** 2;
 
 export const find = (...paths: string[]): string | undefined => paths.find((path) => existsSync(path));
@@ -42,18 +40,21 @@ export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[
   return [
     ...["--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
     ...(own.disableUserns ? ["--disable-userns"] : []),
-    ...(spec.network ? ["--share-net"] : []),
     ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"],
-    ...(spec.rootfs === undefined ? machineTools(spec.network) : imageTools(spec.rootfs)),
+    ...(spec.rootfs === undefined ? machineTools() : imageTools(spec.rootfs)),
     ...["--ro-bind", `${own.etc}/passwd`, "/etc/passwd", "--ro-bind", `${own.etc}/group`, "/etc/group"],
     ...["--proc", "/proc", "--dev", "/dev", ...memoryDirectory("/dev/shm", SHARED_MEMORY_BYTES, `${own.tmp}/shm`), "--remount-ro", "/dev"],
     ...[...memoryDirectory("/tmp", spec.limits.temporaryBytes, `${own.tmp}/tmp`), "--dir", "/run"],
     ...(spec.rootfs === undefined ? ["--dir", "/var", "--symlink", "../tmp", "/var/tmp"] : []),
     ...["--ro-bind", own.node, INSIDE_NODE, "--ro-bind", own.init, INSIDE_INIT],
+    ...(spec.relays ?? []).flatMap(({ port, socket }) => ["--ro-bind", dirname(socket), relayDirectory(port)]),
     ...spec.mounts.flatMap((mount) => [mount.writable ? "--bind" : "--ro-bind", mount.source, mount.target]),
     ...["--remount-ro", "/", "--chdir", "/"],
   ];
 }
+
+/** Where the socket of a relay is inside. */
+export const relayDirectory = (port: number): string => `/run/relay-${port}`;
 
 export const PASSWD = "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 export const GROUP = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
@@ -62,10 +63,7 @@ export const GROUP = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
 const memoryDirectory = (target: string, bytes: number, onDisk: string): string[] =>
   knows("--size BYTES") ? ["--size", String(bytes), "--tmpfs", target] : ["--bind", onDisk, target];
 
-const machineTools = (network: boolean): string[] => [
-  ...TOP_DIRECTORIES.flatMap((name) => topDirectory("/", name)),
-  ...[...ETC_FILES, ...(network ? ETC_NETWORK_FILES : [])].flatMap((path) => ["--ro-bind-try", path, path]),
-];
+const machineTools = (): string[] => [...TOP_DIRECTORIES.flatMap((name) => topDirectory("/", name)), ...ETC_FILES.flatMap((path) => ["--ro-bind-try", path, path])];
 
 const imageTools = (rootfs: string): string[] => readdirSync(rootfs).filter((name) => !OWN_DIRECTORIES.has(name)).flatMap((name) => topDirectory(rootfs, name));
 

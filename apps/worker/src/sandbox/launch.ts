@@ -79,7 +79,8 @@ function staged(spec: SandboxSpec, uid: number, own: Parameters<typeof bubblewra
   const seenAt = (directory: string): string => `/tmp/${directories.push(directory) - 1}`;
   const reachable = { ...own, node: `${seenAt(dirname(own.node))}/${basename(own.node)}`, init: seenAt(own.init), etc: seenAt(own.etc), tmp: seenAt(own.tmp) };
   const mounts = spec.mounts.map((mount) => ({ ...mount, source: seenAt(mount.source) }));
-  const args = bubblewrapArguments({ ...spec, mounts }, reachable);
+  const relays = (spec.relays ?? []).map(({ port, socket }) => ({ port, socket: join(seenAt(dirname(socket)), basename(socket)) }));
+  const args = bubblewrapArguments({ ...spec, mounts, relays }, reachable);
   return { argv: asUser(uid, join(spec.dir, "stage"), directories, bubblewrap), args };
 }
 

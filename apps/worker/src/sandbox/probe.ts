@@ -18,6 +18,8 @@ export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" } & Part
     /** `image=directory`. */
     readonly rootfs?: readonly string[];
     readonly slots?: number;
+    readonly egressAllow?: readonly string[];
+    readonly egressInternal?: readonly string[];
   };
 
 /** How to get a sandbox; part of every text that says there is none. */
@@ -30,7 +32,8 @@ export const INSTALL_HINT = "Install bubblewrap (Debian and Ubuntu: apt-get inst
 export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
   const cgroups = await Cgroups.open(config.cgroup ?? "auto");
   const limits: LimitSettings = { ...DEFAULT_LIMITS, ...defined(config), memoryBytesMax: config.memoryBytesMax ?? totalmem() };
-  const base = { limits, ...(cgroups instanceof Cgroups ? { cgroups } : {}) };
+  const egress = { allow: config.egressAllow ?? [], internal: config.egressInternal ?? [] };
+  const base = { limits, egress, ...(cgroups instanceof Cgroups ? { cgroups } : {}) };
   const weak = cgroups instanceof Cgroups ? [] : [`Limits are put on each process, and the whole of a run is only watched: cgroups cannot be used (${cgroups.unavailable}).`];
   const none = (warning: string): ProbeResult => ({ kind: "none", features: featuresOf({ ...base, kind: "none" }), host: { ...base, kind: "none" }, warnings: [warning, ...weak] });
   if (config.sandbox === "none") return none("Runs are not sandboxed (MILLWRIGHT_SANDBOX=none): their commands can read and change whatever this user can.");

@@ -1,5 +1,6 @@
+import { basename } from "node:path";
 import type { SandboxHandle } from "../executions/execution-context.ts";
-import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH } from "./bubblewrap.ts";
+import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { Channel, SandboxGone } from "./channel.ts";
 import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type StatValue } from "./init/protocol.ts";
@@ -98,7 +99,8 @@ export class Sandbox implements SandboxHandle {
   async greet(): Promise<void> {
     const ordinary = { PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: this.home, USER: "agent", LOGNAME: "agent", SHELL: "/bin/sh", LANG: "C.UTF-8", TERM: "dumb", TMPDIR: this.scratch };
     const quiet = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
-    await this.#channel.ask({ op: "hello", env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
+    const relays = this.kind === "none" ? [] : (this.#spec.relays ?? []).map(({ port, socket }) => ({ port, socket: `${relayDirectory(port)}/${basename(socket)}` }));
+    await this.#channel.ask({ op: "hello", relays, env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
     this.#watch.start();
   }
 

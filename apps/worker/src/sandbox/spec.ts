@@ -1,3 +1,4 @@
+import type { EgressSettings } from "../egress/policy.ts";
 import type { Cgroups } from "./cgroups.ts";
 import { DEFAULT_LIMITS, type Limits, type LimitSettings } from "./limits.ts";
 
@@ -11,6 +12,8 @@ export type SandboxHost = {
   readonly cgroups?: Cgroups;
   /** A worker that is root runs its sandboxes as one of these users outside, one per slot. */
   readonly users?: UserPool;
+  /** What runs may reach; absent: nothing. */
+  readonly egress?: EgressSettings;
   /** Root file systems by image name; other images get the machine's own tools. */
   readonly rootfs?: ReadonlyMap<string, string>;
 };
@@ -26,14 +29,17 @@ export const hostOf = ({ kind, host }: { readonly kind: SandboxKind; readonly ho
 /** A directory of the host that a sandbox sees. */
 export type Mount = { readonly source: string; readonly target: string; readonly writable: boolean };
 
+/** `socket`: a unix socket on the host; whatever else lies in its directory is seen too. */
+export type Relay = { readonly port: number; readonly socket: string };
+
 /** What a sandbox is made of. */
 export type SandboxSpec = {
   readonly host: SandboxHost;
   /** Scratch directory of this sandbox on the host, ours alone. */
   readonly dir: string;
   readonly mounts: readonly Mount[];
-  /** Shared with the host; only for the short sandbox that pushes to a remote code host. */
-  readonly network: boolean;
+  /** Its only ways out: ports of its own loopback that lead to sockets of the worker. Nothing of kind `none`, which has the machine's network. */
+  readonly relays?: readonly Relay[];
   /** Complete environment of every command, besides the ordinary PATH, HOME, LANG and so on. */
   readonly env: Readonly<Record<string, string>>;
   readonly limits: Limits;
@@ -42,6 +48,9 @@ export type SandboxSpec = {
   /** User outside; absent: the worker's own. */
   readonly uid?: number;
 };
+
+/** Where a sandbox reaches the worker's proxy. */
+export const PROXY_PORT = 3_128;
 
 /** Where the agent's files are inside. */
 export const WORKSPACE = "/workspace";

@@ -8,7 +8,7 @@ import { launchBubblewrap, launchPlain } from "./launch.ts";
 import { limitsFor, type Limits } from "./limits.ts";
 import { giveTo } from "./outside-user.ts";
 import { Sandbox } from "./sandbox.ts";
-import { EXCHANGE, HOME, WORKSPACE, type Mount, type SandboxHost, type SandboxSpec } from "./spec.ts";
+import { EXCHANGE, HOME, WORKSPACE, type Mount, type Relay, type SandboxHost, type SandboxSpec } from "./spec.ts";
 
 const START_TIMEOUT_MS = 15_000;
 /** What bubblewrap says where user namespaces cannot be closed: an older kernel, or a container that hides /proc/sys. */
@@ -39,10 +39,11 @@ export type WorkspaceOptions = {
   /** Default: the host's for a run that names none. */
   readonly limits?: Limits;
   readonly rootfs?: string;
+  readonly relays?: readonly Relay[];
 };
 
 /** The sandbox of an execution: workspace, home and exchange directory beneath `dir`. */
-export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs }: WorkspaceOptions = {}): Promise<Sandbox> {
+export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs, relays = [] }: WorkspaceOptions = {}): Promise<Sandbox> {
   const mounts: Mount[] = [
     { source: join(dir, "workspace"), target: WORKSPACE, writable: true },
     { source: join(dir, "home"), target: HOME, writable: true },
@@ -52,7 +53,7 @@ export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env:
   const uid = host.kind === "bwrap" ? host.users?.take() : undefined;
   try {
     if (uid !== undefined) await Promise.all(mounts.map(({ source }) => giveTo(uid, source)));
-    const spec = { host, dir: join(dir, "sandbox"), mounts, network: false, env, limits };
+    const spec = { host, dir: join(dir, "sandbox"), mounts, relays, env, limits };
     const sandbox = await startSandbox({ ...spec, ...(rootfs === undefined ? {} : { rootfs }), ...(uid === undefined ? {} : { uid }) });
     if (uid !== undefined) void sandbox.gone.then(() => host.users?.give(uid));
     return sandbox;

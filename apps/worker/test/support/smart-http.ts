@@ -6,8 +6,8 @@ import { git } from "./repositories.ts";
 
 export type SmartHttp = { url: string; header: string; requests: { path: string; authorized: boolean }[] };
 
-/** A code host over HTTP, made of `git http-backend`, that demands a credential on every request. */
-export async function withSmartHttp(root: string, bare: string, use: (host: SmartHttp) => Promise<void>): Promise<void> {
+/** A code host over HTTP, made of `git http-backend`, that demands a credential on every request. `hold`: what it waits for before it goes on with one. */
+export async function withSmartHttp(root: string, bare: string, use: (host: SmartHttp) => Promise<void>, hold: (request: string) => Promise<void> = () => Promise.resolve()): Promise<void> {
   const header = `Authorization: Basic ${Buffer.from("x-access-token:host-credential-4711").toString("base64")}`;
   git(bare, "config", "http.receivepack", "true");
   const requests: SmartHttp["requests"] = [];
@@ -30,7 +30,9 @@ export async function withSmartHttp(root: string, bare: string, use: (host: Smar
       ...(request.headers["git-protocol"] ? { GIT_PROTOCOL: String(request.headers["git-protocol"]) } : {}),
     };
     const backend = spawn("git", ["http-backend"], { env, stdio: ["pipe", "pipe", "ignore"] });
-    request.pipe(backend.stdin);
+    backend.stdin.on("error", () => undefined);
+    void hold(`${request.method} ${request.url}`).then(() => request.pipe(backend.stdin));
+    response.on("close", () => backend.kill());
     const parts: Buffer[] = [];
     backend.stdout.on("data", (part: Buffer) => parts.push(part));
     backend.on("close", () => {

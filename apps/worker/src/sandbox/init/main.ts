@@ -3,6 +3,7 @@ import { Commands, shellName } from "./exec.ts";
 import { listDirectory, readChunk, statPath, writeChunk } from "./files.ts";
 import { LineSplitter } from "./lines.ts";
 import { Fault, type Answer, type HelloValue, type Request } from "./protocol.ts";
+import { relay } from "./relay.ts";
 
 const commands = new Commands();
 const input = new LineSplitter();
@@ -16,6 +17,7 @@ async function perform(request: Request): Promise<unknown> {
   switch (request.op) {
     case "hello":
       env = request.env;
+      await Promise.all(request.relays.map(relay));
       return { pid: process.pid, shell: shellName() } satisfies HelloValue;
     case "exec":
       return commands.run(request, env);

@@ -17,7 +17,9 @@ export const LIST_BYTES_MAX = 1024 * 1024;
 export const KILL_AFTER_MS = 2_000;
 
 /** The first message. `env` is the complete environment of every command; it comes this way so that no argument list shows it. */
-export type HelloRequest = { id: number; op: "hello"; env: Record<string, string> };
+export type HelloRequest = { id: number; op: "hello"; env: Record<string, string>; relays: readonly RelayRequest[] };
+/** A port of the sandbox's loopback that leads to a unix socket. */
+export type RelayRequest = { port: number; socket: string };
 /** Runs a shell command, or a program with arguments, in its own process group. */
 export type ExecRequest = {
   id: number;

@@ -1,0 +1,35 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { bestEffort } from "@millwright/errors";
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import { configEnvironment } from "../git/host-git.ts";
+import { PROXY_PORT, type Relay, type SandboxHost } from "../sandbox/spec.ts";
+import { Denials } from "./denials.ts";
+import { EgressProxy } from "./egress-proxy.ts";
+import { GitGateway } from "./git-gateway.ts";
+import { EgressPolicy, NO_EGRESS } from "./policy.ts";
+
+const ORIGIN = `http://127.0.0.1:${PROXY_PORT}`;
+/** As programs look for it, in either spelling; Node's own `fetch` has to be told. */
+const PROXY_ENVIRONMENT: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map((name) => [name, ORIGIN])),
+  ...{ NO_PROXY: "localhost,127.0.0.1,::1", no_proxy: "localhost,127.0.0.1,::1", NODE_USE_ENV_PROXY: "1" },
+};
+
+export type AgentEgress = { readonly relays: readonly Relay[]; readonly env: Readonly<Record<string, string>>; readonly close: () => void };
+
+/**
+ * The agent's way out: hosts that the operator and the run's environment both allow, and the run's own repositories, to fetch from. Each
+ * refused host becomes an event of the run. Errors: those of the file system.
+ */
+export async function openAgentEgress(ctx: Pick<ExecutionContext, "assignment" | "dir" | "doors" | "emit" | "log">, host: SandboxHost): Promise<AgentEgress> {
+  const { repositories, egress } = ctx.assignment;
+  const git = new GitGateway(repositories, false);
+  const denials = new Denials((payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)));
+  const directory = join(ctx.dir, "way");
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  const socket = join(directory, "proxy.sock");
+  const policy = new EgressPolicy(host.egress ?? NO_EGRESS, egress?.allowedHosts);
+  const proxy = await EgressProxy.listen(socket, { policy, doors: ctx.doors, git, onDenied: (denial) => denials.add(denial) });
+  return { relays: [{ port: PROXY_PORT, socket }], env: { ...PROXY_ENVIRONMENT, ...configEnvironment(git.settings(ORIGIN)) }, close: () => proxy.close() };
+}

@@ -1,0 +1,202 @@
+import { chmodSync, closeSync, constants, openSync } from "node:fs";
+import { createServer, request as httpRequest, STATUS_CODES, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { basename, dirname } from "node:path";
+import { pipeline, type Duplex } from "node:stream";
+import type { Doors } from "../executions/execution-context.ts";
+import type { Denial } from "./denials.ts";
+import type { GitGateway } from "./git-gateway.ts";
+import { gate, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
+import type { EgressPolicy } from "./policy.ts";
+
+/** At once, for one sandbox. */
+const CONNECTIONS_MAX = 256;
+const CONNECT_TIMEOUT_MS = 10_000;
+const ADDRESSES_MAX = 3;
+/** How often open connections are cut when the doors have closed; what flows is stopped at once. */
+const CUT_EVERY_MS = 200;
+/** Longer paths of sockets are refused by the system. */
+const SOCKET_PATH_MAX = 100;
+/** About the connection, not the message (RFC 9110 §7.6.1). */
+const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"]);
+
+export type EgressProxyOptions = {
+  readonly policy: EgressPolicy;
+  /** Asked before each connection and for every byte of it. */
+  readonly doors: Doors;
+  readonly git?: GitGateway;
+  readonly onDenied: (denial: Denial) => void;
+};
+
+/**
+ * The only way out of a sandbox: HTTP and CONNECT on a unix socket, to hosts that the policy allows, while the doors are open. A new connection
+ * waits for closed doors; open ones are cut when the doors close.
+ */
+export class EgressProxy {
+  readonly #options: EgressProxyOptions;
+  readonly #server: Server;
+  readonly #open = new Set<Duplex>();
+  readonly #cutting: NodeJS.Timeout;
+  readonly #directory: number | undefined;
+
+  private constructor(options: EgressProxyOptions, server: Server, directory: number | undefined) {
+    this.#options = options;
+    this.#server = server;
+    this.#directory = directory;
+    server.maxConnections = CONNECTIONS_MAX;
+    server.on("connection", (socket) => this.#remember(socket));
+    server.on("connect", (request, socket, head) => void this.#tunnel(request, socket, head).catch(() => socket.destroy()));
+    server.on("request", (request, response) => void this.#answer(request, response).catch(() => response.destroy()));
+    server.on("clientError", (_error, socket) => socket.destroy());
+    this.#cutting = setInterval(() => this.#isOpen() || this.#cut(), CUT_EVERY_MS).unref();
+  }
+
+  /** Listens on a unix socket, for whoever is shown its directory. Errors: those of the file system. */
+  static async listen(socketPath: string, options: EgressProxyOptions): Promise<EgressProxy> {
+    const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
+    const isLong = Buffer.byteLength(socketPath) > SOCKET_PATH_MAX;
+    const directory = isLong ? openSync(dirname(socketPath), constants.O_DIRECTORY) : undefined;
+    const path = directory === undefined ? socketPath : `/proc/self/fd/${directory}/${basename(socketPath)}`;
+    const proxy = new EgressProxy(options, server, directory);
+    await new Promise<void>((resolve, reject) => server.once("error", reject).listen(path, resolve));
+    chmodSync(socketPath, 0o666); // who reaches the directory may use it, whatever user that is
+    return proxy;
+  }
+
+  /** The same on a port of this machine, for sandboxes of kind `none`. */
+  static async listenLocally(options: EgressProxyOptions): Promise<{ readonly proxy: EgressProxy; readonly port: number }> {
+    const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
+    const proxy = new EgressProxy(options, server, undefined);
+    await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
+    return { proxy, port: (server.address() as { port: number }).port };
+  }
+
+  /** Cuts everything. */
+  close(): void {
+    clearInterval(this.#cutting);
+    this.#server.close(() => this.#directory !== undefined && closeSync(this.#directory));
+    this.#cut();
+  }
+
+  #isOpen = (): boolean => {
+    try {
+      this.#options.doors.assertOpen();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  #remember(socket: Duplex): void {
+    this.#open.add(socket);
+    socket.once("close", () => this.#open.delete(socket));
+    socket.on("error", () => socket.destroy());
+  }
+
+  #cut(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+    const target = targetOf(`http://${request.url}`, 443);
+    if (!target) return refuse(client, 400, "A CONNECT names a host and a port.");
+    await this.#options.doors.whenOpen();
+    const found = await this.#connect(target);
+    if ("refusal" in found) return refuse(client, found.status, found.refusal);
+    this.#remember(found.socket);
+    client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+    if (head.length > 0) found.socket.write(head);
+    joinGuarded(client, found.socket, this.#isOpen);
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    await this.#options.doors.whenOpen();
+    const { url = "/", method = "GET" } = request;
+    if (url.startsWith("/")) {
+      const { git } = this.#options;
+      return git ? git.answer(request, response, this.#isOpen, this.#options.onDenied) : say(response, 400, "This is a proxy.");
+    }
+    const target = url.startsWith("http://") ? targetOf(url, 80) : undefined;
+    if (!target) return say(response, 400, "Only http URLs are fetched here; use CONNECT for others.");
+    const found = await this.#connect(target);
+    if ("refusal" in found) return say(response, found.status, found.refusal);
+    this.#remember(found.socket);
+    const { pathname, search, host } = new URL(url);
+    forward(request, response, httpRequest({ createConnection: () => found.socket, method, path: pathname + search, headers: { ...forwarded(request.headers), host } }), this.#isOpen);
+  }
+
+  /** Connects to one of the addresses that were judged, by number: the name is not asked for again. */
+  async #connect({ host, port }: Target): Promise<{ readonly socket: Socket } | { readonly status: number; readonly refusal: string }> {
+    const { policy, onDenied } = this.#options;
+    const decision = await policy.decide(host, port);
+    if ("denied" in decision) {
+      onDenied({ host, port, reason: decision.denied });
+      return { status: decision.denied === "name_unknown" ? 502 : 403, refusal: `${DENIED[decision.denied]} (${host}:${port})` };
+    }
+    for (const address of decision.addresses.slice(0, ADDRESSES_MAX)) {
+      const socket = await connected(address, port);
+      if (socket) return { socket };
+    }
+    return { status: 502, refusal: `No connection to ${host}:${port}.` };
+  }
+}
+
+const DENIED = {
+  host_not_allowed: "This run may not reach this host: neither the worker's operator nor its environment names it.",
+  internal_address: "This host has an internal address, which runs may not reach.",
+  name_unknown: "This host is not known.",
+} as const;
+
+type Target = { readonly host: string; readonly port: number };
+
+/** Host and port of a URL, as its standard reads them: `0x7f.1` is 127.0.0.1. */
+function targetOf(url: string, port: number): Target | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { hostname, port: given } = new URL(url);
+  const named = /:(\d+)$/.exec(url.slice("http://".length).split(/[/?#]/)[0] ?? "")?.[1]; // a default port is left out of the URL's own
+  return hostname === "" ? undefined : { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(given || named || port) };
+}
+
+function connected(address: string, port: number): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port, timeout: CONNECT_TIMEOUT_MS });
+    const fail = (): void => {
+      socket.destroy();
+      resolve(undefined);
+    };
+    socket.once("error", fail).once("timeout", fail);
+    socket.once("connect", () => {
+      socket.off("error", fail).off("timeout", fail).setTimeout(0);
+      socket.on("error", () => socket.destroy());
+      resolve(socket);
+    });
+  });
+}
+
+/** Headers without those of the connection, and without those that `Connection` names. */
+export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const named = (headers.connection ?? "").toLowerCase().split(",").map((name) => name.trim());
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.includes(name)));
+}
+
+/** Sends a request on and its answer back; what breaks on one side breaks the other. */
+export function forward(request: IncomingMessage, response: ServerResponse, upstream: ClientRequest, isOpen: IsOpen): void {
+  upstream.on("error", () => (response.headersSent ? response.destroy() : say(response, 502, "The host did not answer.")));
+  upstream.on("response", (answer) => passBack(answer, response, isOpen));
+  response.on("close", () => upstream.destroy());
+  pipeline(request, gate(isOpen), upstream, () => undefined);
+}
+
+export function passBack(answer: IncomingMessage, response: ServerResponse, isOpen: IsOpen): void {
+  response.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
+  pipeline(answer, gate(isOpen), response, () => undefined);
+}
+
+export function say(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { "content-type": "text/plain; charset=utf-8", connection: "close" }).end(`${text}\n`);
+}
+
+function refuse(client: Duplex, status: number, text: string): void {
+  const body = Buffer.from(`${text}\n`);
+  client.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body.toString("utf8")}`);
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { request as httpRequest, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { getCACertificates } from "node:tls";
+import type { worker } from "@millwright/contracts";
+import type { Denial } from "./denials.ts";
+import { forward, forwarded, passBack, say } from "./egress-proxy.ts";
+import type { IsOpen } from "./guarded-pipe.ts";
+
+/** The two requests of git's smart protocol, for one of its services. */
+const SERVICE_PATHS = (service: string): readonly string[] => [`GET info/refs?service=${service}`, `POST ${service}`];
+const REDIRECTS_MAX = 3;
+const REDIRECTS = [301, 302, 307, 308];
+
+let authorities: string[] | undefined;
+/** Those that the system trusts, besides Node's own: a company's code host has a company's certificate. */
+const trusted = (): string[] => (authorities ??= [...new Set([...getCACertificates("default"), ...getCACertificates("system")])]);
+
+/**
+ * Lets the git of a sandbox reach the repositories of its run, and adds the credential outside of it. It may only fetch, unless the sandbox is
+ * one of ours that pushes.
+ */
+export class GitGateway {
+  readonly #repositories: readonly worker.Repository[];
+  readonly #mayPush: boolean;
+  /** Where a repository has moved to, as its host says. */
+  readonly #bases = new Map<worker.Repository, string>();
+  /** Part of its addresses: whoever shares the machine's network, in a sandbox of kind `none`, does not know it. */
+  readonly #key = randomUUID();
+
+  constructor(repositories: readonly worker.Repository[], mayPush: boolean) {
+    this.#repositories = repositories.filter(({ cloneUrl }) => /^https?:/.test(cloneUrl));
+    this.#mayPush = mayPush;
+  }
+
+  /** Address of a repository, behind a proxy at `origin`. */
+  urlOf(origin: string, repository: worker.Repository): string {
+    return `${origin}/git/${this.#key}/${this.#repositories.indexOf(repository)}`;
+  }
+
+  /** Settings of git that send the run's repositories this way, by the addresses that they are known by. */
+  settings(origin: string): Record<string, string> {
+    return Object.fromEntries(this.#repositories.map((repository) => [`url.${this.urlOf(origin, repository)}.insteadOf`, repository.cloneUrl]));
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse, isOpen: IsOpen, onDenied: (denial: Denial) => void): Promise<void> {
+    const [, key, index = "", rest = ""] = /^\/git\/([^/]+)\/(\d+)\/(.+)$/.exec(request.url ?? "") ?? [];
+    const repository = key === this.#key ? this.#repositories[Number(index)] : undefined;
+    if (!repository) return say(response, 404, "There is no such repository.");
+    const wanted = `${request.method} ${rest}`;
+    if (!SERVICE_PATHS("git-upload-pack").includes(wanted) && !(this.#mayPush && SERVICE_PATHS("git-receive-pack").includes(wanted))) {
+      if (!SERVICE_PATHS("git-receive-pack").includes(wanted)) return say(response, 404, "Git asks for nothing like this.");
+      const { hostname, port, protocol } = new URL(repository.cloneUrl);
+      onDenied({ host: hostname, port: Number(port || (protocol === "https:" ? 443 : 80)), reason: "push_not_allowed" });
+      return say(response, 403, "Nothing is pushed from here; the pull_request tool does.");
+    }
+    const headers = forwarded(request.headers);
+    if (request.method === "POST") return forward(request, response, this.#ask(repository, "POST", rest, headers), isOpen);
+    const answer = await this.#get(repository, rest, headers);
+    if (answer) passBack(answer, response, isOpen);
+    else say(response, 502, "The code host did not answer.");
+  }
+
+  #ask(repository: worker.Repository, method: string, rest: string, headers: IncomingMessage["headers"]): ClientRequest {
+    const url = new URL(`${this.#baseOf(repository)}/${rest}`);
+    const { authorization: _own, cookie: _cookie, ...others } = headers;
+    const sent = { ...others, host: url.host, ...headerOf(repository.authorizationHeader) };
+    return url.protocol === "https:" ? httpsRequest(url, { method, headers: sent, ca: trusted() }) : httpRequest(url, { method, headers: sent });
+  }
+
+  /** A repository that was renamed is asked at its new place from then on; another host gets no credential of this one, and is not followed. */
+  async #get(repository: worker.Repository, rest: string, headers: IncomingMessage["headers"]): Promise<IncomingMessage | undefined> {
+    for (let count = 0; ; count += 1) {
+      const answer = await answerOf(this.#ask(repository, "GET", rest, headers));
+      const { location } = answer?.headers ?? {};
+      if (!answer || location === undefined || count === REDIRECTS_MAX || !REDIRECTS.includes(answer.statusCode ?? 0)) return answer;
+      const base = this.#baseOf(repository);
+      const moved = new URL(location, `${base}/${rest}`);
+      if (moved.origin !== new URL(base).origin || !moved.href.endsWith(`/${rest}`)) return answer;
+      answer.destroy();
+      this.#bases.set(repository, moved.href.slice(0, -rest.length - 1));
+    }
+  }
+
+  #baseOf = (repository: worker.Repository): string => this.#bases.get(repository) ?? repository.cloneUrl;
+}
+
+const answerOf = (asking: ClientRequest): Promise<IncomingMessage | undefined> =>
+  new Promise((resolve) => asking.once("response", resolve).on("error", () => resolve(undefined)).end());
+
+/** As an assignment has it: a whole header line, or the value of `Authorization`. */
+function headerOf(header: string): Record<string, string> {
+  if (header === "") return {};
+  const [, name, value] = /^([\w-]+):\s*(.*)$/.exec(header) ?? [];
+  return name === undefined || value === undefined ? { authorization: header } : { [name.toLowerCase()]: value };
+}

@@ -1,0 +1,48 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { addressSet, isInternal } from "./addresses.ts";
+import { hostPatterns, type HostPatterns } from "./host-patterns.ts";
+
+/** What the operator lets runs reach. */
+export type EgressSettings = {
+  /** Hosts (`host-patterns.ts`); none = nothing. */
+  readonly allow: readonly string[];
+  /** Internal addresses and networks that may be reached all the same. */
+  readonly internal: readonly string[];
+};
+
+export const NO_EGRESS: EgressSettings = { allow: [], internal: [] };
+
+/** Why a connection is refused. */
+export type DenialReason = "host_not_allowed" | "internal_address" | "name_unknown";
+export type Decision = { readonly addresses: readonly string[] } | { readonly denied: DenialReason };
+
+/** How names become addresses; the system's resolver. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+const systemResolve: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
+
+/** Where one run may connect to. */
+export class EgressPolicy {
+  readonly #allow: readonly HostPatterns[];
+  readonly #internal: ReturnType<typeof addressSet>;
+  readonly #resolve: Resolve;
+
+  /** `narrowed`: what the run's environment wants to be left of it. Errors: throws for texts that are no patterns or networks. */
+  constructor(settings: EgressSettings, narrowed?: readonly string[], resolve: Resolve = systemResolve) {
+    this.#allow = [hostPatterns(settings.allow), ...(narrowed ? [hostPatterns(narrowed)] : [])];
+    this.#internal = addressSet(settings.internal);
+    this.#resolve = resolve;
+  }
+
+  /**
+   * The addresses to connect to. A name is resolved here, once, and only these addresses may be used: what it resolves to a moment later is
+   * nobody's business. A name that is not allowed is not even asked for.
+   */
+  async decide(host: string, port: number): Promise<Decision> {
+    if (!this.#allow.every((patterns) => patterns.matches(host, port))) return { denied: "host_not_allowed" };
+    const found = isIP(host) === 0 ? await this.#resolve(host).catch(() => []) : [host];
+    if (found.length === 0) return { denied: "name_unknown" };
+    const addresses = found.filter((address) => !isInternal(address) || this.#internal.has(address));
+    return addresses.length > 0 ? { addresses } : { denied: "internal_address" };
+  }
+}

@@ -1,0 +1,39 @@
+import type { Doors } from "../../src/executions/execution-context.ts";
+import { DoorsClosed } from "../../src/executions/execution-errors.ts";
+
+/** Doors at the test's hand. */
+export class TestDoors implements Doors {
+  #isOpen = true;
+  #ended: Error | undefined;
+  #waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
+
+  /** How many wait for them to open. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  close(): void {
+    this.#isOpen = false;
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
+  }
+
+  /** As when the execution ends: nobody waits any longer. */
+  end(reason: Error): void {
+    this.#ended = reason;
+    for (const { reject } of this.#waiting.splice(0)) reject(reason);
+  }
+
+  assertOpen(): void {
+    if (this.#ended) throw this.#ended;
+    if (!this.#isOpen) throw new DoorsClosed();
+  }
+
+  async whenOpen(): Promise<void> {
+    if (this.#ended) throw this.#ended;
+    if (!this.#isOpen) await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+}
