@@ -20,6 +20,7 @@ import { keyRoutes } from "./routes/keys.ts";
 import { memberRoutes } from "./routes/members.ts";
 import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
 import type { FindProfiles, Profile } from "./routes/profiles.ts";
+import { followupRoutes } from "./routes/followups.ts";
 import { runViewRoutes } from "./routes/run-views.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { secretRoutes } from "./routes/secrets.ts";
@@ -47,6 +48,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     auditRoute(identity),
     ...agentIdentityRoutes({ ...identity, factories: neighbours.factories }),
     ...runRoutes(shared),
+    ...followupRoutes(neighbours, shared.findProfiles),
     ...runViewRoutes(neighbours, links),
     ...artifactRoutes(neighbours),
     ...environmentRoutes(shared),

@@ -230,6 +230,52 @@ describe("a follow-up", () => {
   ]);
 });
 
+describe("the fates of follow-ups", () => {
+  const path = `${RUNS}/${RUN}/followups`;
+  test("are listed with who sent them", async () => {
+    const sent = { uid: "u1", text: "go on", authorType: "user", authorUid: USER, createdAt: at(CREATED) };
+    door.answer({ listFollowups: { followups: [{ ...sent, state: "delivered", deliveredAt: at(UPDATED) }, { ...sent, uid: "u2", authorUid: "x", state: "undeliverable", reason: "run_cancelled" }], nextPageToken: "n" } });
+    const { body } = await door.call("GET", `${path}?limit=2&cursor=c`);
+    const shown = { followup_id: "u1", message: "go on", created_at: CREATED };
+    expect(body).toEqual({
+      followups: [{ ...shown, state: "delivered", delivered_at: UPDATED, creator: expect.objectContaining({ uid: USER }) }, { ...shown, followup_id: "u2", state: "undeliverable", reason: "run_cancelled" }],
+      page_info: { has_next_page: true, next_cursor: "n" },
+    });
+    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, pageSize: 2, pageToken: "c" });
+  });
+  neverReachNeighbours(() => door, 400, ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${path}?${query}`] as const));
+  refusalsBecomeProblems(() => door, () => door.call("GET", path), ["listFollowups", refusal("not_found", "run_not_found"), refusal("invalid_argument", "invalid_cursor")]);
+});
+
+const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
+describe.each([["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, "run_not_found"], ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, "conversation_not_found"]])("an interrupt of %s", (_what, path, target, absent) => {
+  test("is accepted and names the run", async () => {
+    door.answer({ interruptRun: { runUid: RUN } });
+    expect(await post(`${path}/interrupt`, undefined)).toMatchObject({ status: 202, body: { run_id: RUN } });
+    expect(door.calls[0]!.request).toMatchObject(target);
+  });
+  refusalsBecomeProblems(() => door, () => post(`${path}/interrupt`, undefined), [
+    "interruptRun", refusal("not_found", absent), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "run_already_finished"),
+    refusal("unsupported", "operation_not_supported"), refusal("conflict", "run_not_started", { retryable: true }),
+  ]);
+});
+
+describe("a conversation", () => {
+  test("takes follow-ups for its newest run, and names it", async () => {
+    door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
+    expect((await post(`${CONVERSATION_PATH}/followups`, { message: "go on" })).body).toEqual({ outcome: "live_session", followup_id: "u1", run_id: RUN });
+    expect(door.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
+  });
+  test("is read as steps", async () => {
+    door.answer({ getConversation: { conversationUid: CONVERSATION, steps: [] } });
+    expect((await door.call("GET", CONVERSATION_PATH)).body).toEqual({ conversation_id: CONVERSATION, steps: [] });
+    expect(door.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", CONVERSATION_PATH), ["getConversation", refusal("not_found", "conversation_not_found")]);
+  refusalsBecomeProblems(() => door, () => post(`${CONVERSATION_PATH}/followups`, { message: "x" }), ["createFollowup", refusal("not_found", "conversation_not_found"), refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" })]);
+  neverReachNeighbours(() => door, 404, [["GET", "/api/v1/agent/conversations/x"], ["POST", "/api/v1/agent/conversations/x/interrupt"], ["POST", "/api/v1/agent/conversations/x/followups", { message: "x" }]]);
+});
+
 describe("the queue", () => {
   test("tells position and reason, or neither", async () => {
     door.answer({ getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." } });

@@ -38,6 +38,8 @@ import { createRuns } from "./usecases/create-runs.ts";
 import { declineOffers } from "./usecases/decline-offers.ts";
 import { getQueueStatus } from "./usecases/get-queue-status.ts";
 import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heartbeat.ts";
+import { interruptRun } from "./usecases/interrupt-run.ts";
+import type { RunTarget } from "./usecases/run-target.ts";
 import { LeaseWork } from "./usecases/lease-work.ts";
 import { readHistory } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
@@ -128,6 +130,7 @@ export function composeRuns(options: RunLifeOptions) {
       createRuns({ ...reads, ...files, runs, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, runs }, caller, request),
+    interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
     getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
     getRun: reads.getVisibleRun,
     countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),

@@ -1,5 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Cursors } from "@millwright/paging";
 import { domainError } from "@millwright/testing";
+import { followupState } from "../src/domain/followup.ts";
+import { followupsOf } from "../src/store/message-store.ts";
+import * as listing from "../src/usecases/list-followups.ts";
 import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
@@ -16,6 +20,12 @@ async function team() {
   const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   const state = async () => (await platform.getRun(caller, run.uid)).state;
   return { caller, worker, run, follow, state };
+}
+
+const cursors = new Cursors(new Uint8Array(32));
+function listFollowups({ database: { sql }, life }: TestPlatform, caller: ReturnType<typeof aCaller>, runUid: string, pageToken = "", pageSize = 0) {
+  const reads = { getVisibleRun: (who: typeof caller, uid: string) => life.getRun(who, uid), followupsOf: (uid: string, after: number, limit: number) => followupsOf(sql, uid, after, limit) };
+  return listing.listFollowups({ ...reads, cursors }, caller, { runUid, pageSize, pageToken });
 }
 
 const texts = (held: HeldExecution) => held.assignment.inputs.map(({ text }) => text);
@@ -131,6 +141,66 @@ test("what a cancelled run was told and did not see is reported undelivered", as
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   const events = await platform.events(run.uid);
   expect(events.find(({ kind }) => kind === "followup_undelivered")?.payload).toEqual({ followup_uid: followupUid, reason: "run_cancelled" });
+});
+
+test("every follow-up has one fate, read in order and in pages: queued, delivered, or undeliverable with the reason", async () => {
+  const { caller, worker, run, follow } = await team();
+  const held = await holdStarted(platform, worker);
+  const [seen, unseen] = [(await follow("Seen.")).followupUid!, (await follow("Unseen.")).followupUid!];
+  await deliver(held, seen);
+  const fates = async (pageToken = "") => listFollowups(platform, caller, run.uid, pageToken);
+  expect((await fates()).followups).toMatchObject([{ uid: seen, text: "Seen.", deliveredAt: expect.any(Date) }, { uid: unseen, text: "Unseen." }]);
+  expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]);
+  await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  const first = await listFollowups(platform, caller, run.uid, "", 1);
+  const second = await listFollowups(platform, caller, run.uid, first.nextPageToken, 1);
+  expect([...first.followups, ...second.followups].map((one) => [one.uid, followupState(one), one.undeliverable])).toEqual([[seen, "delivered", undefined], [unseen, "undeliverable", "run_cancelled"]]);
+  expect(second.nextPageToken).toBe("");
+  await expect(fates("forged")).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
+  await expect(listFollowups(platform, aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+});
+
+describe("an interrupt", () => {
+  const interrupt = (caller: ReturnType<typeof aCaller>, runUid: string) => platform.life.interruptRun(caller, { runUid });
+
+  test("of a live run is told to its worker, in order with follow-ups, and leaves the run as it is", async () => {
+    const { caller, worker, run, follow, state } = await team();
+    const held = await holdStarted(platform, worker);
+    await follow("Before.");
+    expect(await interrupt(caller, run.uid)).toBe(run.uid);
+    await follow("After.");
+    expect((await held.heartbeat()).directives.map(({ kind }) => kind)).toEqual(["followup", "interrupt", "followup"]);
+    expect(await state()).toBe("INPROGRESS");
+    expect(await platform.kinds(run.uid)).toContain("interrupt_requested");
+  });
+
+  test("is refused by the state, and changes nothing", async () => {
+    const { caller, worker, run } = await team();
+    const early = domainError({ kind: "conflict", reason: "run_not_started", retryable: true });
+    await expect(interrupt(caller, run.uid)).rejects.toEqual(early);
+    const held = await hold(platform, worker);
+    await expect(interrupt(caller, run.uid)).rejects.toEqual(early);
+    await held.complete("DONE");
+    await expect(interrupt(caller, run.uid)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "run_already_finished" }));
+    expect(await platform.kinds(run.uid)).not.toContain("interrupt_requested");
+  });
+
+  test("is for our own harness only", async () => {
+    const { caller, worker, run } = await team();
+    await holdStarted(platform, worker);
+    await platform.database.sql.query("UPDATE runs SET agent_config = '{\"harness\": {\"type\": \"claude\"}}' WHERE uid = $1", [run.uid]);
+    await expect(interrupt(caller, run.uid)).rejects.toEqual(domainError({ kind: "unsupported", reason: "operation_not_supported" }));
+  });
+
+  test("of a conversation is of its newest run; of somebody else's it is unknown", async () => {
+    const { caller, worker, run } = await team();
+    const held = await holdStarted(platform, worker);
+    const { conversationUid } = run;
+    expect(await platform.life.interruptRun(caller, { conversationUid })).toBe(run.uid);
+    await expect(platform.life.interruptRun(aCaller(), { conversationUid })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+    await expect(interrupt(aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    expect((await held.heartbeat()).directives).toHaveLength(1);
+  });
 });
 
 test("a lost attempt's messages are told again to the next one, each once", async () => {

@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { isStandalone, SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, reached, script, spawn, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
 /** The smallest PNG there is. */
@@ -32,6 +32,9 @@ const FIRST = script(
   "say: Thank you.",
   "finish: All is done.",
 );
+
+/** For what the loss of a worker would do again, and what one process for everything has. */
+const onStandalone = isStandalone() ? test : test.skip;
 
 let platform: Deployment;
 let api: Client;
@@ -179,7 +182,6 @@ test("without a script or an AI a run blocks and says how to go on; a script as 
   await succeeded(api, id);
 });
 
-const onStandalone = isStandalone() ? test : test.skip;
 onStandalone("the address of the docs that the platform prints opens the reference", async () => {
   const [, url] = /docs +(\S+)/.exec(platform.output()) ?? [];
   const page = await api.fetch(url!);
@@ -201,6 +203,21 @@ test("wait: any goes on with the first child's end", async () => {
   const endless = started.find((child: any) => child.state !== "SUCCEEDED");
   await api.post(`/agent/runs/${endless.run_id}/cancel`);
   expect((await ended(api, endless.run_id)).state).toBe("CANCELLED");
+});
+
+onStandalone("an interrupt in the middle of a tool ends the tool and the turn; the same execution goes on with the next message", async () => {
+  const id = await startRun(api, script("shell: sleep 600", "say: never"));
+  const kinds = async () => (await eventsOf(api, id)).map(({ kind }: any) => kind);
+  await eventually(async () => (await kinds()).includes("tool_start"));
+  expect(await api.call("POST", `/agent/runs/${id}/interrupt`)).toMatchObject({ status: 202, body: { run_id: id } });
+  const turnEnd = await eventually(async () => (await eventsOf(api, id)).find(({ kind }: any) => kind === "turn_end") ?? false);
+  expect(turnEnd.payload).toEqual({ outcome: "interrupted" });
+  expect((await eventsOf(api, id)).find(({ kind }: any) => kind === "tool_end")?.payload.state).toBe("interrupted");
+  expect((await runOf(api, id)).state).toBe("INPROGRESS");
+  expect(await api.post(`/agent/runs/${id}/followups`, { message: script("say: On.") })).toMatchObject({ outcome: "live_session" });
+  await succeeded(api, id);
+  expect(new Set((await eventsOf(api, id)).map(({ execution_id: execution }: any) => execution).filter(Boolean)).size).toBe(1);
+  expect((await api.get(`/agent/runs/${id}/followups`)).followups).toMatchObject([{ state: "delivered" }]);
 });
 
 test("a dispatch repeated with its key is the same run and one task; another body is a conflict", async () => {

@@ -153,6 +153,57 @@ describe("a follow-up", () => {
   });
 });
 
+describe("an interrupt", () => {
+  const interrupt = (path: string) => api.call("POST", `${path}/interrupt`);
+  test("of a run that is INPROGRESS is accepted, told to its worker, and the run takes follow-ups; by its conversation too", async () => {
+    const { runId, lease } = await bring("INPROGRESS");
+    const { conversation_id: conversation } = await runOf(api, runId);
+    for (const path of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`]) expect(await interrupt(path)).toMatchObject({ status: 202, body: { run_id: runId } });
+    expect((await worker.heartbeat(lease)).directives.map((one) => one.interrupt !== undefined)).toEqual([true, true]);
+    expect(await followUp(runId)).toMatchObject({ outcome: "live_session" });
+    expect(await stateOf(runId)).toBe("INPROGRESS");
+  });
+  test("of a run that waits for its children changes nothing", async () => {
+    const { runId } = await bring("waiting");
+    expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 202 });
+    expect(await stateOf(runId)).toBe("INPROGRESS");
+  });
+  test.each(["QUEUED", "PENDING", "CLAIMED"])("of a run that is %s must be tried again in a moment", async (state) => {
+    const { runId } = await bring(state);
+    expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 409, body: { reason: "run_not_started", retryable: true } });
+    expect(await stateOf(runId)).toBe(state);
+  });
+  test.each(ENDED)("of a run that is %s is a 400", async (state) => {
+    const { runId } = await bring(state);
+    expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 400, body: { reason: "run_already_finished", retryable: false } });
+  });
+});
+
+describe("a follow-up's fate", () => {
+  const fates = async (runId: string) => (await api.get(`/agent/runs/${runId}/followups`)).followups.map(({ message, state, reason }: any) => [message, state, reason]);
+  test("is queued until the agent has it, then delivered", async () => {
+    const { runId } = await bring("QUEUED");
+    await followUp(runId, "Early.");
+    expect(await fates(runId)).toEqual([["Early.", "queued", undefined]]);
+    const assignment = (await worker.accept(await anOffer()))!;
+    await worker.start(assignment);
+    expect(await fates(runId)).toEqual([["Early.", "delivered", undefined]]);
+  });
+  test("is undeliverable, with the reason, when the run ends first", async () => {
+    const { runId } = await bring("INPROGRESS");
+    await followUp(runId, "Too late.");
+    await cancel(runId);
+    expect(await fates(runId)).toEqual([["Too late.", "undeliverable", "run_cancelled"]]);
+  });
+});
+
+test("a conversation shows the steps of its runs and takes messages for the newest", async () => {
+  const { runId } = await bring("SUCCEEDED");
+  const { conversation_id: conversation } = await runOf(api, runId);
+  expect(await api.get(`/agent/conversations/${conversation}`)).toEqual(await api.get(`/agent/runs/${runId}/conversation`));
+  expect(await api.post(`/agent/conversations/${conversation}/followups`, { message: "On." })).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String), run_id: runId });
+});
+
 test("a tree may be ten deep beneath its root, and no deeper", async () => {
   let parent = await bring("INPROGRESS");
   for (let depth = 1; depth <= 10; depth++) {

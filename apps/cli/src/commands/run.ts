@@ -75,6 +75,30 @@ export const runCommands: Command[] = [
     },
   },
   {
+    words: "run interrupt",
+    args: ["RUN"],
+    summary: "End the current turn of a run; it goes on with the next message.",
+    run: async (cli, [id]) => {
+      const answer = await cli.api().post<{ run_id: string }>(`/agent/runs/${id}/interrupt`);
+      cli.show(answer, () => `Told ${answer.run_id} to end its turn.`);
+    },
+  },
+  {
+    words: "run follow-ups",
+    args: ["RUN"],
+    summary: "What became of a run's follow-ups.",
+    run: async (cli, [id]) => {
+      const followups: { message: string; state: string; reason?: string; created_at: string }[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await cli.api().get<{ followups: typeof followups; page_info: { next_cursor?: string } }>(`/agent/runs/${id}/followups`, { limit: "100", cursor });
+        followups.push(...page.followups);
+        cursor = page.page_info.next_cursor;
+      } while (cursor !== undefined);
+      cli.show(followups, () => table(["SENT", "STATE", "MESSAGE"], followups.map((one) => [one.created_at, one.reason ? `${one.state} (${one.reason})` : one.state, one.message])));
+    },
+  },
+  {
     words: "run follow-up",
     args: ["RUN", "MESSAGE"],
     summary: "Send a message to a run, whatever its state.",

@@ -7,6 +7,7 @@ import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 import { eventStream } from "./run-event-stream.ts";
+import { conversationParams } from "./followups.ts";
 import { runParams } from "./runs.ts";
 
 const TimelineEvent = z
@@ -64,6 +65,20 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
       response: Conversation,
       handler: async (input) => {
         const { conversationUid, steps } = await runs.getConversation({ runUid: input.params.runId }, onBehalf(input));
+        return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/conversations/{conversationId}",
+      summary: "Normalised messages and steps of all runs of a conversation",
+      description: "As far as you may see its runs. A conversation whose run has not begun has no steps.",
+      verbs: ["run.view"],
+      errors: [422],
+      params: conversationParams,
+      response: Conversation,
+      handler: async (input) => {
+        const { conversationUid, steps } = await runs.getConversation({ conversationUid: input.params.conversationId }, onBehalf(input));
         return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
       },
     }),

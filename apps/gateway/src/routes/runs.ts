@@ -10,7 +10,7 @@ import { timeBounds } from "./json-values.ts";
 import { present } from "@millwright/json";
 import type { FindProfiles } from "./profiles.ts";
 import { runRecords } from "./run-record.ts";
-import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunMode, RunState } from "./run-schemas.ts";
+import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunState } from "./run-schemas.ts";
 
 export type RunRoutesDeps = { neighbours: Pick<Neighbours, "runs">; findProfiles: FindProfiles; links: PageLinks };
 
@@ -125,37 +125,6 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
       handler: async (input) => {
         const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false }, onBehalf(input, { timeoutMs: 30_000 }));
         return run!.uid;
-      },
-    }),
-    route({
-      method: "POST",
-      path: "/agent/runs/{runId}/followups",
-      summary: "Send a run a message",
-      verbs: ["run.manage"],
-      errors: [403, 409, 422],
-      idempotent: true,
-      params: runParams,
-      body: z.object({
-        message: z.string().optional(),
-        mode: RunMode.optional(),
-        attachments: z.array(z.object({ attachment_id: z.string(), file_name: z.string().optional() })).max(25).optional(),
-      }),
-      response: z.object({
-        outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]),
-        followup_id: z.string().nullable(),
-      }),
-      handler: async (input) => {
-        const answer = await runs.createFollowup(
-          {
-            runUid: input.params.runId,
-            message: input.body.message ?? "",
-            mode: input.body.mode ?? "",
-            attachmentUids: (input.body.attachments ?? []).map((one) => one.attachment_id),
-            idempotencyKey: input.request.idempotency?.key ?? "",
-          },
-          onBehalf(input),
-        );
-        return { outcome: answer.outcome as "live_session", followup_id: answer.followupUid ?? null };
       },
     }),
     route({

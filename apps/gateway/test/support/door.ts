@@ -27,6 +27,7 @@ import { factoryRoutes } from "../../src/routes/factories.ts";
 import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
 import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
 import type { Profile } from "../../src/routes/profiles.ts";
+import { followupRoutes } from "../../src/routes/followups.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
 import { taskRoutes } from "../../src/routes/tasks.ts";
@@ -87,7 +88,7 @@ export async function openDoor(): Promise<Door> {
   const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes(deps), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
+    ...runRoutes(deps), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];

@@ -12,6 +12,25 @@ export type FollowupRoute = {
   readonly wakes: boolean;
 };
 
+/** A follow-up and its one fate. */
+export type Followup = {
+  readonly uid: string;
+  /** Its place among the messages of its run. */
+  readonly seq: number;
+  readonly text: string;
+  readonly authorType: string;
+  readonly authorUid: string;
+  readonly createdAt: Date;
+  /** When the agent was handed it. */
+  readonly deliveredAt?: Date;
+  /** Why the agent will never see it: its run ended first, such as run_cancelled. */
+  readonly undeliverable?: string;
+};
+
+/** Where a follow-up stands; every one ends as delivered or undeliverable. */
+export const followupState = ({ deliveredAt, undeliverable }: Followup): "queued" | "delivered" | "undeliverable" =>
+  deliveredAt ? "delivered" : undeliverable ? "undeliverable" : "queued";
+
 /** Routes a follow-up by the state of its run. Every one is taken by an execution, or reported undelivered when its run ends. */
 export function routeFollowup(life: Life): FollowupRoute {
   if (life.run === "QUEUED" || life.run === "PENDING") return { outcome: "queued_prompt", via: "input", wakes: false };

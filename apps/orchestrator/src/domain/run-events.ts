@@ -8,6 +8,7 @@ export const OWN_EVENT_KINDS = [
   "run_claimed", // {worker_host}
   "worker_lost", // {worker_host, reason, attempt}
   "followup_accepted", // {followup_uid, outcome, by}
+  "interrupt_requested", // {by}
   "followup_undelivered", // {followup_uid, reason}: accepted, but its run ended before the agent could see it
   "child_finished", // {run_uid, state}
   "run_finished", // {state, message?, error_code?, retryable?, reason?, cancelled_by?}

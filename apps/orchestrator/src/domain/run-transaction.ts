@@ -80,7 +80,7 @@ export interface RunTransaction {
   /** An attempt was lost: what it was told is told again to the next one. */
   untakeMessages(runUid: string, executionId: number): Promise<void>;
   /** The run has ended: unseen follow-ups are given up. Returns their uids. */
-  dropUnseenFollowups(runUid: string): Promise<string[]>;
+  dropUnseenFollowups(runUid: string, reason: string): Promise<string[]>;
 
   /** Children whose latest end the (locked) parent has not been told; only those named, when any are. */
   unreportedChildren(parentUid: string, named?: readonly string[]): Promise<Child[]>;

@@ -75,5 +75,12 @@ export type Run = {
   readonly finishedAt?: Date;
 };
 
+/** What drives the agent; "oz" is the platform's own harness. */
+export function harnessOf({ agentConfig }: Pick<Run, "agentConfig">): string {
+  const harness = agentConfig["harness"];
+  const type = typeof harness === "object" && harness !== null && !Array.isArray(harness) ? harness["type"] : undefined;
+  return typeof type === "string" ? type : "oz";
+}
+
 /** Local runs are executed by their client and cannot be stopped from here (fields-runs §6.3). */
 export const isRunTypeCancellable = (run: Pick<Run, "executionLocation">): boolean => run.executionLocation === "REMOTE";

@@ -4,6 +4,7 @@ import { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { artifactItemData } from "../domain/artifact-views.ts";
 import type { Artifact } from "../domain/artifact.ts";
+import { followupState, type Followup } from "../domain/followup.ts";
 import type { RunEvent } from "../domain/run-events.ts";
 import { isRunTypeCancellable, type Run } from "../domain/run.ts";
 import type { TimelineEntry } from "../domain/timeline-view.ts";
@@ -65,6 +66,14 @@ export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
     runUid: artifact.runUid,
     public: artifact.isPublic,
   });
+
+export const followupMessage = (followup: Followup): orchestrator.Followup => {
+  const { uid, text, authorType, authorUid, createdAt, deliveredAt, undeliverable = "" } = followup;
+  return create(orchestrator.FollowupSchema, {
+    ...{ uid, text, authorType, authorUid, state: followupState(followup), createdAt: timestampFromDate(createdAt), reason: undeliverable },
+    ...present({ deliveredAt: deliveredAt && timestampFromDate(deliveredAt) }),
+  });
+};
 
 /** Of a conversation whose newest run is hidden, that it is there. */
 export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>

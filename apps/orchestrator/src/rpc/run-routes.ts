@@ -11,6 +11,7 @@ import type { LeaseRef } from "../domain/worker-session.ts";
 import type { CancelRequest } from "../usecases/cancel-run.ts";
 import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
 import type { Created } from "../usecases/create-runs.ts";
+import type { RunTarget } from "../usecases/run-target.ts";
 import { leaseRef } from "./worker-messages.ts";
 
 /** The use cases that change runs, bound to their stores. */
@@ -19,6 +20,7 @@ export type RunUseCases = {
   getRun(caller: Caller, uid: string): Promise<Run>;
   cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
   createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
+  interruptRun(caller: Caller, target: RunTarget): Promise<string>;
   getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
   checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
@@ -33,7 +35,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
+  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -74,6 +76,9 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
       mode: (mode || "normal") as RunMode,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     });
+  },
+  async interruptRun({ runUid, conversationUid }, context) {
+    return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };
   },
   async getQueueStatus({ runUid }, context) {
     return deps.getQueueStatus(callerOf(context), runUid);

@@ -13,22 +13,24 @@ import { describeConversations, type DescribeConversationsDeps } from "../usecas
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
 import { getTimeline } from "../usecases/get-timeline.ts";
+import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followups.ts";
 import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
 import { watchRunEvents, type WatchRunEventsDeps } from "../usecases/watch-run-events.ts";
-import { artifactMessage, runEventMessage, runMessage, timelineMessage, standingMessage } from "./run-messages.ts";
+import { artifactMessage, followupMessage, runEventMessage, runMessage, timelineMessage, standingMessage } from "./run-messages.ts";
 
 export type RunViewDeps = DescribeRunsDeps &
   ListRunsDeps &
   GetConversationDeps &
   DescribeConversationDeps &
   DescribeConversationsDeps &
+  ListFollowupsDeps &
   GetTranscriptUrlDeps &
   WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation" | "describeConversations"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation" | "describeConversations" | "listFollowups"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -66,6 +68,10 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     const found = await describeConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });
     const [newest, first] = (await describeRuns(deps, [found.newestRun, found.firstRun])).map(runMessage);
     return { conversationUid: found.conversationUid, newestRun: newest!, firstRun: first!, outputs: found.outputs.map(artifactMessage) };
+  },
+  async listFollowups(request, context) {
+    const { followups, nextPageToken } = await listFollowups(deps, callerOf(context), request);
+    return { followups: followups.map(followupMessage), nextPageToken };
   },
   async describeConversations({ conversationUids, withOutputs }, context) {
     const standings = await describeConversations(deps, callerOf(context), conversationUids, withOutputs);

@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import type { Followup } from "../domain/followup.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
 
 /** Adds a message to a run, which must be locked (or new). */
@@ -63,6 +64,22 @@ export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: 
   return rowCount > 0;
 }
 
+type FollowupRow = { uid: string; seq: number; text: string; author_type: string; author_uid: string; created_at: Date; delivered_at: Date | null; undeliverable: boolean; undeliverable_reason: string | null };
+
+/** Follow-ups of a run in their order, after one of them. */
+export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, limit: number): Promise<Followup[]> {
+  const { rows } = await sql.query<FollowupRow>(
+    `SELECT uid, seq, text, author_type, author_uid, created_at, delivered_at, undeliverable, undeliverable_reason
+       FROM messages WHERE run_uid = $1 AND kind = 'followup' AND seq > $2 ORDER BY seq LIMIT $3`,
+    [runUid, afterSeq, limit],
+  );
+  return rows.map((row) => ({
+    ...{ uid: row.uid, seq: row.seq, text: row.text, authorType: row.author_type, authorUid: row.author_uid, createdAt: row.created_at },
+    ...(row.undeliverable && { undeliverable: row.undeliverable_reason ?? "run_ended" }),
+    ...(row.delivered_at && { deliveredAt: row.delivered_at }),
+  }));
+}
+
 /** An attempt was lost: what it was told, seen or not, is told again to the next attempt, which starts where this one did. */
 export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
   await tx.query("UPDATE messages SET execution_id = NULL, taken_as = NULL, delivered_at = NULL WHERE run_uid = $1 AND execution_id = $2", [
@@ -71,10 +88,10 @@ export async function untakeMessages(tx: Sql, runUid: string, executionId: numbe
 }
 
 /** The run has ended: follow-ups that were not seen never will be. Returns them, oldest first. */
-export async function dropUnseenFollowups(tx: Sql, runUid: string): Promise<string[]> {
+export async function dropUnseenFollowups(tx: Sql, runUid: string, reason: string): Promise<string[]> {
   const { rows } = await tx.query<{ uid: string; seq: number }>(
-    `UPDATE messages SET undeliverable = true WHERE ${UNSEEN} AND kind = 'followup' RETURNING uid, seq`,
-    [runUid],
+    `UPDATE messages SET undeliverable = true, undeliverable_reason = $2 WHERE ${UNSEEN} AND kind = 'followup' RETURNING uid, seq`,
+    [runUid, reason],
   );
   return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid }) => uid);
 }

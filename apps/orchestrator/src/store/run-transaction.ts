@@ -54,7 +54,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
   hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
   untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
-  dropUnseenFollowups: (runUid) => dropUnseenFollowups(sql, runUid),
+  dropUnseenFollowups: (runUid, reason) => dropUnseenFollowups(sql, runUid, reason),
   unreportedChildren: (parentUid, named) => unreportedChildren(sql, parentUid, named),
   markReported: (parentUid, children) => markReported(sql, parentUid, children),
   markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),

@@ -7,22 +7,17 @@ import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts"
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
-import type { Run, RunMode } from "../domain/run.ts";
+import type { RunMode } from "../domain/run.ts";
 import { storable } from "../domain/text.ts";
 import { queuedAgain } from "./execution-events.ts";
 import { requireRunVerb } from "./run-access.ts";
+import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";
 
-export type CreateFollowupDeps = {
-  readonly runs: InRunTransaction;
-  /** Errors: run_not_found. */
-  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
-  findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
-};
+export type CreateFollowupDeps = RunTargetDeps & { readonly runs: InRunTransaction };
 
 export type FollowupRequest = {
-  /** Or the newest run of a conversation. */
-  readonly target: { readonly runUid: string } | { readonly conversationUid: string };
+  readonly target: RunTarget;
   readonly message: string;
   readonly mode: RunMode;
   readonly attachmentUids: readonly string[];
@@ -53,13 +48,6 @@ export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, r
       follow(tx, caller, uid, request),
     ),
   );
-}
-
-async function findTarget(deps: CreateFollowupDeps, caller: Caller, target: FollowupRequest["target"]): Promise<Run> {
-  if ("runUid" in target) return deps.getVisibleRun(caller, target.runUid);
-  const run = await deps.findNewestOfConversation(caller, target.conversationUid);
-  if (!run) throw notFound("conversation");
-  return run;
 }
 
 async function follow(tx: RunTransaction, caller: Caller, runUid: string, { message, mode }: FollowupRequest): Promise<FollowupAnswer> {

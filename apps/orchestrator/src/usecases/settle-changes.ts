@@ -29,8 +29,9 @@ const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !is
 const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && next.setupLosses + next.runLosses > run.execution.setupLosses + run.execution.runLosses;
 
 async function giveUpFollowups(tx: RunTransaction, { run, next }: RunChange): Promise<NewRunEvent[]> {
-  const uids = await tx.dropUnseenFollowups(run.uid);
-  return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason: `run_${next.run.toLowerCase()}` } }));
+  const reason = `run_${next.run.toLowerCase()}`;
+  const uids = await tx.dropUnseenFollowups(run.uid, reason);
+  return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason } }));
 }
 
 async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChange): Promise<RunChange> {

@@ -1,0 +1,45 @@
+import { actorOf, type Caller } from "@millwright/caller";
+import { DomainError, notFound } from "@millwright/errors";
+import { lifeOf } from "../domain/run-change.ts";
+import { isHeld } from "../domain/run-state.ts";
+import type { InRunTransaction } from "../domain/run-transaction.ts";
+import { harnessOf, isTerminal, type Run } from "../domain/run.ts";
+import { requireRunVerb } from "./run-access.ts";
+import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
+import { settleChanges } from "./settle-changes.ts";
+
+export type InterruptRunDeps = RunTargetDeps & { readonly runs: InRunTransaction };
+
+/**
+ * Tells the worker of a live run to end its turn, tools in their middle included; the run stays INPROGRESS and takes follow-ups.
+ * A run that waits for its children has no turn to end: nothing changes. When this returns the order is stored; asked again,
+ * it is given again.
+ *
+ * Errors, in this order: run_not_found · conversation_not_found · not_authorized · run_already_finished (invalid_argument)
+ *   · operation_not_supported (unsupported: another harness than ours, or a local run) · run_not_started (conflict, retryable).
+ * Source: API spec §3, decisions "interrupt".
+ */
+export async function interruptRun(deps: InterruptRunDeps, caller: Caller, target: RunTarget): Promise<string> {
+  const { uid, ...asked } = requireRunVerb(caller, await findTarget(deps, caller, target), "run.manage");
+  await deps.runs(async (tx) => {
+    const [run] = await tx.lockRuns([uid]);
+    if (!run) throw notFound("run");
+    checkInterruptible({ ...asked, state: run.state });
+    if (!isHeld(run.execution.state)) return;
+    const by = actorOf(caller);
+    const next = { ...lifeOf(run), lease: "keep", isFollowed: false } as const;
+    const events = [{ kind: "interrupt_requested", payload: { by: by.uid }, executionId: run.execution.id }] as const;
+    await settleChanges(tx, [{ run, next, events, directive: { kind: "interrupt", payload: { turn_id: "" } } }], [], { actor: by, requestId: caller.requestId });
+  });
+  return uid;
+}
+
+function checkInterruptible(run: Pick<Run, "state" | "executionLocation" | "agentConfig">): void {
+  if (isTerminal(run.state)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has already finished." });
+  if (run.executionLocation === "LOCAL" || harnessOf(run) !== "oz") {
+    throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "Only runs on the platform's own harness can be interrupted." });
+  }
+  if (run.state !== "INPROGRESS") {
+    throw new DomainError({ kind: "conflict", reason: "run_not_started", retryable: true, retryAfterSeconds: 1, message: "The run has not started; retry in a moment." });
+  }
+}

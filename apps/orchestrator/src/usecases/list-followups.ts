@@ -1,0 +1,28 @@
+import type { Caller } from "@millwright/caller";
+import { clampPageSize, type Cursors } from "@millwright/paging";
+import type { Followup } from "../domain/followup.ts";
+import type { Run } from "../domain/run.ts";
+
+export type ListFollowupsDeps = {
+  /** Errors: run_not_found. */
+  readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
+  /** Oldest first. */
+  readonly followupsOf: (runUid: string, afterSeq: number, limit: number) => Promise<readonly Followup[]>;
+  readonly cursors: Cursors;
+};
+
+/** Every follow-up of a run with what became of it. Errors: run_not_found · invalid_cursor. */
+export async function listFollowups(
+  deps: ListFollowupsDeps,
+  caller: Caller,
+  { runUid, pageSize, pageToken }: { runUid: string; pageSize: number; pageToken: string },
+): Promise<{ followups: readonly Followup[]; nextPageToken: string }> {
+  const run = await deps.getVisibleRun(caller, runUid);
+  const bind = { run: run.uid };
+  const [afterSeq] = pageToken === "" ? [0] : deps.cursors.open("followups", bind, pageToken);
+  const limit = clampPageSize(pageSize, { default: 50, max: 100 });
+  const found = await deps.followupsOf(run.uid, Number(afterSeq), limit + 1);
+  const followups = found.slice(0, limit);
+  const last = followups.at(-1);
+  return { followups, nextPageToken: found.length > limit && last ? deps.cursors.seal("followups", bind, [last.seq]) : "" };
+}
