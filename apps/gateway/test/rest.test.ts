@@ -44,6 +44,7 @@ const routes: Route[] = [
   route({ method: "GET", path: "/broken", summary: "Broken", response: Echo, handler: failing(new Error("private text")) }),
   route({ method: "POST", path: "/broken", summary: "Broken create", status: 201, response: Echo, idempotent: true, handler: failing(new Error("private text")) }),
   route({ method: "POST", path: "/broken-start", summary: "Broken create that answers 200", response: Echo, idempotent: true, handler: failing(new Error("private text")) }),
+  route({ method: "GET", path: "/named", summary: "Repeats a name", query: z.object({ name: z.string() }), response: Echo, handler: ({ query }) => failing(new DomainError({ kind: "invalid_argument", reason: "name_unknown", message: `There is no ${query.name}.` }))() }),
   route({ method: "GET", path: "/slow", summary: "Slow", timeoutMs: 30, response: Echo, handler: () => new Promise(() => {}) }),
 ];
 
@@ -185,6 +186,17 @@ describe("problems", () => {
     expect(JSON.stringify(body)).not.toContain("private");
     expect(log.entries.filter(({ level }) => level === "error")).toHaveLength(1);
   });
+});
+
+test.each(["mw_", "mww_", "mwr_", "mws_"])("a key that was put where it does not belong is not told again: %s", async (prefix) => {
+  const key = `${prefix}${"aB3-_".repeat(8)}`;
+  for (const path of [`/api/v1/${key}`, `/api/v1/things/${key}`, `/api/v1/named?name=${key}`]) {
+    const { headers, body } = await api.call("GET", path, { headers: { "x-request-id": key } });
+    expect(JSON.stringify([...headers, body])).not.toContain(key);
+    expect([body.status >= 400, headers.get("x-request-id")]).toEqual([true, expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+  }
+  expect(JSON.stringify([log.entries, logged])).not.toContain(key);
+  expect((await api.call("GET", "/api/v1/named?name=mw_short")).body.detail).toBe("There is no mw_short.");
 });
 
 test("every answer has a request id, taken from the client when well-formed, and security headers; no CORS", async () => {

@@ -22,6 +22,7 @@ async function main(): Promise<void> {
   await lifecycle.start();
   if (!platform) return; // a signal came first
   const lines = ["Millwright is ready.", `  API   ${platform.url}/api/v1`, `  docs  ${platform.url}/docs`, `  data  ${config.dataDir}`];
-  if (platform.isFirstStart) lines.push(`  key   ${platform.apiKey}   (the owner's API key; shown this once)`);
+  // A key that was given is known, and standard output is often a log.
+  if (platform.isFirstStart) lines.push(config.bootstrapApiKey === undefined ? `  key   ${platform.apiKey}   (the owner's API key; shown this once)` : "  key   the one in MILLWRIGHT_BOOTSTRAP_API_KEY");
   process.stdout.write(`${lines.join("\n")}\n`);
 }

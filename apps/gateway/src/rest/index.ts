@@ -1,6 +1,7 @@
 export { route, fullPath, type IdempotencyKey, type RequestInfo, type Route, type RouteInput } from "./route.ts";
 export { html, json, redirect, Reply, stream } from "./reply.ts";
 export { PAGE_HEADERS } from "./security-headers.ts";
+export { holdsCredential } from "./credential-forms.ts";
 export { cursor, instant, pageLimit, pathText, pathUid, queryBoolean, queryInt, queryList, queryMap, uuid } from "./fields.ts";
 export { pageInfo, PageInfo, Problem, Scope, timestamp, UserProfile } from "./records.ts";
 export { ERROR_CATALOG } from "./problem.ts";

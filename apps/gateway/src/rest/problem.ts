@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { DomainError, ERROR_KINDS, isDomainError } from "@millwright/errors";
+import { withoutCredentials } from "./credential-forms.ts";
 import type { Problem } from "./records.ts";
 
 /** The public catalog (fields-runs §2.2): the short text of each code, and what its page says. */
@@ -49,6 +50,7 @@ export const asDomainError = (error: unknown): DomainError =>
 export function problemOf(error: DomainError, context: ProblemContext): { status: number; headers: Record<string, string>; body: z.infer<typeof Problem> } {
   const { status } = ERROR_KINDS[error.kind];
   const retryable = error.retryable && !(context.isUnrepeatable && status >= 500);
+  const message = withoutCredentials(error.message);
   const title = ERROR_CATALOG[error.code]?.title ?? error.code;
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
   if (status === 409 || status === 429 || status >= 500) headers["x-should-retry"] = String(retryable);
@@ -60,9 +62,9 @@ export function problemOf(error: DomainError, context: ProblemContext): { status
       type: `${context.publicUrl}/errors/${error.code}`,
       title,
       status,
-      error: error.message ? `${title} (${error.message})` : title,
-      ...(error.message ? { detail: error.message } : {}),
-      instance: context.path,
+      error: message ? `${title} (${message})` : title,
+      ...(message ? { detail: message } : {}),
+      instance: withoutCredentials(context.path),
       retryable,
       trace_id: context.traceId,
       error_code: error.code,

@@ -3,6 +3,7 @@ import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { openScope, parseTraceparent, TRACEPARENT, type Scope } from "@millwright/telemetry";
 import type { RestOptions } from "./context.ts";
+import { holdsCredential } from "./credential-forms.ts";
 
 /** What is known of a request when it has ended. Absent method and route: nobody serves such a path. */
 export type RequestFacts = {
@@ -31,7 +32,7 @@ export function watchRequest(
   const durations = metrics.histogram("millwright_http_request_duration_seconds", "Duration of public requests.", ["method", "route", "status"]);
   const startedMs = clock.monotonicMs();
   const given = req.headers["x-request-id"];
-  const requestId = typeof given === "string" && REQUEST_ID.test(given) ? given : newUid();
+  const requestId = typeof given === "string" && REQUEST_ID.test(given) && !holdsCredential(given) ? given : newUid();
   const traceparent = req.headers[TRACEPARENT];
   const { scope, span } = openScope("HTTP", { tracer, kind: "server", parent: parseTraceparent(typeof traceparent === "string" ? traceparent : undefined), fields: { requestId } });
   res.setHeader("x-request-id", requestId);

@@ -31,7 +31,7 @@ export async function registerWorker(deps: RegisterWorkerDeps, key: string, regi
   if (!registration.workerHost || !registration.instanceUid || registration.slots < 0 || registration.slots > SLOTS_MAX) {
     throw invalidArgument("worker_invalid", `A worker names itself and its process, and has 0 to ${SLOTS_MAX} slots.`);
   }
-  const token = randomToken(32);
+  const token = `mws_${randomToken(32)}`;
   await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), ...(teamUid ? { teamUid } : {}), registration });
   return token;
 }

@@ -3,6 +3,7 @@ import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, type DomainError } from "@millwright/errors";
 import { parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
+import { secretsOf } from "../git/host-git.ts";
 import { doorsOf } from "../leases/doors.ts";
 import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
 import type { KeptLease } from "../leases/lease-keeper.ts";
@@ -75,7 +76,7 @@ export class HeldExecution implements KeptLease {
     this.#runToken = runToken;
     this.#log = deps.log.child({ executionId: String(executionId), attempt, runUid });
     this.#lease = new LeaseClock(deps.clock, () => deps.timings().doorsCloseMs, acceptSent);
-    const hostKeys = repositories.map(({ authorizationHeader }) => authorizationHeader.split(" ").at(-1) ?? "");
+    const hostKeys = repositories.flatMap(({ authorizationHeader }) => secretsOf(authorizationHeader));
     this.#masker = new Masker([...Object.values(secrets), ...hostKeys, providerCredentials?.apiKey ?? ""]);
     this.#masker.addToken(runToken);
     this.#spool = new EventSpool(deps.directory.spoolFile(this));

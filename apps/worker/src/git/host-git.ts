@@ -40,6 +40,13 @@ export function credential(cloneUrl: string, header: string): Record<string, str
   return { [`http.${new URL(cloneUrl).origin}/.extraheader`]: /^[\w-]+:/.test(header) ? header : `Authorization: ${header}` };
 }
 
+/** What must not be shown of a repository's credential: as it is sent, and the password that a basic one is made of, which a server may repeat. */
+export function secretsOf(header: string): string[] {
+  const sent = header.split(" ").at(-1) ?? "";
+  const [, password = ""] = /^[^:]*:(.+)$/s.exec(Buffer.from(sent, "base64").toString()) ?? [];
+  return /\bbasic /i.test(header) ? [sent, password] : [sent];
+}
+
 /** Git on the host, only ever in directories that no agent has written to. */
 export class HostGit {
   readonly #home: string;
