@@ -12,11 +12,14 @@ type Door = Pick<Client, "url" | "isUnderFire">;
 /** A worker moved by the test's hand, over the same door as real ones: it holds runs in any state for as long as it is wanted. */
 export class HandWorker {
   readonly #door: Door;
-  readonly #token: string;
+  /** The key it came with, and what it calls with since. */
+  readonly key: string;
+  readonly token: string;
 
-  private constructor(door: Door, token: string) {
+  private constructor(door: Door, key: string, token: string) {
     this.#door = door;
-    this.#token = token;
+    this.key = key;
+    this.token = token;
   }
 
   /** Connects for the client's team. */
@@ -24,12 +27,12 @@ export class HandWorker {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
     const request = { workerId, instanceUid: randomUUID(), version: "1.0.0", slots: 50, harnesses: [{ type: "oz", version: "1" }], sandbox: "bwrap" };
     const { sessionToken } = await rpc(api, key, "Register", request);
-    return new HandWorker(api, sessionToken);
+    return new HandWorker(api, key, sessionToken);
   }
 
   /** One call of the worker service, in JSON. Errors: the code and what was answered. */
   call(method: string, request: object): Promise<any> {
-    return rpc(this.#door, this.#token, method, request);
+    return rpc(this.#door, this.token, method, request);
   }
 
   /** Waits for the next offer; its run is PENDING. */
