@@ -18,6 +18,7 @@ import { closeFactory } from "./store/closed-factory-store.ts";
 import { findByCause } from "./store/create-store.ts";
 import { ackDirectives, pendingDirectives } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
+import { runOfExecution } from "./store/locked-runs.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
@@ -159,7 +160,7 @@ export function composeRuns(options: RunLifeOptions) {
       decline: giveBack,
       heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
       append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
-      complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs }, session, completions),
+      complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs, runOfExecution: (executionId) => runOfExecution(database.lookups, executionId) }, session, completions),
       readHistory: (session: WorkerSession, lease: LeaseRef, afterSeq: number) => readHistory(reads, session, lease, afterSeq),
       watch: (session: WorkerSession, signal: AbortSignal) =>
         watchDirectives({ pendingDirectives: reads.pendingDirectives, bell, pollMs: timings.pollMs, keepAliveMs: timings.keepAliveMs }, session, AbortSignal.any([signal, stopping.signal])),

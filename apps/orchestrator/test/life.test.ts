@@ -44,6 +44,32 @@ test("a run goes from the queue to its end, and every step can be read", async (
   expect(facts.map((fact) => fact.entity_version)).toEqual([1, 2, 3, 4, 5, 5]);
 });
 
+test("many are accepted and completed in one call, each with what is its own", async () => {
+  const { caller, worker } = await team();
+  const runs = [];
+  for (const prompt of ["first", "second", "third", "fourth"]) runs.push(await platform.run(caller, { prompt }));
+  const offers = await platform.claim(worker, 4);
+  const foreign = { executionId: offers[0]!.executionId, attempt: 9 };
+  const { assignments, lost } = await platform.life.worker.accept(worker.session, [...offers, foreign]);
+  expect(assignments.map(({ inputs }) => inputs[0]!.text)).toEqual(["first", "second", "third", "fourth"]);
+  expect(lost).toEqual([foreign]);
+  expect(await platform.inUse(teamOf(caller))).toBe(4);
+  const held = await Promise.all(assignments.map((assignment) => new HeldExecution(platform, worker.session, assignment).start()));
+  await platform.life.createFollowup(caller, { target: { runUid: runs[1]!.uid }, message: "and this", mode: "normal", attachmentUids: [] });
+  const completion = (n: number, more = {}) => ({ ...held[n]!.ref, outcome: "DONE" as const, lastClientSeq: held[n]!.clientSeq, ...more });
+  const results = await platform.life.worker.complete(worker.session, [
+    completion(0), completion(1), completion(2, { lastClientSeq: 99 }), completion(3, { outcome: "FAILED" }), { ...foreign, outcome: "DONE", lastClientSeq: 0 },
+  ]);
+  expect(results.map(({ error }) => error)).toEqual(["", "", "EVENTS_PENDING", "", "LEASE_LOST"]);
+  const states = await Promise.all(runs.map(async ({ uid }) => (await platform.getRun(caller, uid)).state));
+  expect(states).toEqual(["SUCCEEDED", "QUEUED", "INPROGRESS", "FAILED"]);
+  expect(await platform.inUse(teamOf(caller))).toBe(1);
+  for (const { uid } of runs) {
+    const versions = (await platform.facts(uid)).map((fact) => fact.entity_version);
+    expect(versions).toEqual(versions.toSorted((a, b) => a - b));
+  }
+});
+
 test("accepting, appending and completing may be repeated: a lost answer loses nothing and doubles nothing", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);

@@ -3,7 +3,7 @@ import { Pool, types } from "pg";
 import type { ClientBase, PoolClient, QueryConfig, QueryResult } from "pg";
 import { travelTogether } from "./pipeline.ts";
 import { SharedConnections } from "./shared-connections.ts";
-import { safeNumber } from "./sql.ts";
+import { checkCount, safeNumber } from "./sql.ts";
 import type { Sql, SqlResult } from "./sql.ts";
 
 export type DatabaseOptions = {
@@ -66,7 +66,7 @@ export class Database {
     let result: T;
     try {
       send(ask(client, { text: "BEGIN" }));
-      result = await f({ query: run, send: (text, params) => send(run(text, params)), announce: (what) => void news.add(what) });
+      result = await f({ query: run, send: (text, params, rowsExpected) => send(run(text, params).then((answer) => checkCount(answer, rowsExpected))), announce: (what) => void news.add(what) });
       await Promise.all([...sent, commit(client)]);
     } catch (error) {
       client.release(!(await rollBack(client)));

@@ -6,10 +6,11 @@ export interface Sql {
    */
   query<R = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>>;
   /**
-   * Runs a statement of a transaction whose answer nobody waits for; its failure fails the transaction. Statements reach the
-   * server in the order of their calls and travel together. Absent outside of our own transactions.
+   * Runs a statement of a transaction whose answer nobody waits for; its failure fails the transaction, and so does another
+   * number of rows than the one expected, if any. Statements reach the server in the order of their calls and travel
+   * together. Absent outside of our own transactions.
    */
-  send?(text: string, params?: readonly unknown[]): void;
+  send?(text: string, params?: readonly unknown[], rowsExpected?: number): void;
   /**
    * Tells the listeners of `Database.onCommit` what was written, once it is committed. Absent where the transaction
    * is not ours (Prisma): listeners also poll.
@@ -20,9 +21,14 @@ export interface Sql {
 export type SqlResult<R> = { rows: R[]; rowCount: number };
 
 /** Runs a statement whose answer is of no use: without waiting for it where that is possible. */
-export async function sendTo(sql: Sql, text: string, params: readonly unknown[]): Promise<void> {
-  if (sql.send) sql.send(text, params);
-  else await sql.query(text, params);
+export async function sendTo(sql: Sql, text: string, params: readonly unknown[], rowsExpected?: number): Promise<void> {
+  if (sql.send) sql.send(text, params, rowsExpected);
+  else checkCount(await sql.query(text, params), rowsExpected);
+}
+
+/** Errors: a statement touched another number of rows than it must. */
+export function checkCount({ rowCount }: { rowCount: number }, expected: number | undefined): void {
+  if (expected !== undefined && rowCount !== expected) throw new Error(`A statement touched ${rowCount} rows instead of ${expected}.`);
 }
 
 /** What `prismaSql` needs of a Prisma client or interactive transaction. */

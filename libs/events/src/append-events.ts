@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import type { EventUid } from "@millwright/ids";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
@@ -20,7 +20,8 @@ export async function appendEvents(sql: Sql, events: readonly NewEvent[]): Promi
     entity_version: event.entityVersion, team_uid: event.teamUid, actor_type: event.actor.type, actor_uid: event.actor.uid,
     request_id: event.requestId, cause: event.cause, traceparent: event.traceparent ?? traceparent, occurred_at: event.occurredAt, payload: event.payload,
   }));
-  await sql.query(
+  await sendTo(
+    sql,
     `INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid,
                                        request_id, cause, traceparent, occurred_at, payload)
      SELECT (e->>'uid')::uuid, e->>'type', e->>'entity', e->>'entity_uid', (e->>'entity_version')::bigint,

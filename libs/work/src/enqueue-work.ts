@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 
 /** The news that a transaction announces when it has enqueued work; see `Database.onCommit`. */
@@ -21,13 +21,23 @@ export type NewWork = {
  * "Now" is rounded down to the milliseconds that are kept: rounded up, the ring after the commit would find nothing due.
  */
 export async function enqueueWork(sql: Sql, work: NewWork): Promise<"enqueued" | "duplicate"> {
-  const scope = currentScope();
-  const { rowCount } = await sql.query(
-    `INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, traceparent, created_at)
-     VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, date_trunc('milliseconds', now())), $6, now()) ON CONFLICT (kind, key) DO NOTHING`,
-    [work.kind, work.key, work.teamUid ?? null, JSON.stringify(work.payload ?? null), work.runAt?.toISOString() ?? null, scope ? formatTraceparent(scope.trace) : null],
-  );
+  const { rowCount } = await sql.query(ENQUEUE, rowOf(work));
   if (rowCount === 0) return "duplicate";
   sql.announce?.(WORK_ENQUEUED);
   return "enqueued";
+}
+
+/** The same, for those who need not know whether the key was known. */
+export async function sendWork(sql: Sql, work: NewWork): Promise<void> {
+  await sendTo(sql, ENQUEUE, rowOf(work));
+  sql.announce?.(WORK_ENQUEUED);
+}
+
+const ENQUEUE = `
+  INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, traceparent, created_at)
+  VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, date_trunc('milliseconds', now())), $6, now()) ON CONFLICT (kind, key) DO NOTHING`;
+
+function rowOf({ kind, key, teamUid, payload, runAt }: NewWork): unknown[] {
+  const scope = currentScope();
+  return [kind, key, teamUid ?? null, JSON.stringify(payload ?? null), runAt?.toISOString() ?? null, scope ? formatTraceparent(scope.trace) : null];
 }

@@ -26,6 +26,8 @@ export type Wait = { readonly policy: WaitPolicy; readonly runUids: readonly str
 /** A run that is locked by this transaction, with the execution that is meant (the newest, unless another was named). */
 export type LockedRun = {
   readonly uid: RunUid;
+  /** Raised by every change. */
+  readonly version: number;
   readonly rootRunUid: RunUid;
   readonly parentRunUid?: RunUid;
   readonly owner: Owner;

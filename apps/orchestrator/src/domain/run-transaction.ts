@@ -39,6 +39,8 @@ export type OnceRequest = {
   readonly body: unknown;
 };
 
+export type RunOfExecution = { readonly uid: RunUid; readonly parentRunUid?: RunUid };
+
 /** What a use case can do to runs inside one transaction; the store implements it. */
 export interface RunTransaction {
   /**
@@ -46,8 +48,8 @@ export interface RunTransaction {
    * Errors: idempotency_mismatch (conflict).
    */
   once<T>(request: OnceRequest, f: () => Promise<T>): Promise<T>;
-  /** Locks runs in uid order and reads them, each with its newest execution or with the one named. Absent runs are left out. */
-  lockRuns(uids: readonly string[], executionId?: number): Promise<LockedRun[]>;
+  /** Locks runs in uid order and reads them, each with its newest execution or with one of those named. Absent runs are left out. */
+  lockRuns(uids: readonly string[], executionIds?: readonly number[]): Promise<LockedRun[]>;
   /** Locks runs in uid order against ending while they get children. */
   lockParents(uids: readonly string[]): Promise<RunParent[]>;
   /** Keeps a factory from being closed until the transaction ends. False: it is closed, and gets no runs. */
@@ -58,7 +60,7 @@ export interface RunTransaction {
   /** Adopts the settings, and answers whether a maximum is reached now. */
   ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults): Promise<boolean>;
   /** Read without a lock: neither ever changes. */
-  runOfExecution(executionId: number): Promise<{ uid: RunUid; parentRunUid?: RunUid } | undefined>;
+  runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   parentOf(runUid: string): Promise<RunUid | undefined>;
   /** Live runs below a run, at any depth. */
   liveDescendants(runUid: string): Promise<RunUid[]>;

@@ -1,5 +1,5 @@
 import type { Sql } from "@millwright/database";
-import { enqueueWork } from "@millwright/work";
+import { enqueueWork, sendWork } from "@millwright/work";
 
 /** Kinds of work on files: what their payloads hold is `{run_uid}`, `{blob_key}` and nothing. */
 export const WRITE_TRANSCRIPT = "write_transcript";
@@ -7,8 +7,8 @@ export const DELETE_BLOB = "delete_blob";
 export const SWEEP_BLOBS = "sweep_blobs";
 
 /** Has the transcript written once the end of an execution is committed. Call it in that transaction, after the last event. */
-export const enqueueTranscript = (tx: Sql, runUid: string, executionId: number, attempt: number): Promise<unknown> =>
-  enqueueWork(tx, { kind: WRITE_TRANSCRIPT, key: `${executionId}-${attempt}`, payload: { run_uid: runUid } });
+export const enqueueTranscript = (tx: Sql, runUid: string, executionId: number, attempt: number): Promise<void> =>
+  sendWork(tx, { kind: WRITE_TRANSCRIPT, key: `${executionId}-${attempt}`, payload: { run_uid: runUid } });
 
 /** Longer than any link to a file works. */
 const DELETE_AFTER_MS = 60 * 60 * 1000;

@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import { topics } from "../bell.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import { type CapacityDefaults, type QueueSettings, type ScopeSettings } from "../domain/queue-settings.ts";
@@ -58,7 +58,7 @@ export async function releaseCapacity(tx: Sql, runs: readonly Pick<LockedRun, "o
     counts.set(id, { ...key, n: (counts.get(id)?.n ?? 0) + 1 });
   }
   for (const [, { scope, uid, n }] of [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    await tx.query("UPDATE capacity SET in_use = in_use - $3 WHERE scope = $1 AND uid = $2", [scope, uid, n]);
+    await sendTo(tx, "UPDATE capacity SET in_use = in_use - $3 WHERE scope = $1 AND uid = $2", [scope, uid, n]);
   }
 }
 

@@ -1,11 +1,12 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import type { Directive } from "../domain/directive.ts";
 import type { NewDirective } from "../domain/run-change.ts";
 import type { JsonObject } from "../domain/run.ts";
 
 /** Stores a directive for the present attempt. The run must be locked. */
 export async function addDirective(tx: Sql, execution: { id: number; attempt: number }, directive: NewDirective): Promise<void> {
-  await tx.query(
+  await sendTo(
+    tx,
     `INSERT INTO execution_directives (execution_id, seq, attempt, kind, payload)
      SELECT $1, coalesce(max(seq), 0) + 1, $2, $3, $4::jsonb FROM execution_directives WHERE execution_id = $1`,
     [execution.id, execution.attempt, directive.kind, JSON.stringify(directive.payload)],

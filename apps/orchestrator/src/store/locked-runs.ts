@@ -1,11 +1,12 @@
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import type { LockedRun } from "../domain/run-change.ts";
+import type { RunOfExecution } from "../domain/run-transaction.ts";
 import type { ExecutionState, RunState } from "../domain/run.ts";
 import type { WaitPolicy } from "../domain/wait.ts";
 
 type Row = {
-  uid: string; root_run_uid: string; parent_run_uid: string | null; owner_type: "team" | "user"; owner_uid: string;
+  uid: string; version: number; root_run_uid: string; parent_run_uid: string | null; owner_type: "team" | "user"; owner_uid: string;
   agent_uid: string | null; factory_uid: string | null; conversation_uid: string; depth: number; title: string;
   state: RunState; status_message: string | null; execution_location: "REMOTE" | "LOCAL"; submitted_prompt: string | null;
   has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
@@ -15,31 +16,37 @@ type Row = {
 };
 
 /** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
-const LOCKED_RUNS = `
-  SELECT r.uid, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
+const lockedRuns = (which: string): string => `
+  SELECT r.uid, r.version, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
          r.title, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
          w.policy, w.run_uids AS awaited,
          x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.worker_host, x.traceparent,
          l.session_uid, l.attempt AS lease_attempt, l.accepted,
          coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over
     FROM runs r
-    JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = $2) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
+    JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = ANY($1::bigint[])) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
     LEFT JOIN leases l ON l.execution_id = x.id
     LEFT JOIN waits w ON w.run_uid = r.uid
-   WHERE r.uid = ANY($1::uuid[]) ORDER BY r.uid`;
+   WHERE ${which} ORDER BY r.uid`;
+
+const lock = (which: string): string => `SELECT r.uid FROM runs r WHERE ${which} ORDER BY r.uid FOR NO KEY UPDATE`;
+
+/** A run and its parent at most: by single values, since for a list PostgreSQL would make a new plan each time, which takes longer than to carry it out. */
+const FEW = { lock: lock("r.uid IN ($1::uuid, $2::uuid)"), read: lockedRuns("r.uid IN ($2::uuid, $3::uuid)") };
+const MANY = { lock: lock("r.uid = ANY($1::uuid[])"), read: lockedRuns("r.uid = ANY($2::uuid[])") };
 
 /**
- * Locks runs in uid order and reads them with their newest execution, or with `executionId` where it is theirs.
+ * Locks runs in uid order and reads them with their newest execution, or with the one of `executionIds` that is theirs.
  * Runs that do not exist are left out.
  */
-export async function lockRuns(tx: Sql, uids: readonly string[], executionId?: number): Promise<LockedRun[]> {
-  await tx.query("SELECT uid FROM runs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR NO KEY UPDATE", [uids]);
-  const { rows } = await tx.query<Row>(LOCKED_RUNS, [uids, executionId ?? null]);
+export async function lockRuns(tx: Sql, uids: readonly string[], executionIds: readonly number[] = []): Promise<LockedRun[]> {
+  const [text, which] = uids.length <= 2 ? [FEW, [uids[0] ?? null, uids[1] ?? null]] : [MANY, [uids]];
+  const [, { rows }] = await Promise.all([tx.query(text.lock, which), tx.query<Row>(text.read, [executionIds, ...which])]);
   return rows.map(toLockedRun);
 }
 
 /** The run of an execution and its parent; neither ever changes, so they may be read before locking. */
-export async function runOfExecution(sql: Sql, executionId: number): Promise<{ uid: RunUid; parentRunUid?: RunUid } | undefined> {
+export async function runOfExecution(sql: Sql, executionId: number): Promise<RunOfExecution | undefined> {
   const { rows } = await sql.query<{ uid: RunUid; parent_run_uid: RunUid | null }>(
     "SELECT r.uid, r.parent_run_uid FROM executions x JOIN runs r ON r.uid = x.run_uid WHERE x.id = $1",
     [executionId],
@@ -63,6 +70,7 @@ export async function liveDescendants(sql: Sql, uid: string): Promise<RunUid[]> 
 function toLockedRun(row: Row): LockedRun {
   return {
     uid: row.uid as RunUid,
+    version: row.version,
     rootRunUid: row.root_run_uid as RunUid,
     ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid as RunUid } : {}),
     owner: { type: row.owner_type, uid: row.owner_uid },

@@ -1,10 +1,11 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import type { Followup } from "../domain/followup.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
 
 /** Adds a message to a run, which must be locked (or new). */
 export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
-  await tx.query(
+  await sendTo(
+    tx,
     `INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid, execution_id, taken_as)
      SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6, $7, $8::bigint, CASE WHEN $8 IS NOT NULL THEN 'directive' END
        FROM messages WHERE run_uid = $2`,
@@ -23,7 +24,7 @@ const ATTACHMENTS = `coalesce((
 /** Notes the files of a message that has just been added. */
 export async function addAttachments(tx: Sql, messageUid: string, attachments: readonly Attachment[]): Promise<void> {
   for (const [index, { uid, fileName, mimeType, sizeBytes, sha256 }] of attachments.entries()) {
-    await tx.query("INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7)", [
+    await sendTo(tx, "INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7)", [
       messageUid, index + 1, uid, fileName, mimeType, sizeBytes, sha256,
     ]);
   }
@@ -51,7 +52,7 @@ export async function inputsOf(sql: Sql, runUid: string, executionId: number): P
 
 /** Notes that the agent has been handed these messages. */
 export async function markDelivered(tx: Sql, runUid: string, uids: readonly string[]): Promise<void> {
-  await tx.query("UPDATE messages SET delivered_at = clock_timestamp() WHERE run_uid = $1 AND uid = ANY($2::uuid[]) AND delivered_at IS NULL", [
+  await sendTo(tx, "UPDATE messages SET delivered_at = clock_timestamp() WHERE run_uid = $1 AND uid = ANY($2::uuid[]) AND delivered_at IS NULL", [
     runUid, uids,
   ]);
 }
@@ -82,7 +83,7 @@ export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, li
 
 /** An attempt was lost: what it was told, seen or not, is told again to the next attempt, which starts where this one did. */
 export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
-  await tx.query("UPDATE messages SET execution_id = NULL, taken_as = NULL, delivered_at = NULL WHERE run_uid = $1 AND execution_id = $2", [
+  await sendTo(tx, "UPDATE messages SET execution_id = NULL, taken_as = NULL, delivered_at = NULL WHERE run_uid = $1 AND execution_id = $2", [
     runUid, executionId,
   ]);
 }

@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import type { RunUid } from "@millwright/ids";
 import { topics } from "../bell.ts";
@@ -13,14 +13,15 @@ import type { JsonObject } from "../domain/run.ts";
 export async function appendRunEvents(tx: Sql, runUid: string, events: readonly NewRunEvent[]): Promise<void> {
   if (events.length === 0) return;
   const rows = events.map((event) => ({ uid: newUid(), kind: event.kind, execution_id: event.executionId, payload: event.payload }));
-  const { rowCount } = await tx.query(
+  await sendTo(
+    tx,
     `WITH stream AS (UPDATE run_streams SET last_seq = last_seq + $2 WHERE run_uid = $1 RETURNING last_seq - $2 AS before)
      INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, execution_id, payload)
      SELECT $1, stream.before + n, (e->>'uid')::uuid, e->>'kind', clock_timestamp(), (e->>'execution_id')::bigint, e->'payload'
        FROM stream, jsonb_array_elements($3::jsonb) WITH ORDINALITY AS given (e, n)`,
     [runUid, events.length, JSON.stringify(rows)],
+    events.length,
   );
-  if (rowCount !== events.length) throw new Error("the run has no event stream");
   tx.announce?.(topics.runEvents(runUid));
 }
 
@@ -46,7 +47,7 @@ export async function appendWorkerEvents(
   const ackedClientSeq = stream.last_client_seq + fresh.length;
   const lastSeq = stream.last_seq + fresh.length;
   if (fresh.length === 0) return { outcome: "appended", ackedClientSeq, lastSeq };
-  await tx.query("UPDATE run_streams SET last_seq = $2, last_client_seq = $3, last_worker_at = clock_timestamp() WHERE run_uid = $1", [
+  await sendTo(tx, "UPDATE run_streams SET last_seq = $2, last_client_seq = $3, last_worker_at = clock_timestamp() WHERE run_uid = $1", [
     attempt.runUid, lastSeq, ackedClientSeq,
   ]);
   await insert(tx, attempt.runUid, fresh.map((event, n) => ({
@@ -62,7 +63,8 @@ type EventInsert = {
 };
 
 async function insert(tx: Sql, runUid: string, rows: readonly EventInsert[]): Promise<void> {
-  await tx.query(
+  await sendTo(
+    tx,
     `INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, execution_id, attempt, payload)
      SELECT $1, (e->>'seq')::bigint, (e->>'uid')::uuid, e->>'kind', (e->>'occurred_at')::timestamptz,
             (e->>'execution_id')::bigint, (e->>'attempt')::integer, e->'payload'

@@ -35,7 +35,7 @@ export async function retryDeadlocks<T>(attempt: () => Promise<T>): Promise<T> {
 
 const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   once: (request, f) => once(sql, request, f),
-  lockRuns: (uids, executionId) => lockRuns(sql, uids, executionId),
+  lockRuns: (uids, executionIds) => lockRuns(sql, uids, executionIds),
   lockParents: (uids) => lockParents(sql, uids),
   holdFactoryOpen: (factoryUid) => holdFactoryOpen(sql, factoryUid),
   insertRun: (run, context) => insertRun(sql, run, context),

@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import { sendTo, type Sql } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
 import { topics } from "../bell.ts";
 import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-change.ts";
@@ -14,12 +14,12 @@ import { appendRunEvents } from "./run-events-store.ts";
 
 /**
  * Saves the changes of locked runs: rows, capacity, leases, event streams, then the lifecycle events.
- * All capacity is released before any leaf row is touched (see the lock order in migration 0001).
+ * All capacity is released before any leaf row is touched (see the lock order in migration 0001). Nothing waits for an
+ * answer: everything, and the commit after it, reaches the server in one piece.
  */
 export async function saveChanges(tx: Sql, changes: readonly RunChange[], context: ChangeContext, timings: Timings): Promise<void> {
-  const versions = new Map<RunChange, number>();
   for (const change of changes) {
-    if (changesRun(change)) versions.set(change, await updateRun(tx, change));
+    if (changesRun(change)) await updateRun(tx, change);
     if (isTerminal(change.next.run) && change.next.run !== change.run.state) tx.announce?.(finishedNews(change.run.uid, change.next.run));
     await updateExecution(tx, change);
     if (change.next.isFollowed) await queueFurtherExecution(tx, change, context);
@@ -36,16 +36,17 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
     if (change.next.execution === "ENDED" && lease?.isAccepted) await enqueueTranscript(tx, change.run.uid, id, attempt);
   }
   if (released.length > 0 || changes.some(({ next }) => next.isFollowed || next.execution === "QUEUED")) tx.announce?.(topics.work);
-  await appendEvents(tx, changes.flatMap((change) => lifecycleEvents(change, versions.get(change) ?? 0, context)));
+  await appendEvents(tx, changes.flatMap((change) => lifecycleEvents(change, change.run.version + 1, context)));
 }
 
 /** Mere news for a run (a child has ended) leave its row alone. */
 const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): boolean =>
   next.run !== run.state || next.lease !== "keep" || next.isFollowed || next.status !== undefined || sessionUid !== undefined || submittedPrompt !== undefined;
 
-async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<number> {
+async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<void> {
   const isEnd = isTerminal(next.run) && next.run !== run.state;
-  const { rows } = await tx.query<{ version: number }>(
+  await sendTo(
+    tx,
     `UPDATE runs SET state = $2, version = version + 1, updated_at = clock_timestamp(),
             status_message = CASE WHEN $3 THEN $4 ELSE status_message END,
             error_code = CASE WHEN $3 THEN $5 ELSE error_code END,
@@ -57,7 +58,7 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
             execution_count = execution_count + CASE WHEN $12::boolean THEN 1 ELSE 0 END,
             run_time_ms = run_time_ms + CASE WHEN $13 THEN coalesce((
               SELECT (extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000)::bigint FROM executions x WHERE x.id = $14), 0) ELSE 0 END
-      WHERE uid = $1 RETURNING version`,
+      WHERE uid = $1`,
     [
       run.uid, next.run,
       next.status !== undefined, next.status?.message ?? null, next.status?.errorCode ?? null, next.status?.retryable ?? null,
@@ -65,13 +66,13 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
       sessionUid ?? null, submittedPrompt ?? null, next.isFollowed, next.lease === "drop", run.execution.id,
     ],
   );
-  return rows[0]?.version ?? 0;
 }
 
 async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
-  await tx.query(
+  await sendTo(
+    tx,
     `UPDATE executions SET state = $2, outcome = $3, setup_losses = $4, run_losses = $5,
             accepted_attempt = CASE WHEN $2 = 'CLAIMED' THEN attempt ELSE accepted_attempt END,
             claimed_at = CASE $2 WHEN 'CLAIMED' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE claimed_at END,
@@ -86,15 +87,16 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): 
 }
 
 const queueFurtherExecution = (tx: Sql, { run }: RunChange, context: ChangeContext): Promise<unknown> =>
-  tx.query(
+  sendTo(
+    tx,
     `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent)
      SELECT $1, max(seq) + 1, 'QUEUED', $2, $3, $4 FROM executions WHERE run_uid = $1`,
     [run.uid, run.execution.laneId, run.depth, traceOfRun(run, context) ?? presentTrace()],
   );
 
 async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {
-  await tx.query("DELETE FROM waits WHERE run_uid = $1", [run.uid]);
-  if (wait) await tx.query("INSERT INTO waits (run_uid, policy, run_uids) VALUES ($1, $2, $3)", [run.uid, wait.policy, wait.runUids]);
+  await sendTo(tx, "DELETE FROM waits WHERE run_uid = $1", [run.uid]);
+  if (wait) await sendTo(tx, "INSERT INTO waits (run_uid, policy, run_uids) VALUES ($1, $2, $3)", [run.uid, wait.policy, wait.runUids]);
 }
 
 async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings: Timings): Promise<void> {
@@ -103,17 +105,19 @@ async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings
     case "keep":
       break;
     case "hold":
-      await tx.query(
+      await sendTo(
+        tx,
         `WITH lease AS (UPDATE leases SET accepted = true, expires_at = clock_timestamp() + $4 * interval '1 ms' WHERE execution_id = $2)
          UPDATE run_streams SET execution_id = $2, attempt = $3, last_client_seq = 0, last_worker_at = NULL WHERE run_uid = $1`,
         [run.uid, id, attempt, timings.leaseTtlMs],
       );
       break;
     case "stop":
-      await tx.query("UPDATE leases SET fence_at = clock_timestamp() + $2 * interval '1 ms' WHERE execution_id = $1", [id, timings.stopGraceMs]);
+      await sendTo(tx, "UPDATE leases SET fence_at = clock_timestamp() + $2 * interval '1 ms' WHERE execution_id = $1", [id, timings.stopGraceMs]);
       break;
     case "drop":
-      await tx.query(
+      await sendTo(
+        tx,
         `WITH lease AS (DELETE FROM leases WHERE execution_id = $2)
          UPDATE run_streams SET execution_id = NULL, attempt = NULL WHERE run_uid = $1 AND execution_id = $2`,
         [run.uid, id],

@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import type { Assignment, Input, Job } from "../domain/assignment.ts";
 import { attachmentKey, SNAPSHOT_TYPE } from "../domain/blob-keys.ts";
 import type { Message } from "../domain/message.ts";
-import { lifeOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
+import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AssignmentDetails } from "../domain/resolved-run.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
@@ -11,6 +11,7 @@ import type { RunTokenClaims } from "../domain/run-token.ts";
 import type { RunStatus } from "../domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished } from "./execution-events.ts";
+import { inGroups } from "./in-groups.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 export type AcceptOffersDeps = {
@@ -34,24 +35,36 @@ export type Accepted = { readonly assignments: readonly Assignment[]; readonly l
  * Errors: unavailable when a neighbour cannot be asked; the offers stay open.
  */
 export async function acceptOffers(deps: AcceptOffersDeps, session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted> {
-  const answers = await Promise.all(offers.map(async (offer) => ({ offer, assignment: await accept(deps, session, offer) })));
-  return {
-    assignments: answers.flatMap(({ assignment }) => (assignment ? [assignment] : [])),
-    lost: answers.flatMap(({ offer, assignment }) => (assignment ? [] : [offer])),
-  };
+  const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter((item) => item !== undefined);
+  const claims = new Map<LeaseRef, Claim>();
+  await inGroups(items, ownRun, (group) => deps.runs(async (tx) => {
+    const taken = await take(tx, session, group);
+    for (const [n, { offer }] of group.entries()) if (taken[n]) claims.set(offer, taken[n]);
+  }));
+  const assignments = await Promise.all(items.map((item) => assignmentOf(deps, item, claims.get(item.offer))));
+  const accepted = new Set(items.filter((_item, n) => assignments[n]).map(({ offer }) => offer));
+  return { assignments: assignments.filter((one) => one !== undefined), lost: offers.filter((offer) => !accepted.has(offer)) };
 }
 
-async function accept(deps: AcceptOffersDeps, session: WorkerSession, offer: LeaseRef): Promise<Assignment | undefined> {
+type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Prepared };
+
+/** A run with a parent, which others may share, and one that ends at once are dealt with by themselves. */
+const ownRun = ({ job: { run }, prepared }: Item): string | undefined => (run.parentRunUid || "failure" in prepared ? undefined : run.runUid);
+
+async function prepareOffer(deps: AcceptOffersDeps, session: WorkerSession, offer: LeaseRef): Promise<Item | undefined> {
   const job = await deps.findJob(session, offer);
-  if (!job) return undefined;
-  const prepared = await prepare(deps, job, session);
-  const claim = await deps.runs((tx) => take(tx, session, offer, job, prepared));
+  return job && { offer, job, prepared: await prepare(deps, job, session) };
+}
+
+async function assignmentOf(deps: AcceptOffersDeps, { offer: { executionId, attempt }, job, prepared }: Item, claim: Claim | undefined): Promise<Assignment | undefined> {
   if (!claim || "failure" in prepared) return undefined;
-  const { executionId, attempt } = offer;
-  const runToken = await deps.mintRunToken({ run: job.run, executionId, attempt, expiresAt: claim.leaseExpiresAt });
   const { snapshotKey, inputs, ...rest } = claim;
-  const snapshotUrl = snapshotKey ? await deps.downloadUrl(snapshotKey, SNAPSHOT_TYPE) : "";
-  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: await Promise.all(inputs.map((message) => withLinks(deps, message))), ...rest };
+  const [runToken, snapshotUrl, linked] = await Promise.all([
+    deps.mintRunToken({ run: job.run, executionId, attempt, expiresAt: claim.leaseExpiresAt }),
+    snapshotKey ? deps.downloadUrl(snapshotKey, SNAPSHOT_TYPE) : "",
+    Promise.all(inputs.map((message) => withLinks(deps, message))),
+  ]);
+  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: linked, ...rest };
 }
 
 const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({
@@ -79,41 +92,45 @@ type Claim = {
   readonly isRestarted: boolean;
 };
 
-async function take(tx: RunTransaction, session: WorkerSession, offer: LeaseRef, job: Job, prepared: Prepared): Promise<Claim | undefined> {
-  const { run, locked } = await lock(tx, offer, job);
-  const { lease } = run?.execution ?? {};
-  if (!run || run.execution.attempt !== offer.attempt || lease?.sessionUid !== session.uid) return undefined;
-  let inputs: readonly Message[] | undefined;
+async function take(tx: RunTransaction, session: WorkerSession, group: readonly Item[]): Promise<(Claim | undefined)[]> {
+  const uids = group.flatMap(({ job: { run } }) => [run.runUid, ...(run.parentRunUid ? [run.parentRunUid] : [])]);
+  const locked = await tx.lockRuns(uids, group.map(({ offer }) => offer.executionId));
   const context: ChangeContext = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
-  if (run.execution.state === "OFFERED" && !lease.isOver) {
-    const claimed = { kind: "run_claimed", payload: { worker_host: session.workerHost }, executionId: offer.executionId } as const;
-    await tx.save([{ run, next: transition(lifeOf(run), { type: "accept" }), events: [claimed] }], context);
-    if ("failure" in prepared) return fail(tx, offer, job, prepared, context, locked);
-    inputs = await tx.takeInputs(run.uid, offer.executionId);
-  } else if (!isHeld(run.execution.state)) {
-    return undefined;
-  }
-  const { setupLosses, runLosses, seq } = run.execution;
-  const snapshotKey = await tx.previousSnapshot(run, offer.executionId);
-  return {
-    leaseExpiresAt: await tx.leaseExpiry(offer.executionId),
-    executionSeq: seq,
-    inputs: inputs ?? (await tx.inputsOf(run.uid, offer.executionId)),
-    ...(snapshotKey ? { snapshotKey } : {}),
-    isRestarted: setupLosses + runLosses > 0,
-  };
+  const found = group.map((item) => ({ item, run: heldRun(session, item, locked) }));
+  const fresh = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
+  await tx.save(fresh.map(({ run }) => claimed(run, session)), context);
+  for (const { item, run } of fresh) if ("failure" in item.prepared) await fail(tx, item.offer, run, item.prepared, context, locked);
+  return Promise.all(found.map(async ({ item, run }) => (run && !("failure" in item.prepared) ? claimOf(tx, run, run.execution.state === "OFFERED") : undefined)));
+}
+
+/** The run of an offer that is open for this session, or that it has taken before. */
+function heldRun(session: WorkerSession, { offer, job }: Item, locked: readonly LockedRun[]): LockedRun | undefined {
+  const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
+  if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid) return undefined;
+  const isOpen = run.execution.state === "OFFERED" && !run.execution.lease.isOver;
+  return isOpen || isHeld(run.execution.state) ? run : undefined;
+}
+
+const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
+  run,
+  next: transition(lifeOf(run), { type: "accept" }),
+  events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
+});
+
+async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean): Promise<Claim> {
+  const { id, setupLosses, runLosses, seq } = run.execution;
+  const [inputs, snapshotKey, leaseExpiresAt] = await Promise.all([
+    isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
+    tx.previousSnapshot(run, id),
+    tx.leaseExpiry(id),
+  ]);
+  return { leaseExpiresAt, executionSeq: seq, inputs, ...(snapshotKey ? { snapshotKey } : {}), isRestarted: setupLosses + runLosses > 0 };
 }
 
 /** The run ends in the transaction that claimed it: no worker is told of it. */
-async function fail(tx: RunTransaction, offer: LeaseRef, job: Job, { failure, reason }: Extract<Prepared, { failure: RunStatus }>, context: ChangeContext, others: readonly LockedRun[]): Promise<undefined> {
-  const { run } = await lock(tx, offer, job);
+async function fail(tx: RunTransaction, offer: LeaseRef, before: LockedRun, { failure, reason }: Extract<Prepared, { failure: RunStatus }>, context: ChangeContext, others: readonly LockedRun[]): Promise<void> {
+  const [run] = await tx.lockRuns([before.uid], [offer.executionId]);
   if (!run) return;
   const next = transition(lifeOf(run), { type: "complete", outcome: "FAILED", status: failure, isWanted: false });
   await settleChanges(tx, [{ run, next, events: [finished(next, offer.executionId, { reason })] }], others, context);
-}
-
-async function lock(tx: RunTransaction, offer: LeaseRef, { run: { runUid, parentRunUid } }: Job): Promise<{ run?: LockedRun; locked: readonly LockedRun[] }> {
-  const locked = await tx.lockRuns([runUid, ...(parentRunUid ? [parentRunUid] : [])], offer.executionId);
-  const run = locked.find(({ uid, execution }) => uid === runUid && execution.id === offer.executionId);
-  return run ? { run, locked } : { locked };
 }

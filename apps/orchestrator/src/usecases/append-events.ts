@@ -50,7 +50,7 @@ function answer(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "
 }
 
 async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, session: WorkerSession, events: readonly WorkerEvent[]): Promise<AppendOutcome> {
-  const [run] = await tx.lockRuns([ref.runUid], ref.executionId);
+  const [run] = await tx.lockRuns([ref.runUid], [ref.executionId]);
   const outcome = await tx.appendWorkerEvents(ref, events);
   if (!run || outcome.outcome !== "appended") return outcome;
   const named = events.map(({ kind, payload }) => (kind === "message" ? payload["message_uid"] : undefined));
@@ -78,7 +78,7 @@ const contextOf = (session: WorkerSession): ChangeContext => ({ actor: { type: "
 /** A run that writes without end is stopped; its last events still land. */
 async function stopForQuota(tx: RunTransaction, ref: AttemptRef): Promise<void> {
   const parentUid = await tx.parentOf(ref.runUid);
-  const locked = await tx.lockRuns([ref.runUid, ...(parentUid ? [parentUid] : [])], ref.executionId);
+  const locked = await tx.lockRuns([ref.runUid, ...(parentUid ? [parentUid] : [])], [ref.executionId]);
   const run = locked.find(({ uid }) => uid === ref.runUid);
   if (!run || !isHeld(run.execution.state) || run.execution.attempt !== ref.attempt) return;
   const message = `The run wrote more than ${EVENTS_PER_RUN_MAX} events.`;

@@ -2,11 +2,12 @@ import { newUid } from "@millwright/ids";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { lifeOf, type LockedRun, type RunChange, type Wait } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
-import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { InRunTransaction, RunOfExecution, RunTransaction } from "../domain/run-transaction.ts";
 import { isTerminal, type Outcome, type RunStatus } from "../domain/run.ts";
 import { childrenMessage, judgeWait, waitingMessage, type Child } from "../domain/wait.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, queuedAgain } from "./execution-events.ts";
+import { inGroups } from "./in-groups.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 export type Completion = LeaseRef & {
@@ -25,36 +26,58 @@ export type CompletionResult = LeaseRef & {
   readonly ackedClientSeq: number;
 };
 
-export type CompleteExecutionsDeps = { readonly runs: InRunTransaction };
+export type CompleteExecutionsDeps = {
+  readonly runs: InRunTransaction;
+  /** Read without a lock: neither ever changes. */
+  runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
+};
+
+type Item = { readonly completion: Completion; readonly ref: RunOfExecution };
 
 /**
- * Ends executions, each in its own transaction. The worker may repeat it: the same outcome of the same attempt is fine.
+ * Ends executions: those of runs without parents together in one transaction, the others (whose ends concern runs that they
+ * may share) each in its own. The worker may repeat it: the same outcome of the same attempt is fine.
  * A run that has something more to do (a follow-up its agent has not seen, children that were faster than its wait) is
  * queued again instead of ending. An execution that was told to stop ends without a word about its run.
  */
-export const completeExecutions = (deps: CompleteExecutionsDeps, session: WorkerSession, completions: readonly Completion[]): Promise<CompletionResult[]> =>
-  Promise.all(completions.map((completion) => deps.runs((tx) => complete(tx, session, completion))));
+export async function completeExecutions(deps: CompleteExecutionsDeps, session: WorkerSession, completions: readonly Completion[]): Promise<CompletionResult[]> {
+  const items = await Promise.all(completions.map(async (completion) => ({ completion, ref: await deps.runOfExecution(completion.executionId) })));
+  const known = items.filter((item): item is Item => item.ref !== undefined);
+  const results = new Map<Completion, CompletionResult>();
+  await inGroups(known, ({ ref }) => (ref.parentRunUid ? undefined : ref.uid), (group) => deps.runs(async (tx) => {
+    const answers = await complete(tx, session, group);
+    for (const [n, { completion }] of group.entries()) results.set(completion, answers[n]!);
+  }));
+  return completions.map((completion) => results.get(completion) ?? resultOf(completion, "LEASE_LOST"));
+}
 
-async function complete(tx: RunTransaction, session: WorkerSession, completion: Completion): Promise<CompletionResult> {
+const resultOf = ({ executionId, attempt }: Completion, error: CompletionResult["error"], ackedClientSeq = 0): CompletionResult => ({ executionId, attempt, error, ackedClientSeq });
+
+async function complete(tx: RunTransaction, session: WorkerSession, group: readonly Item[]): Promise<CompletionResult[]> {
+  const uids = group.flatMap(({ ref }) => [ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])]);
+  const locked = await tx.lockRuns(uids, group.map(({ completion }) => completion.executionId));
+  const judged = await Promise.all(group.map(({ completion, ref }) => judgeCompletion(tx, session, completion, locked.find(({ uid }) => uid === ref.uid))));
+  const changes = judged.flatMap(({ change }) => (change ? [change] : []));
+  if (changes.length > 0) await settleChanges(tx, changes, locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+  return judged.map(({ result }) => result);
+}
+
+type JudgedCompletion = { readonly result: CompletionResult; readonly change?: RunChange };
+
+async function judgeCompletion(tx: RunTransaction, session: WorkerSession, completion: Completion, run: LockedRun | undefined): Promise<JudgedCompletion> {
   const { executionId, attempt } = completion;
-  const answer = (error: CompletionResult["error"], ackedClientSeq = 0): CompletionResult => ({ executionId, attempt, error, ackedClientSeq });
-  const ref = await tx.runOfExecution(executionId);
-  if (!ref) return answer("LEASE_LOST");
-  const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], executionId);
-  const run = locked.find(({ uid }) => uid === ref.uid);
-  if (!run || run.execution.attempt !== attempt) return answer("LEASE_LOST");
-  if (run.execution.state === "ENDED") return answer(run.execution.outcome === completion.outcome ? "" : "ALREADY_TERMINAL");
+  const refused = (error: CompletionResult["error"], acked?: number): JudgedCompletion => ({ result: resultOf(completion, error, acked) });
+  if (!run || run.execution.id !== executionId || run.execution.attempt !== attempt) return refused("LEASE_LOST");
+  if (run.execution.state === "ENDED") return refused(run.execution.outcome === completion.outcome ? "" : "ALREADY_TERMINAL");
   const { lease } = run.execution;
-  if (!lease?.isAccepted || lease.sessionUid !== session.uid) return answer("LEASE_LOST");
-  const acked = (await tx.ackedClientSeq(executionId, attempt)) ?? 0;
-  if (acked < completion.lastClientSeq) return answer("EVENTS_PENDING", acked);
+  if (!lease?.isAccepted || lease.sessionUid !== session.uid) return refused("LEASE_LOST");
+  const [acked = 0, hasUnseen, snapshotKey] = await Promise.all([tx.ackedClientSeq(executionId, attempt), tx.hasUnseenDirectives(run.uid, executionId), ownSnapshot(tx, completion)]);
+  if (acked < completion.lastClientSeq) return refused("EVENTS_PENDING", acked);
 
-  const snapshotKey = await ownSnapshot(tx, completion);
   const wasStopping = run.execution.state === "STOPPING";
-  const change = wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion);
-  const saved = snapshotKey ? { ...change, snapshotKey } : change;
-  await settleChanges(tx, [saved], locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
-  return answer(wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
+  const change = wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
+  const result = resultOf(completion, wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
+  return { result, change: snapshotKey ? { ...change, snapshotKey } : change };
 }
 
 /** A key that this attempt was not given is passed over: another run's workspace must not be restored here. */
@@ -67,9 +90,8 @@ const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
   events: [],
 });
 
-async function end(tx: RunTransaction, run: LockedRun, completion: Completion): Promise<RunChange> {
+async function end(tx: RunTransaction, run: LockedRun, completion: Completion, hasUnseen: boolean): Promise<RunChange> {
   const { outcome } = completion;
-  const hasUnseen = await tx.hasUnseenDirectives(run.uid, run.execution.id);
   const wait = outcome === "WAITING" ? await judge(tx, run, completion.waitFor) : undefined;
   const isWanted = hasUnseen || wait?.isOver === true;
   const status = wait ? { message: waitingMessage(wait.awaited.length - wait.ended.length) } : statusOf(completion);

@@ -10,7 +10,7 @@ export async function declineOffers(deps: { readonly runs: InRunTransaction }, s
   for (const { executionId, attempt } of offers) {
     await deps.runs(async (tx) => {
       const ref = await tx.runOfExecution(executionId);
-      const [run] = ref ? await tx.lockRuns([ref.uid], executionId) : [];
+      const [run] = ref ? await tx.lockRuns([ref.uid], [executionId]) : [];
       const isOpen = run?.execution.state === "OFFERED" && run.execution.attempt === attempt && run.execution.lease?.sessionUid === session.uid;
       if (!isOpen) return;
       const change = { run, next: transition(lifeOf(run), { type: "give_back" }), events: [queuedAgain("declined", executionId)] };

@@ -85,7 +85,7 @@ async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: Bro
 async function lockHolder(tx: RunTransaction, { executionId, attempt }: LeaseRef): Promise<{ run?: LockedRun; locked: LockedRun[] }> {
   const ref = await tx.runOfExecution(executionId);
   if (!ref) return { locked: [] };
-  const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], executionId);
+  const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
   const run = locked.find(({ uid }) => uid === ref.uid);
   return run?.execution.id === executionId && run.execution.lease?.attempt === attempt ? { run, locked } : { locked };
 }

@@ -13,11 +13,12 @@ import { newUid } from "@millwright/ids";
  */
 export async function settleChanges(tx: RunTransaction, changes: readonly RunChange[], others: readonly LockedRun[], context: ChangeContext): Promise<void> {
   const changed = new Map(changes.map((change) => [change.run.uid, change]));
-  const all: RunChange[] = [];
-  for (const change of changes) {
-    if (isRestart(change)) await tx.untakeMessages(change.run.uid, change.run.execution.id);
-    all.push(isEnd(change) ? { ...change, events: [...change.events, ...(await giveUpFollowups(tx, change))] } : change);
-  }
+  const all: RunChange[] = await Promise.all(
+    changes.map(async (change) => {
+      if (isRestart(change)) await tx.untakeMessages(change.run.uid, change.run.execution.id);
+      return isEnd(change) ? { ...change, events: [...change.events, ...(await giveUpFollowups(tx, change))] } : change;
+    }),
+  );
   for (const change of changes.filter(isEnd)) {
     const parent = others.find(({ uid }) => uid === change.run.parentRunUid);
     if (parent && !changed.has(parent.uid) && !isTerminal(parent.state)) all.push(await tellParent(tx, parent, change));
