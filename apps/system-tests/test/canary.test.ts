@@ -47,21 +47,18 @@ async function talkativeHost(): Promise<{ server: Server; url: string; tokens: S
 
 type Surroundings = {
   readonly start: (env: Record<string, string>) => Promise<Platform | Cluster>;
-  /** Below its directory. */
-  readonly postgres: readonly string[];
   readonly metrics: (platform: Platform | Cluster) => readonly string[];
 };
 
 const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
-  "a platform in one process": { start: (env) => Platform.start({ env }), postgres: ["data", "postgres"], metrics: ({ url }) => [url] },
+  "a platform in one process": { start: (env) => Platform.start({ env }), metrics: ({ url }) => [url] },
   "a platform of separate processes": {
     start: (env) => Cluster.start({ replicas: 1, workers: 1, env }),
-    postgres: ["postgres"],
     metrics: (cluster) => (["gateway", "orchestrator", "factories"] as const).flatMap((service) => (cluster as Cluster).opsUrls(service)),
   },
 };
 
-describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, postgres, metrics }) => {
+describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, metrics }) => {
   let models: ModelServer;
   let collector: TraceCollector;
   let host: Awaited<ReturnType<typeof talkativeHost>>;
@@ -177,7 +174,7 @@ describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, postgres, met
   needs("bwrap", "tells none of them: in no answer, trace, metric, database, log, transcript, blob or any other file", async () => {
     const told = [...answers, ...models.requests.map(({ body }) => JSON.stringify(body)), ...collector.bodies.map(({ bytes }) => bytes.toString())];
     for (const url of metrics(platform)) told.push(await (await fetch(`${url}/metrics`)).text());
-    const place = { dir: platform.dir, postgres: platform.path(...postgres) };
+    const place = { dir: platform.dir, postgres: platform.path("data", "postgres") };
     expect(told.filter((text) => text.includes(SAID)).length).toBeGreaterThan(0);
     expect(collector.spans.length).toBeGreaterThan(100);
     const known = await findEverywhere(place, [SAID]);

@@ -15,7 +15,10 @@ export async function findEverywhere(place: { readonly dir: string; readonly pos
 /** Tables whose rows, written out, hold one of the texts. The server is the platform's own, still running. */
 async function inDatabases(directory: string, texts: readonly string[]): Promise<string[]> {
   const server = await EmbeddedPostgres.start({ dataDir: directory });
-  if (!server.isAdopted) throw new Error("the platform's database was not running");
+  if (!server.isAdopted) {
+    await server.stop();
+    throw new Error("the platform's database was not running");
+  }
   const found: string[] = [];
   const names = await withDatabase(server.url("postgres"), (ask) => ask<{ name: string }>("SELECT datname AS name FROM pg_database WHERE datname LIKE 'millwright%'"));
   for (const { name } of names) {
