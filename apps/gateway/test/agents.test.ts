@@ -30,7 +30,7 @@ describe("creating an agent", () => {
       name: "full", agent_type: "IMPLEMENT", description: "d", prompt: "p", environment_id: "a".repeat(22), default_runner_uid: "r", harness: { type: "claude", model_id: "m", reasoning_level: "high" },
       harness_auth_secrets: { claude_auth_secret_name: "A" }, inference_providers: { aws: { disabled: true } }, mcp_servers: { one: { url: "https://x.example" }, two: { warp_id: "w" } },
       skills: ["o/r:skills/x/SKILL.md"], secrets: [{ name: "A" }], memory: { auto_memory: { enabled: false }, attached_stores: [{ uid: "s", access: "read_only", instructions: "i" }] },
-      credential_strategy: "CREATOR", on_behalf_of_enabled: true, worker_host: " w1 ", unknown_member: 1, concurrency_limit: 3, queue_priority: -2, queue_paused: true,
+      credential_strategy: "CREATOR", on_behalf_of_enabled: true, on_worker_loss: "fail", worker_host: " w1 ", unknown_member: 1, concurrency_limit: 3, queue_priority: -2, queue_paused: true,
     };
     const { unknown_member: _ignored, ...published } = fields;
     expect((await create(fields)).body).toMatchObject({ ...published, worker_host: "w1", base_harness: "claude" });

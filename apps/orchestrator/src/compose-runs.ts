@@ -21,11 +21,12 @@ import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
 import { runOfExecution } from "./store/locked-runs.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
+import { textsOf } from "./store/message-store.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
-import { countLiveRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader } from "./store/run-store.ts";
+import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader } from "./store/run-store.ts";
 import { runTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
@@ -42,7 +43,7 @@ import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heart
 import { interruptRun } from "./usecases/interrupt-run.ts";
 import type { RunTarget } from "./usecases/run-target.ts";
 import { LeaseWork } from "./usecases/lease-work.ts";
-import { readHistory } from "./usecases/read-history.ts";
+import { readHistory, type HistoryRequest } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
 import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
 import { watchDirectives } from "./usecases/watch-directives.ts";
@@ -83,6 +84,8 @@ export function composeRuns(options: RunLifeOptions) {
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
+    earlierRuns: (runUid: string, limit: number) => earlierRuns(sql, runUid, limit),
+    textsOfMessages: (uids: readonly string[]) => textsOf(sql, uids),
     pendingDirectives: (session: WorkerSession) => pendingDirectives(sql, session.uid),
     readQueueFacts: (runUid: string) => readQueueFacts(sql, runUid, timings.leaseTtlMs),
   };
@@ -161,7 +164,7 @@ export function composeRuns(options: RunLifeOptions) {
       heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
       append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
       complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs, runOfExecution: (executionId) => runOfExecution(database.lookups, executionId) }, session, completions),
-      readHistory: (session: WorkerSession, lease: LeaseRef, afterSeq: number) => readHistory(reads, session, lease, afterSeq),
+      readHistory: (session: WorkerSession, request: HistoryRequest) => readHistory(reads, session, request),
       watch: (session: WorkerSession, signal: AbortSignal) =>
         watchDirectives({ pendingDirectives: reads.pendingDirectives, bell, pollMs: timings.pollMs, keepAliveMs: timings.keepAliveMs }, session, AbortSignal.any([signal, stopping.signal])),
     },

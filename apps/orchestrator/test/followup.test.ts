@@ -203,16 +203,17 @@ describe("an interrupt", () => {
   });
 });
 
-test("a lost attempt's messages are told again to the next one, each once", async () => {
+test("of a lost attempt's messages those that its agent did not see are told to the next one, each once", async () => {
   const { worker, follow } = await team();
   const lost = await holdStarted(platform, worker);
   const { followupUid } = await follow("Second.");
   await deliver(lost, followupUid!);
+  await follow("Third.");
   await platform.expire(lost.ref.executionId);
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   const held = await holdStarted(platform, worker);
-  expect(texts(held)).toEqual(["First.", "Second."]);
+  expect(texts(held)).toEqual(["Third."]);
   expect((await held.heartbeat()).directives).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { actorOf } from "@millwright/caller";
 import { DomainError } from "@millwright/errors";
 import { domainError } from "@millwright/testing";
 import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
@@ -15,6 +16,8 @@ async function team() {
   const caller = aCaller();
   return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
 }
+
+const fromStart = (lease: { executionId: number; attempt: number }) => ({ ...lease, afterSeq: 0, wholeConversation: false, pageToken: "" });
 
 test("a run goes from the queue to its end, and every step can be read", async () => {
   const { caller, worker } = await team();
@@ -128,22 +131,60 @@ test("a declined offer is queued again with a higher attempt, and the old one is
   expect(held.assignment.attempt).toBe(2);
 });
 
-test("history leaves out what a lost attempt wrote; the loss stays", async () => {
+test("history leaves out what an attempt lost in its setup wrote, and keeps what one wrote whose agent had started; the losses stay", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const lost = await holdStarted(platform, worker);
-  await lost.append(lost.event("warning", { text: "from the lost attempt" }));
-  await platform.expire(lost.ref.executionId);
-  await platform.reaperIsAwake();
-  await platform.life.reapOnce();
-  const held = await holdStarted(platform, worker);
-  expect(held.assignment).toMatchObject({ attempt: 2, isRestarted: true });
-  const { events, hasMore } = await platform.life.worker.readHistory(worker.session, held.ref, 0);
+  const lose = async ({ ref }: HeldExecution) => {
+    await platform.expire(ref.executionId);
+    await platform.reaperIsAwake();
+    await platform.life.reapOnce();
+  };
+  const inSetup = await hold(platform, worker);
+  await inSetup.append(inSetup.event("setup_command", { command: "x" }));
+  await lose(inSetup);
+  const atWork = await holdStarted(platform, worker);
+  await atWork.append(atWork.event("model_step", { step_id: "s" }));
+  await lose(atWork);
+  const held = await hold(platform, worker);
+  expect(held.assignment).toMatchObject({ attempt: 3, isRestarted: true });
+  const { events, hasMore } = await platform.life.worker.readHistory(worker.session, fromStart(held.ref));
   expect(hasMore).toBe(false);
-  expect(events.map(({ kind }) => kind)).toEqual(["run_created", "run_claimed", "worker_lost", "run_queued", "run_claimed", "sandbox_ready", "agent_started", "message"]);
-  await expect(platform.life.worker.readHistory(worker.session, lost.ref, 0)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  expect(events.map(({ kind, attempt = 0 }) => `${kind} ${attempt}`)).toEqual([
+    ...["run_created 0", "run_claimed 0", "worker_lost 0", "run_queued 0"],
+    ...["run_claimed 0", "sandbox_ready 2", "agent_started 2", "message 2", "model_step 2", "worker_lost 0", "run_queued 0", "run_claimed 0"],
+  ]);
+  await expect(platform.life.worker.readHistory(worker.session, fromStart(atWork.ref))).rejects.toEqual(domainError({ reason: "lease_lost" }));
   const seqs = (await platform.events(run.uid)).map(({ seq }) => seq);
   expect(seqs).toEqual(seqs.map((_, n) => n + 1));
+});
+
+test("history covers the earlier runs of a conversation that have the same owner, page by page, and tells long messages whole", async () => {
+  const { caller, worker } = await team();
+  const begun = await platform.run(caller);
+  const first = await holdStarted(platform, worker);
+  await first.append(first.event("model_step", { step_id: "of the first run" }), first.event("warning", { text: "not of the conversation" }));
+  await first.complete("DONE");
+  const foreign = await platform.run(caller, { conversationUid: begun.conversationUid, owner: { type: "user", uid: actorOf(caller).uid } });
+  await platform.life.cancelRun(caller, { runUid: foreign.uid, tree: false });
+  const long = "x".repeat(100_000);
+  const next = await platform.run(caller, { conversationUid: begun.conversationUid, prompt: long });
+  const held = await hold(platform, worker);
+  const { uid } = held.assignment.inputs[0]!;
+  await held.append(held.event("agent_started"), held.event("message", { role: "user", text: "x", truncated: true, message_uid: uid }));
+
+  const told = [];
+  for (let pageToken = "", hasMore = true; hasMore; ) {
+    const page = await platform.life.worker.readHistory(worker.session, { ...held.ref, afterSeq: 0, wholeConversation: true, pageToken });
+    told.push(...page.events);
+    ({ nextPageToken: pageToken, hasMore } = page);
+  }
+  expect(told.map(({ runUid, kind }) => [runUid, kind])).toEqual([
+    ...["message", "model_step"].map((kind) => [begun.uid, kind]),
+    ...["run_created", "run_claimed", "agent_started", "message"].map((kind) => [next.uid, kind]),
+  ]);
+  expect(told.at(-1)!.payload["text"]).toBe(long);
+  const wrong = { ...held.ref, afterSeq: 0, wholeConversation: true, pageToken: `${foreign.uid}/0` };
+  await expect(platform.life.worker.readHistory(worker.session, wrong)).rejects.toEqual(domainError({ reason: "page_token_invalid" }));
 });
 
 test("a worker that cannot be seen by its key, or is too old, is refused", async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
 import { REAPER_BATCH } from "../src/store/reaper-store.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
-import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -36,15 +36,92 @@ test("a lost attempt is fenced off everywhere, and the next one goes on without 
 
   const other = await platform.worker({ teamUid: teamOf(caller) });
   const next = await holdStarted(platform, other);
-  expect(next.assignment).toMatchObject({ attempt: 2, executionSeq: 1, isRestarted: true });
-  expect(next.assignment.inputs).toEqual(old.assignment.inputs);
+  expect(next.assignment).toMatchObject({ attempt: 2, executionSeq: 1, isRestarted: true, inputs: [] });
   expect(await old.append(old.event("warning", { text: "later still" }))).toMatchObject({ error: "LEASE_LOST" });
   expect(await old.complete("FAILED")).toMatchObject({ error: "LEASE_LOST" });
   expect(await platform.life.checkLease(next.ref)).toMatchObject({ runUid: run.uid, owner: { uid: teamOf(caller) } });
   expect(await next.complete("DONE")).toMatchObject({ error: "" });
   const events = await platform.events(run.uid);
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, n) => n + 1));
-  expect(events.filter(({ isSuperseded }) => isSuperseded).map(({ kind }) => kind)).toEqual(["sandbox_ready", "agent_started", "message"]);
+  expect(events.filter(({ isSuperseded }) => isSuperseded)).toEqual([]);
+  expect(events.filter(({ kind }) => kind === "run_queued").map(({ payload }) => payload["reason"])).toEqual(["resumed"]);
+});
+
+test("what the agent of a lost attempt has seen is not told again; what it has not seen is told to the next one", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const old = await holdStarted(platform, worker);
+  const { followupUid } = await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "plan", attachmentUids: [] });
+  await lose(old);
+  const inSetup = await hold(platform, worker);
+  const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "plan", attachments: [] }];
+  expect(inSetup.assignment.inputs).toEqual(told);
+  await lose(inSetup);
+  const next = await hold(platform, worker);
+  expect(next.assignment.inputs).toEqual(told);
+  expect((await platform.life.worker.accept(worker.session, [next.ref])).assignments[0]?.inputs).toEqual(told);
+  await next.start();
+  expect(await next.complete("DONE")).toMatchObject({ error: "" });
+  expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");
+});
+
+test("a run whose configuration says so fails when its worker is lost at work, and is tried again when it is lost in setup", async () => {
+  const careful = await testPlatform({
+    resolveRun: async (_caller, request) => {
+      const resolved = resolvedFor(request);
+      return { ...resolved, frozen: { ...resolved.frozen, on_worker_loss: "fail" } };
+    },
+  });
+  const caller = aCaller();
+  const worker = await careful.worker({ teamUid: teamOf(caller) });
+  const run = await careful.run(caller);
+  const loseOne = async ({ ref }: { ref: { executionId: number } }) => {
+    await careful.expire(ref.executionId);
+    await careful.reaperIsAwake();
+    await careful.life.reapOnce();
+  };
+  await loseOne(await hold(careful, worker));
+  expect((await careful.getRun(caller, run.uid)).state).toBe("QUEUED");
+  await loseOne(await holdStarted(careful, worker));
+  expect(await careful.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable", message: expect.stringContaining("not be resumed") } });
+  expect((await careful.events(run.uid)).at(-1)).toMatchObject({ kind: "run_finished", payload: { reason: "worker_lost" } });
+  await careful.close();
+});
+
+test("the next attempt begins with the newest checkpoint; an older one, and one of somebody else, are nothing", async () => {
+  const { caller, worker } = await team();
+  const { sql } = platform.database;
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const saved = async (key: string, executionId = held.ref.executionId) =>
+    sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [key, run.uid, executionId]);
+  for (const n of [1, 2]) {
+    await saved(`${run.uid}-${n}`);
+    await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-${n}` }));
+  }
+  await saved(`${run.uid}-foreign`, held.ref.executionId + 1_000_000);
+  await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-foreign` }), held.event("checkpoint", { snapshot_key: "never given" }));
+  await lose(held);
+  const next = await holdStarted(platform, worker);
+  expect(next.assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-2`);
+  const kept = async () => (await sql.query<{ key: string }>("SELECT snapshot_key AS key FROM snapshots WHERE execution_id = $1", [held.ref.executionId])).rows.map(({ key }) => key);
+  expect(await kept()).toEqual([`${run.uid}-2`]);
+  await saved(`${run.uid}-last`);
+  await next.complete("DONE", { snapshotKey: `${run.uid}-last` });
+  expect(await kept()).toEqual([`${run.uid}-last`]);
+  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "normal", attachmentUids: [] });
+  expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-last`);
+});
+
+test("a run that ends without a last word is continued from its newest checkpoint", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  await platform.database.sql.query("INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)", [`${run.uid}-1`, run.uid, held.ref.executionId]);
+  await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-1` }));
+  await held.complete("ERROR", { error: { code: "agent_process_failed", message: "It died.", retryable: false, reason: "sandbox_died" } });
+  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Again.", mode: "normal", attachmentUids: [] });
+  expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-1`);
 });
 
 test("a worker lost in setup three times is replaced, a fourth time ends the run", async () => {

@@ -32,7 +32,7 @@ beforeEach(async () => {
     ...{ agentUid: AGENT, agentName: "implementer", factoryUid, definitionVersion: 4n, siblingAgents: ["foreman"], agentQueue: { concurrencyLimit: 2, priority: 3, version: 9n } },
     layers: [
       { source: "agent", uid: AGENT, version: 1n, config: { name: "implementer", prompt: "You implement.", runner: "small", skills: ["review", "broken"], secrets: [{ name: "AGENT_KEY" }] } },
-      { source: "factory", uid: factoryUid, version: 1n, config: { factory_secrets: ["SHARED"], credential_strategy: "CREATOR" } },
+      { source: "factory", uid: factoryUid, version: 1n, config: { factory_secrets: ["SHARED"], credential_strategy: "CREATOR", on_worker_loss: "fail" } },
     ],
   });
   p.known.teamLayer.config = { base_prompt: "Be kind." };
@@ -49,14 +49,14 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
     repositories: [{ owner: "acme", repo: "app" }],
     ...{ setup_commands: ["npm ci"], docker_image: "node:24", env: {}, secret_names: ["AGENT_KEY", "SHARED"] },
     requirements: { harness: "oz", image: "node:24" },
-    ...{ idle_timeout_minutes: 10, factory_uid: factoryUid, agent_uid: AGENT, agent_name: "implementer", definition_version: 4 },
+    ...{ idle_timeout_minutes: 10, on_worker_loss: "fail", factory_uid: factoryUid, agent_uid: AGENT, agent_name: "implementer", definition_version: 4 },
     spawnable_agents: ["foreman"],
     provenance: expect.objectContaining({ prompt: "agent", runner: "agent", secrets: "agent+factory", basePrompt: "team", credentialStrategy: "factory", modelId: "default" }),
   });
   expect(resolved).toMatchObject({ executorUid: AGENT, queueSettings: { team: { concurrencyLimit: 0 }, agent: { concurrencyLimit: 2, priority: 3, version: 9 } }, skill: { name: "review", full_path: "skills/review/SKILL.md" } });
   expect(resolved.agentConfig).toMatchObject({
     ...{ model_id: "scripted", harness: { type: "oz" }, skill_spec: "skills/review/SKILL.md", secrets: [{ name: "AGENT_KEY" }, { name: "SHARED" }] },
-    ...{ credential_strategy: "CREATOR", computer_use_enabled: true, runner_id: expect.any(String), base_prompt: "Be kind." },
+    ...{ credential_strategy: "CREATOR", on_worker_loss: "fail", computer_use_enabled: true, runner_id: expect.any(String), base_prompt: "Be kind." },
   });
 });
 

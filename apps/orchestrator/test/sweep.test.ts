@@ -184,10 +184,11 @@ test("a transcript that was replaced a moment ago stays for those who have a lin
 
 describe("a workspace", () => {
   /** One execution of the next run in line, with a workspace; unnamed when it ends without it. */
-  async function execution(content: string, { isNamed = true } = {}): Promise<string> {
+  async function execution(content: string, { isNamed = true, isCheckpoint = false } = {}): Promise<string> {
     const held = await holdStarted(p, worker);
     const { snapshotKey, uploadUrl } = await p.workers.putSnapshot({ ...lease(held), ...announced(content) }, bearer(worker));
     await p.follow("PUT", uploadUrl, bytes(content));
+    if (isCheckpoint) await held.append(held.event("checkpoint", { snapshot_key: snapshotKey }));
     await held.complete("DONE", isNamed ? { snapshotKey } : {});
     return snapshotKey;
   }
@@ -208,6 +209,16 @@ describe("a workspace", () => {
     await sweep();
     await whenLinksHaveEnded();
     expect([await isThere(key), await base(run.uid)]).toEqual([false, ""]);
+  });
+
+  test("that was the newest checkpoint of an execution which ended without another stays", async () => {
+    const run = await p.run(caller);
+    const key = await execution("checkpoint", { isNamed: false, isCheckpoint: true });
+    clock.advance(25 * HOUR_MS);
+    await sweep();
+    await whenLinksHaveEnded();
+    expect(await isThere(key)).toBe(true);
+    expect(await base(run.uid)).toContain(key);
   });
 
   test("goes when a newer one of its conversation is a day old; the newest stays", async () => {

@@ -6,7 +6,7 @@ import { newUid } from "@millwright/ids";
 import { enqueueTranscript } from "../src/store/blob-work.ts";
 import { transcriptStore } from "../src/store/transcript-store.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted } from "./support/fake-worker.ts";
+import { hold, holdStarted } from "./support/fake-worker.ts";
 
 let p: CatalogPlatform;
 let caller: Caller;
@@ -58,17 +58,17 @@ describe("the conversation", () => {
     expect(step).toMatchObject({ steps: [], started_at: expect.any(String), completed_at: expect.any(String) });
   });
 
-  test("leaves out a lost attempt, but says that its worker was lost", async () => {
+  test("keeps what a lost attempt did, says that its worker was lost, and goes on", async () => {
     const run = await p.run(caller);
     const lost = await holdStarted(p, worker);
     await lost.append(lost.event("model_step", { text: "half an answer" }));
     await p.expire(lost.ref.executionId);
     await p.reaperIsAwake();
     await p.life.reapOnce();
-    const held = await holdStarted(p, worker);
-    await held.append(held.event("model_step", { text: "a whole answer" }));
+    const held = await hold(p, worker);
+    await held.append(held.event("agent_resumed", { session_id: "s", text: "You go on." }), held.event("model_step", { text: "another answer" }));
     const texts = (await conversation(run.uid)).flatMap(({ messages }) => messages.flatMap(({ content }) => content.map((block) => block["text"] ?? block["name"])));
-    expect(texts).toEqual(["worker_lost", "Do it.", "a whole answer"]);
+    expect(texts).toEqual(["Do it.", "half an answer", "worker_lost", "agent_resumed", "another answer"]);
   });
 
   test("nests the runs that a run made, with their own messages; a stranger's eyes see none of it", async () => {

@@ -5,7 +5,7 @@ import { processesWith, Program, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
-import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 /** Another attempt must hold a run 60 s after its worker was lost; all times are divided by this. */
@@ -39,14 +39,15 @@ async function stopWorkers(): Promise<void> {
 /** Who holds the run now, told by the newest claim. */
 const holders = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
 const heldBy = (runId: string, name: string) => eventually(async () => (await holders(runId)).at(-1) === name, { timeoutMs: BOUND_MS, everyMs: 100 });
-const toolStarted = (runId: string, attempt: number) => sees(api, runId, ({ kind, attempt: of }) => kind === "tool_start" && of === attempt);
+const sleeps = (runId: string, attempt: number) => sees(api, runId, ({ kind, payload, attempt: of }) => kind === "tool_start" && payload.input.command === "sleep 5" && of === attempt);
+const commandsOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_start" && payload.name === "run_command").map(({ payload }) => payload.input.command);
 const sandboxProcesses = (runId: string): number[] => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).map(({ pid }) => pid);
 
 /** A run in the middle of a command, with the worker that holds it and what runs there. */
 async function heldRun(...after: string[]) {
   for (const name of ["one", "two"]) startWorker(name);
-  const runId = await startRun(api, script("say: begin", "shell: sleep 5", ...after));
-  await toolStarted(runId, 1);
+  const runId = await startRun(api, script("say: begin", "shell: echo one >> out.txt", "write: {path: note.txt, content: two}", "shell: sleep 5", ...after));
+  await sleeps(runId, 1);
   const [holder] = await holders(runId);
   const processes = sandboxProcesses(runId);
   expect(processes.length).toBeGreaterThan(0);
@@ -54,21 +55,23 @@ async function heldRun(...after: string[]) {
 }
 
 describe("when the worker that holds a run", () => {
-  needs("bwrap", "is killed, another one holds the run in time, and no process of the lost attempt survives", async () => {
-    const { runId, holder, other, processes } = await heldRun("write: {path: out.txt, content: x}", "artifact: out.txt");
+  needs("bwrap", "is killed, another one goes on with the run in time without repeating a finished step, and no process of the lost attempt survives", async () => {
+    const { runId, holder, other, processes } = await heldRun("shell: cat out.txt note.txt", "artifact: out.txt");
     await holder.kill();
     await heldBy(runId, other);
     await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
     const { artifacts } = await succeeded(api, runId);
     expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
+    expect(await commandsOf(runId)).toEqual(["echo one >> out.txt", "sleep 5", "sleep 5", "cat out.txt note.txt"]);
+    expect((await shellOutputs(api, runId)).at(-1)).toBe("one\ntwo");
     expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
   }, SLOW_MS);
 
   needs("bwrap", "is frozen, another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
-    const { runId, holder, other, processes } = await heldRun("write: {path: out.txt, content: x}", "artifact: out.txt");
+    const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
     holder.signal("SIGSTOP");
     await heldBy(runId, other);
-    await toolStarted(runId, 2);
+    await sleeps(runId, 2);
     holder.signal("SIGCONT");
     await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
     const { artifacts } = await succeeded(api, runId);

@@ -39,7 +39,7 @@ export class FakePlatform {
   restAnswers: { status: number; body: JsonObject }[] = [];
   runToken = "";
   /** What happened before, for ReadHistory. */
-  history: { kind: string; payload?: JsonObject }[] = [];
+  history: { kind: string; payload?: JsonObject; runUid?: string; executionId?: bigint }[] = [];
   /** Runs before each call is handled. */
   onCall: (method: Method) => void = () => {};
   #faults: { method: Method; when: "before" | "after"; error: ConnectError }[] = [];
@@ -148,10 +148,11 @@ export class FakePlatform {
       reportUsage: () => ({}),
       putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => ({ uploadUrl: `${this.url}/blobs/snapshot`, uploadHeaders: { "x-signed": sha256 }, snapshotKey: "snap-1" }),
       // One event per page, so that reading on is needed.
-      readHistory: ({ afterSeq }: worker.ReadHistoryRequest) => ({
-        events: this.history.slice(Number(afterSeq), Number(afterSeq) + 1).map((event, i) => ({ ...event, seq: afterSeq + BigInt(i) + 1n })),
-        hasMore: Number(afterSeq) + 1 < this.history.length,
-      }),
+      readHistory: ({ pageToken }: worker.ReadHistoryRequest) => {
+        const at = Number(pageToken);
+        const nextPageToken = at + 1 < this.history.length ? String(at + 1) : "";
+        return { events: this.history.slice(at, at + 1).map((event) => ({ ...event, seq: BigInt(at + 1) })), hasMore: nextPageToken !== "", nextPageToken };
+      },
     };
   }
 

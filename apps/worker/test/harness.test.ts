@@ -43,7 +43,7 @@ inEachSandbox("an execution", (kind) => {
       const assignment = { repositories: [aRepository(bare)], factoryUid: "factory-1", spawnableAgents: ["implementer"], setupCommands: ["echo ready > ~/setup"], dockerImage: "node:24", runUid: "run-1" };
       const first = await execute({ dir: await executionDir(root, "e1"), prompt, kind, rest, assignment });
 
-      expect(first.result).toEqual({ outcome: "WAITING", waitFor: { policy: "all", runUids: [] }, snapshotKey: "snapshot-1" });
+      expect(first.result).toEqual({ outcome: "WAITING", waitFor: { policy: "all", runUids: [] }, snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
       expect(kinds(first.events).slice(0, 7)).toEqual(["sandbox_ready", "image_substituted", "repository_cloned", "setup_command", "agent_started", "message", "model_step"]);
       expect(kinds(first.events).slice(-2)).toEqual(["turn_end", "sandbox_stopped"]);
       expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual(
@@ -79,7 +79,7 @@ inEachSandbox("an execution", (kind) => {
 
       const later = { ...assignment, executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir), inputs: [{ uid: "018f-children", text: "Child runs have ended:", kind: "children", mode: "normal" }] };
       const second = await execute({ dir: await executionDir(root, "e2"), kind, history: first.history(), assignment: later });
-      expect(second.result).toEqual({ outcome: "DONE", snapshotKey: "snapshot-1" });
+      expect(second.result).toEqual({ outcome: "DONE", snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
       expect(said(second.events)).toEqual(["Done."]);
       expect(git(join(root, "e2", "workspace", "shop"), "log", "--format=%s")).toBe("Compare with at least\nBegin");
     }));
@@ -89,7 +89,7 @@ inEachSandbox("an execution", (kind) => {
       const { result, events } = await execute({ dir, kind, prompt: "Please fix the bug." });
       expect(result).toEqual({ outcome: "BLOCKED", message: NO_SCRIPT });
       expect(said(events)).toEqual([NO_SCRIPT]);
-      expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked" } });
+      expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked", message: NO_SCRIPT } });
     }));
 
   test("is ended in the middle of a command when it is cancelled, and leaves nothing", () =>
@@ -110,7 +110,7 @@ inBubblewrap("turns", () => {
   test("a question blocks, and the answer goes on after it in the saved workspace", () =>
     withDirectory(async (root) => {
       const first = await execute({ dir: await executionDir(root, "e1"), prompt: script("- shell: mkdir kept && echo hello > kept/a.txt", "- ask: Which name?", "- shell: cat kept/a.txt") });
-      expect(first.result).toEqual({ outcome: "BLOCKED", message: "Which name?", snapshotKey: "snapshot-1" });
+      expect(first.result).toEqual({ outcome: "BLOCKED", message: "Which name?", snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
       const second = await execute({ dir: await executionDir(root, "e2"), prompt: "Anna", history: first.history(), assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir) } });
       expect(second.result.outcome).toBe("DONE");
       expect(ends(second.events)).toEqual([expect.objectContaining({ output: expect.objectContaining({ exit_code: 0, output: "hello\n" }) })]);
@@ -215,11 +215,3 @@ inBubblewrap("turns", () => {
     }));
 });
 
-test("a sandbox that dies under the agent is an error of the platform's, not the agent's", () =>
-  withDirectory(async (dir) => {
-    const { running } = await during({ dir, kind: "none", prompt: script("- shell: sleep 60") }, async (context) => {
-      await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
-      context.sandboxes[0]?.kill();
-    });
-    expect(await running).toMatchObject({ outcome: "ERROR", error: { code: "agent_process_failed", reason: "sandbox_died" } });
-  }));

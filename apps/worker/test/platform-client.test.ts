@@ -87,10 +87,10 @@ test("snapshots are uploaded from their file, and come back into one", async () 
 });
 
 test("history is read to its end", async () => {
-  platform.history = [{ kind: "message", payload: { text: "a" } }, { kind: "turn_end" }];
+  platform.history = [{ kind: "message", payload: { text: "a" }, runUid: "run-0", executionId: 7n }, { kind: "turn_end", runUid: "run-1" }];
   expect(await ctx.platform.readHistory()).toEqual([
-    { seq: 1n, kind: "message", payload: { text: "a" }, executionId: 0n },
-    { seq: 2n, kind: "turn_end", payload: {}, executionId: 0n },
+    { seq: 1n, kind: "message", payload: { text: "a" }, runUid: "run-0", executionId: 7n },
+    { seq: 2n, kind: "turn_end", payload: {}, runUid: "run-1", executionId: 0n },
   ]);
 });
 

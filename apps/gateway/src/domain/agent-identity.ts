@@ -21,6 +21,7 @@ export type AgentConfig = {
   memory?: { auto_memory?: { enabled?: boolean | undefined } | undefined; attached_stores?: { uid: string }[] | undefined };
   credential_strategy?: string;
   on_behalf_of_enabled?: boolean;
+  on_worker_loss?: string;
   worker_host?: string;
 };
 

@@ -30,6 +30,7 @@ export const AgentConfigSnapshot = z
     secrets: z.array(SecretRef),
     inference_providers: z.looseObject({}),
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
+    on_worker_loss: z.enum(["resume", "fail"]).meta({ description: "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`." }),
     experimental: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   })
   .partial()

@@ -1,4 +1,5 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
+import { LOSS_POLICIES, type LossPolicy } from "./run-state.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -41,6 +42,8 @@ export type LayerConfig = {
   readonly secrets?: readonly string[];
   readonly inferenceProviders?: JsonObject;
   readonly credentialStrategy?: CredentialStrategy;
+  /** An extension of ours. */
+  readonly onWorkerLoss?: LossPolicy;
   /** The agent's own prompt. */
   readonly prompt?: string;
   /** Factory level: added to whatever any level lists (factory-files §4). */
@@ -86,6 +89,7 @@ export function readLayerConfig(json: JsonObject): LayerConfig {
     secrets: read.secretNames("secrets"),
     inferenceProviders: read.object("inference_providers"),
     credentialStrategy: read.oneOf("credential_strategy", CREDENTIAL_STRATEGIES),
+    onWorkerLoss: read.oneOf("on_worker_loss", LOSS_POLICIES),
     prompt: read.text("prompt"),
     grantedSecrets: read.secretNames("factory_secrets"),
     grantedMcpServers: read.object("factory_mcp_servers"),

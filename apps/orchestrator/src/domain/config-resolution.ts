@@ -24,7 +24,7 @@ export type ResolvedConfig = LayerConfig & {
 const REPLACED_KEYS = [
   ...(["name", "basePrompt", "environmentId", "runner", "skills", "mcpServers", "computerUseEnabled", "computerUseModelId"] as const),
   ...(["idleTimeoutMinutes", "workerHost", "harnessAuthSecrets", "sessionSharing", "memoryStores", "inferenceProviders"] as const),
-  ...(["credentialStrategy", "prompt", "repositories"] as const),
+  ...(["credentialStrategy", "onWorkerLoss", "prompt", "repositories"] as const),
 ] satisfies readonly (keyof LayerConfig)[];
 
 /** Values of `worker_host` that mean "any worker of the platform" (fields-runs §3.1). */

@@ -26,6 +26,7 @@ export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): Json
     secrets: config.secrets.length > 0 ? config.secrets.map((name) => ({ name })) : undefined,
     inference_providers: config.inferenceProviders,
     credential_strategy: config.credentialStrategy,
+    on_worker_loss: config.onWorkerLoss,
   });
 
 const publicHarness = (harness: Harness): JsonObject =>

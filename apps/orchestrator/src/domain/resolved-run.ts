@@ -1,6 +1,7 @@
 import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
 import type { ProviderCredentials } from "./model-providers.ts";
 import type { ScopeSettings } from "./queue-settings.ts";
+import type { LossPolicy } from "./run-state.ts";
 import type { JsonObject, Owner } from "./run.ts";
 
 export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string };
@@ -30,6 +31,8 @@ export type FrozenConfig = {
   /** What a worker must offer; decides the lane. */
   readonly requirements: { readonly harness: string; readonly image?: string; readonly worker_host?: string };
   readonly idle_timeout_minutes: number;
+  /** Absent: resume. */
+  readonly on_worker_loss?: LossPolicy;
   readonly factory_uid?: FactoryUid;
   readonly agent_uid?: AgentUid;
   readonly agent_name?: string;

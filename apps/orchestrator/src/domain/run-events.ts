@@ -4,7 +4,7 @@ import type { JsonObject } from "./run.ts";
 /** Written by the orchestrator, in the transaction of the change. */
 export const OWN_EVENT_KINDS = [
   "run_created", // {}
-  "run_queued", // {reason: offer_expired | declined | followup | children | restarted}: queued again
+  "run_queued", // {reason: offer_expired | declined | followup | children | restarted | resumed}: queued again
   "run_claimed", // {worker_host}
   "worker_lost", // {worker_host, reason, attempt}
   "followup_accepted", // {followup_uid, outcome, by}
@@ -25,14 +25,16 @@ export const WORKER_EVENT_KINDS = [
   "repository_cloned", // {owner, name, branch, base_sha}
   "setup_command", // {command, exit_code, output}
   "agent_started", // {session_id}: the run is INPROGRESS from here on
-  "message", // {role, text, message_uid?, kind?}: with message_uid, that message was handed to the agent
-  "model_step", // {step_id, text, tool_calls, model_id}
+  "agent_resumed", // {session_id, text, …}: a new attempt goes on from the events of a lost one; the text is what the agent is told
+  "message", // {role, text, message_uid?, kind?, mode?}: with message_uid, that message was handed to the agent
+  "model_step", // {step_id, text, tool_calls, model_id, usage?, end?}
   "tool_start", // {call_id, name, category, input}
-  "tool_end", // {call_id, name, category, state, output, duration_ms}
+  "tool_end", // {call_id, name, category, state, output, duration_ms, end?}
   "pushed", // {repository, branch, sha}
   "limit_exceeded", // {reason, resource, limit, by}: of the sandbox; the run ends with it
+  "checkpoint", // {snapshot_key}: the workspace as all steps before this event have left it
+  "turn_end", // {outcome, …}: as `end` of the steps, which says how a turn ends
   "egress_denied", // {host, port, reason, more?}: once per host, and no more after `more`
-  "turn_end", // {outcome, error?}
   "warning", // {text}
   "sandbox_stopped", // {reason}
 ] as const;
@@ -58,7 +60,7 @@ export type RunEvent = {
   readonly executionId?: number;
   /** Absent: written by the orchestrator. */
   readonly attempt?: number;
-  /** Written by an attempt that was lost and has been replaced: conversation and history leave it out. */
+  /** Written by an attempt that was lost in its setup, and has been replaced: conversation and history leave it out. */
   readonly isSuperseded: boolean;
   readonly payload: JsonObject;
 };

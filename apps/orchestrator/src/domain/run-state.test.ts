@@ -29,6 +29,8 @@ test.each<[string, Life, Change, string]>([
   ["worker lost in setup", life("CLAIMED", "CLAIMED", 2), { type: "lose" }, "QUEUED/QUEUED drop"],
   ["worker lost in setup too often", life("CLAIMED", "CLAIMED", 3), { type: "lose" }, "ERROR/ENDED(ERROR) drop"],
   ["worker lost while running", life("INPROGRESS", "RUNNING", 1), { type: "lose" }, "QUEUED/QUEUED drop"],
+  ["worker lost while running, and not to be resumed", life("INPROGRESS", "RUNNING"), { type: "lose", policy: "fail" }, "ERROR/ENDED(ERROR) drop"],
+  ["worker lost in setup, and not to be resumed", life("CLAIMED", "CLAIMED"), { type: "lose", policy: "fail" }, "QUEUED/QUEUED drop"],
   ["worker lost while running too often", life("INPROGRESS", "RUNNING", 2), { type: "lose" }, "ERROR/ENDED(ERROR) drop"],
   ["cancel while queued", life("QUEUED", "QUEUED"), cancel(), "CANCELLED/ENDED(CANCELLED) keep"],
   ["cancel while claimed", life("CLAIMED", "CLAIMED"), cancel(), "CANCELLED/STOPPING stop"],

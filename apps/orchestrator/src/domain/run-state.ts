@@ -12,6 +12,10 @@ export type Life = {
   readonly runLosses: number;
 };
 
+/** What becomes of an execution whose worker is lost while its agent works. */
+export const LOSS_POLICIES = ["resume", "fail"] as const;
+export type LossPolicy = (typeof LOSS_POLICIES)[number];
+
 /** What may happen to it. */
 export type Change =
   | { readonly type: "accept" }
@@ -19,8 +23,8 @@ export type Change =
   | { readonly type: "agent_started" }
   /** `isWanted`: something is there for a further execution (unseen follow-ups, children that have all ended). */
   | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
-  /** The lease ran out, or the grace of a stopping execution did. */
-  | { readonly type: "lose" }
+  /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume. */
+  | { readonly type: "lose"; readonly policy?: LossPolicy }
   /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
   | { readonly type: "cancel"; readonly isForced: boolean; readonly status: RunStatus }
   /** The execution broke a limit of the platform. */
@@ -70,7 +74,7 @@ export function transition(life: Life, change: Change): Next {
     case "complete":
       return complete(life, change);
     case "lose":
-      return lose(life);
+      return lose(life, change.policy ?? "resume");
     case "cancel":
       return cancel(life, change);
     case "stop":
@@ -94,13 +98,14 @@ function complete(life: Life, change: Change & { type: "complete" }): Next {
   return { ...ended(life, outcome), run: OUTCOME_STATES[outcome], status: change.status ?? null };
 }
 
-function lose(life: Life): Next {
+function lose(life: Life, policy: LossPolicy): Next {
   switch (life.execution) {
     case "OFFERED":
       return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
     case "CLAIMED":
       return restart({ ...life, setupLosses: life.setupLosses + 1 }, life.setupLosses < SETUP_LOSSES_MAX);
     case "RUNNING":
+      if (policy === "fail") return { ...ended({ ...life, runLosses: life.runLosses + 1 }, "ERROR"), run: "ERROR", status: WORKER_LOST };
       return restart({ ...life, runLosses: life.runLosses + 1 }, life.runLosses < RUN_LOSSES_MAX);
     case "STOPPING":
       return { ...ended(life, "CANCELLED"), run: life.run };
@@ -113,6 +118,12 @@ function restart(life: Life, isAllowed: boolean): Next {
   if (isAllowed) return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false, status: null };
   return { ...ended(life, "ERROR"), run: "ERROR", status: WORKERS_LOST };
 }
+
+const WORKER_LOST: RunStatus = {
+  message: "The worker that held this run was lost while the agent was working, and its configuration says that it shall not be resumed.",
+  errorCode: "resource_unavailable",
+  retryable: true,
+};
 
 const WORKERS_LOST: RunStatus = {
   message: "The workers that held this run were lost, repeatedly.",

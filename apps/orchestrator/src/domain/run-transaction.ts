@@ -5,8 +5,8 @@ import type { ChangeContext, LockedRun, RunChange } from "./run-change.ts";
 import type { RunRecord } from "./run-record.ts";
 import type { Owner, Run, RunState } from "./run.ts";
 import type { NewRunEvent, WorkerEvent } from "./run-events.ts";
+import type { LossPolicy } from "./run-state.ts";
 import type { Child } from "./wait.ts";
-import type { LeaseRef } from "./worker-session.ts";
 
 /** An attempt of an execution, with its run. */
 export type AttemptRef = { readonly runUid: string; readonly executionId: number; readonly attempt: number };
@@ -73,13 +73,19 @@ export interface RunTransaction {
   takeInputs(runUid: string, executionId: number): Promise<Message[]>;
   /** What an execution was given when it was accepted. */
   inputsOf(runUid: string, executionId: number): Promise<Message[]>;
-  /** The newest workspace saved before an execution by the runs of its conversation that have the same owner. */
-  previousSnapshot(run: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined>;
-  /** Whether an attempt was given this place to save its workspace. */
-  ownsSnapshot(key: string, lease: LeaseRef): Promise<boolean>;
+  /** The workspace to begin with: the execution's own checkpoint, else the newest saved before it by the runs of its conversation that have the same owner. */
+  workspaceOf(run: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined>;
+  /** Whether an execution was given this place to save its workspace. */
+  ownsSnapshot(key: string, executionId: number): Promise<boolean>;
+  /** This is the execution's newest workspace between steps; older ones are deleted. */
+  setCheckpoint(executionId: number, key: string): Promise<void>;
+  /** The only workspace of an execution that is of use from now on. */
+  keepOnlySnapshot(executionId: number, key: string): Promise<void>;
+  /** What the agent's configuration wants when its worker is lost. */
+  onWorkerLoss(runUid: string): Promise<LossPolicy>;
   leaseExpiry(executionId: number): Promise<Date>;
   hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
-  /** An attempt was lost: what it was told is told again to the next one. */
+  /** An attempt was lost: what its agent has not seen is told to the next one. */
   untakeMessages(runUid: string, executionId: number): Promise<void>;
   /** The run has ended: unseen follow-ups are given up. Returns their uids. */
   dropUnseenFollowups(runUid: string, reason: string): Promise<string[]>;

@@ -31,6 +31,7 @@ function entriesOf(event: RunEvent): TimelineEntry[] {
     case "sandbox_ready":
       return [entry(event, "worker_container_ready")];
     case "agent_started":
+    case "agent_resumed":
       return [{ ...entry(event, "shared_session_started", pick(event.payload, "session_id")), uid: secondUid(event.uid) }, entry(event, "agent_started")];
     case "run_finished":
       return [finished(event)];

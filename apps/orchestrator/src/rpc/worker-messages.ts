@@ -143,4 +143,6 @@ export const historyEvent = (event: RunEvent): worker.HistoryEvent =>
     kind: event.kind,
     payload: event.payload,
     executionId: BigInt(event.executionId ?? 0),
+    runUid: event.runUid,
+    attempt: event.attempt ?? 0,
   });

@@ -1,13 +1,13 @@
 import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { worker } from "@millwright/contracts";
-import type { RunEvent } from "../domain/run-events.ts";
 import type { Timings } from "../domain/timings.ts";
 import { WORKER_VERSION_MIN, type LeaseRef, type Offer, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
 import type { Accepted } from "../usecases/accept-offers.ts";
 import type { AppendResult, EventBatch } from "../usecases/append-events.ts";
 import type { Completion, CompletionResult } from "../usecases/complete-executions.ts";
 import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
+import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
 import type { Directive } from "../domain/directive.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
 import { assignmentMessage, completion, directiveMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
@@ -23,7 +23,7 @@ export type WorkerUseCases = {
   heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; directives: readonly Directive[] }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
-  readHistory(session: WorkerSession, lease: LeaseRef, afterSeq: number): Promise<{ events: readonly RunEvent[]; hasMore: boolean }>;
+  readHistory(session: WorkerSession, request: HistoryRequest): Promise<HistoryPage>;
   watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
 };
 
@@ -82,8 +82,9 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
       return { results: results.map((result) => ({ ...result, ...leaseMessage(result), ackedClientSeq: BigInt(result.ackedClientSeq) })) };
     },
     async readHistory(request, context) {
-      const { events, hasMore } = await useCases.readHistory(await sessionOf(context), leaseRef(request), Number(request.afterSeq));
-      return { events: events.map(historyEvent), hasMore };
+      const { wholeConversation, pageToken } = request;
+      const page = await useCases.readHistory(await sessionOf(context), { ...leaseRef(request), afterSeq: Number(request.afterSeq), wholeConversation, pageToken });
+      return { ...page, events: page.events.map(historyEvent) };
     },
     async complete({ completions }, context) {
       const results = await useCases.complete(await sessionOf(context), completions.map(completion));

@@ -41,10 +41,11 @@ export async function takeInputs(tx: Sql, runUid: string, executionId: number): 
   return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments }));
 }
 
-/** What an execution was given when it was accepted, oldest first; the same however often it is asked. */
+/** What the present attempt was given when it was accepted, oldest first; the same however often it is asked. */
 export async function inputsOf(sql: Sql, runUid: string, executionId: number): Promise<Message[]> {
   const { rows } = await sql.query<Message>(
-    `SELECT uid, kind, text, mode, ${ATTACHMENTS} FROM messages m WHERE run_uid = $1 AND execution_id = $2 AND taken_as = 'input' ORDER BY seq`,
+    `SELECT m.uid, m.kind, m.text, m.mode, ${ATTACHMENTS} FROM messages m JOIN executions x ON x.id = m.execution_id
+      WHERE m.run_uid = $1 AND m.execution_id = $2 AND m.taken_as = 'input' AND coalesce(m.delivered_at >= x.claimed_at, true) ORDER BY m.seq`,
     [runUid, executionId],
   );
   return rows;
@@ -81,11 +82,18 @@ export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, li
   }));
 }
 
-/** An attempt was lost: what it was told, seen or not, is told again to the next attempt, which starts where this one did. */
+/** An attempt was lost: what its agent has not seen is told to the next attempt. What it has seen is in the run's events. */
 export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
-  await sendTo(tx, "UPDATE messages SET execution_id = NULL, taken_as = NULL, delivered_at = NULL WHERE run_uid = $1 AND execution_id = $2", [
+  await sendTo(tx, "UPDATE messages SET execution_id = NULL, taken_as = NULL WHERE run_uid = $1 AND execution_id = $2 AND delivered_at IS NULL", [
     runUid, executionId,
   ]);
+}
+
+/** Texts of messages as they were sent, by uid. */
+export async function textsOf(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (uids.length === 0) return new Map();
+  const { rows } = await sql.query<{ uid: string; text: string }>("SELECT uid, text FROM messages WHERE uid = ANY($1::uuid[])", [uids]);
+  return new Map(rows.map(({ uid, text }) => [uid, text]));
 }
 
 /** The run has ended: follow-ups that were not seen never will be. Returns them, oldest first. */

@@ -88,6 +88,17 @@ export async function findNewestOfConversation(sql: Sql, caller: Caller, convers
   return rows[0] && toRun(rows[0]);
 }
 
+/** Runs before this one in its conversation that have the same owner, oldest first; the newest `limit` of them. */
+export async function earlierRuns(sql: Sql, runUid: string, limit: number): Promise<string[]> {
+  const { rows } = await sql.query<{ uid: string }>(
+    `SELECT e.uid FROM runs r JOIN runs e ON e.conversation_uid = r.conversation_uid AND e.owner_type = r.owner_type AND e.owner_uid = r.owner_uid
+        AND (e.created_at, e.uid) < (r.created_at, r.uid)
+      WHERE r.uid = $1 ORDER BY e.created_at DESC, e.uid DESC LIMIT $2`,
+    [runUid, limit],
+  );
+  return rows.map(({ uid }) => uid).toReversed();
+}
+
 /** How many runs of a factory are not terminal. */
 export async function countLiveRuns(sql: Sql, factoryUid: string): Promise<number> {
   const text = `SELECT count(*) AS live FROM runs WHERE factory_uid = $1 AND state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')`;

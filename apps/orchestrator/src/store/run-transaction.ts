@@ -2,6 +2,7 @@ import type { Database } from "@millwright/database";
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import type { LockedRun } from "../domain/run-change.ts";
+import type { LossPolicy } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
@@ -49,8 +50,11 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   addMessage: (message) => addMessage(sql, message),
   takeInputs: (runUid, executionId) => takeInputs(sql, runUid, executionId),
   inputsOf: (runUid, executionId) => inputsOf(sql, runUid, executionId),
-  previousSnapshot: (run, executionId) => previousSnapshot(sql, run, executionId),
-  ownsSnapshot: (key, { executionId, attempt }) => snapshotStore.belongsTo(sql, key, executionId, attempt),
+  workspaceOf: (run, executionId) => workspaceOf(sql, run, executionId),
+  ownsSnapshot: (key, executionId) => snapshotStore.belongsTo(sql, key, executionId),
+  setCheckpoint: (executionId, key) => setCheckpoint(sql, executionId, key),
+  keepOnlySnapshot: (executionId, key) => keepOnlySnapshot(sql, executionId, key),
+  onWorkerLoss: (runUid) => onWorkerLoss(sql, runUid),
   leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
   hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
   untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
@@ -81,14 +85,30 @@ async function setSandboxRunning(sql: Sql, executionId: number, isRunning: boole
   await sql.query("UPDATE executions SET sandbox_running = $2 WHERE id = $1 AND state <> 'ENDED'", [executionId, isRunning]);
 }
 
-async function previousSnapshot(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined> {
+/** An execution that ended without a last word left its newest checkpoint. */
+async function workspaceOf(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined> {
   const { rows } = await sql.query<{ key: string }>(
-    `SELECT x.snapshot_key AS key FROM executions x JOIN runs r ON r.uid = x.run_uid
-      WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 AND x.id < $4 AND x.snapshot_key IS NOT NULL
+    `SELECT coalesce(x.snapshot_key, x.checkpoint_key) AS key FROM executions x JOIN runs r ON r.uid = x.run_uid
+      WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 AND x.id <= $4 AND coalesce(x.snapshot_key, x.checkpoint_key) IS NOT NULL
       ORDER BY x.id DESC LIMIT 1`,
     [conversationUid, owner.type, owner.uid, executionId],
   );
   return rows[0]?.key;
+}
+
+async function setCheckpoint(tx: Sql, executionId: number, key: string): Promise<void> {
+  await tx.query("UPDATE executions SET checkpoint_key = $2 WHERE id = $1", [executionId, key]);
+  await snapshotStore.keepOnly(tx, key, executionId);
+}
+
+async function keepOnlySnapshot(tx: Sql, executionId: number, key: string): Promise<void> {
+  await tx.query("UPDATE executions SET checkpoint_key = NULL WHERE id = $1 AND checkpoint_key <> $2", [executionId, key]);
+  await snapshotStore.keepOnly(tx, key, executionId);
+}
+
+async function onWorkerLoss(sql: Sql, runUid: string): Promise<LossPolicy> {
+  const { rows } = await sql.query<{ policy: string | null }>("SELECT frozen->>'on_worker_loss' AS policy FROM runs WHERE uid = $1", [runUid]);
+  return rows[0]?.policy === "fail" ? "fail" : "resume";
 }
 
 async function leaseExpiry(sql: Sql, executionId: number): Promise<Date> {

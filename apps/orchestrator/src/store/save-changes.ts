@@ -80,7 +80,8 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): 
             stall_warned_at = NULL,
             ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
             sandbox_running = sandbox_running AND NOT $6,
-            snapshot_key = coalesce($7, snapshot_key)
+            snapshot_key = coalesce($7, snapshot_key),
+            kept_attempts = CASE WHEN $5 > run_losses THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
       WHERE id = $1`,
     [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null],
   );

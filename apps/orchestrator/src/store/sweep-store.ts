@@ -11,10 +11,10 @@ const EXPIRED = `s.created_at < $1
   AND (s.created_at < $2 OR EXISTS (
     SELECT 1 FROM runs newer JOIN executions y ON y.run_uid = newer.uid
      WHERE newer.conversation_uid = r.conversation_uid AND newer.owner_type = r.owner_type AND newer.owner_uid = r.owner_uid
-       AND y.id > x.id AND y.snapshot_key IS NOT NULL))
+       AND y.id > x.id AND coalesce(y.snapshot_key, y.checkpoint_key) IS NOT NULL))
   AND NOT EXISTS (SELECT 1 FROM runs alive WHERE alive.conversation_uid = r.conversation_uid AND alive.state <> ALL ($3::text[]))`;
-const NAMED_SNAPSHOTS = `FROM snapshots s JOIN executions x ON x.id = s.execution_id AND x.snapshot_key = s.snapshot_key JOIN runs r ON r.uid = s.run_uid`;
-const UNNAMED = "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND x.snapshot_key = s.snapshot_key)";
+const NAMED_SNAPSHOTS = `FROM snapshots s JOIN executions x ON x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key) JOIN runs r ON r.uid = s.run_uid`;
+const UNNAMED = "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key))";
 
 /**
  * What files of the blob store rows name, and how rows forget them. Each `drop` forgets at most `limit` and answers their keys. What may change
@@ -32,7 +32,7 @@ export const sweepStore = {
     return rows.flatMap(({ key }) => (key === null ? [] : [key]));
   },
 
-  /** Snapshots put before that time, with which no execution ended. */
+  /** Snapshots put before that time that no execution names: it has not ended with them, and they are not its newest checkpoint. */
   async dropUnnamedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]> {
     const locked = await keysOf(tx, `SELECT s.snapshot_key AS key FROM snapshots s WHERE ${UNNAMED} LIMIT $2 FOR UPDATE SKIP LOCKED`, [before, limit]);
     return keysOf(tx, `DELETE FROM snapshots s WHERE s.snapshot_key = ANY ($2) AND ${UNNAMED} RETURNING s.snapshot_key AS key`, [before, locked]);
@@ -43,7 +43,7 @@ export const sweepStore = {
     const ended = [...TERMINAL_STATES];
     const ofLocked = await keysOf(tx, `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE ${EXPIRED} ORDER BY r.uid LIMIT $4 FOR UPDATE OF r SKIP LOCKED`, [before, keptSince, ended, limit]);
     const keys = await keysOf(tx, `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE s.snapshot_key = ANY ($4) AND ${EXPIRED}`, [before, keptSince, ended, ofLocked]);
-    await tx.query("UPDATE executions x SET snapshot_key = NULL FROM snapshots s WHERE s.snapshot_key = ANY ($1) AND x.id = s.execution_id AND x.snapshot_key = s.snapshot_key", [keys]);
+    await tx.query("UPDATE executions x SET snapshot_key = NULL, checkpoint_key = NULL FROM snapshots s WHERE s.snapshot_key = ANY ($1) AND x.id = s.execution_id", [keys]);
     return keysOf(tx, "DELETE FROM snapshots WHERE snapshot_key = ANY ($1) RETURNING snapshot_key AS key", [keys]);
   },
 

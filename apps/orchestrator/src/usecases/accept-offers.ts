@@ -121,7 +121,7 @@ async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean): Pr
   const { id, setupLosses, runLosses, seq } = run.execution;
   const [inputs, snapshotKey, leaseExpiresAt] = await Promise.all([
     isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
-    tx.previousSnapshot(run, id),
+    tx.workspaceOf(run, id),
     tx.leaseExpiry(id),
   ]);
   return { leaseExpiresAt, executionSeq: seq, inputs, ...(snapshotKey ? { snapshotKey } : {}), isRestarted: setupLosses + runLosses > 0 };

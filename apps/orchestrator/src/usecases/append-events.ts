@@ -17,12 +17,12 @@ export type AppendEventsDeps = {
 };
 
 /** Kinds that say something about the run itself: their batches take the run's lock first. */
-const STATE_KINDS: readonly string[] = ["agent_started", "sandbox_ready", "sandbox_stopped", "message"];
+const STATE_KINDS: readonly string[] = ["agent_started", "agent_resumed", "sandbox_ready", "sandbox_stopped", "message", "checkpoint"];
 
 /**
  * Adds what happened in executions to their runs, each batch whole or not at all. A batch that was sent before adds
- * nothing and is acknowledged again. `agent_started` makes the run INPROGRESS; `message` with an uid says that the agent
- * has seen that message.
+ * nothing and is acknowledged again. `agent_started` and `agent_resumed` make the run INPROGRESS; `message` with an uid says that
+ * the agent has seen that message; `checkpoint` is where a next attempt begins.
  */
 export const appendEvents = (deps: AppendEventsDeps, session: WorkerSession, batches: readonly EventBatch[]): Promise<AppendResult[]> =>
   Promise.all(batches.map((batch) => append(deps, session, batch)));
@@ -58,7 +58,9 @@ async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, session: W
   if (seen.length > 0) await tx.markDelivered(run.uid, seen);
   const sandbox = events.findLast(({ kind }) => kind === "sandbox_ready" || kind === "sandbox_stopped");
   if (sandbox) await tx.setSandboxRunning(ref.executionId, sandbox.kind === "sandbox_ready");
-  const started = events.findLast(({ kind }) => kind === "agent_started");
+  const checkpoint = events.findLast(({ kind }) => kind === "checkpoint")?.payload["snapshot_key"];
+  if (typeof checkpoint === "string" && (await tx.ownsSnapshot(checkpoint, ref.executionId))) await tx.setCheckpoint(ref.executionId, checkpoint);
+  const started = events.findLast(({ kind }) => kind === "agent_started" || kind === "agent_resumed");
   if (started && run.execution.state === "CLAIMED") await tx.save([agentStarted(run, started)], contextOf(session));
   return outcome;
 }

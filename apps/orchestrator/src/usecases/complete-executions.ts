@@ -80,9 +80,12 @@ async function judgeCompletion(tx: RunTransaction, session: WorkerSession, compl
   return { result, change: snapshotKey ? { ...change, snapshotKey } : change };
 }
 
-/** A key that this attempt was not given is passed over: another run's workspace must not be restored here. */
-const ownSnapshot = async (tx: RunTransaction, completion: Completion): Promise<string | undefined> =>
-  completion.snapshotKey && (await tx.ownsSnapshot(completion.snapshotKey, completion)) ? completion.snapshotKey : undefined;
+/** A key that this execution was not given is passed over: another run's workspace must not be restored here. */
+async function ownSnapshot(tx: RunTransaction, { snapshotKey, executionId }: Completion): Promise<string | undefined> {
+  if (!snapshotKey || !(await tx.ownsSnapshot(snapshotKey, executionId))) return undefined;
+  await tx.keepOnlySnapshot(executionId, snapshotKey);
+  return snapshotKey;
+}
 
 const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
   run,

@@ -2,7 +2,7 @@ import type { NewRunEvent } from "../domain/run-events.ts";
 import type { Next } from "../domain/run-state.ts";
 
 /** Why a run stands in the queue again. */
-export type QueueReason = "offer_expired" | "declined" | "followup" | "children" | "restarted";
+export type QueueReason = "offer_expired" | "declined" | "followup" | "children" | "restarted" | "resumed";
 
 export const queuedAgain = (reason: QueueReason, executionId?: number): NewRunEvent => ({
   kind: "run_queued",

@@ -17,7 +17,8 @@ export const SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024;
 const UPLOAD_SECONDS = 900;
 
 /**
- * Answers where an attempt puts its workspace. Asking again for the same content answers the same place.
+ * Answers where an attempt puts its workspace: each content has a place of its own, so that one that is being written never replaces the one
+ * the run would go on from. Asking again for the same content answers the same place.
  *
  * Errors: lease_lost · snapshot_invalid · snapshot_too_large (too_large).
  */

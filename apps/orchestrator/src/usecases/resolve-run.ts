@@ -77,6 +77,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
       ...(config.workerHost ? { worker_host: config.workerHost } : {}),
     },
     idle_timeout_minutes: config.idleTimeoutMinutes,
+    ...(config.onWorkerLoss ? { on_worker_loss: config.onWorkerLoss } : {}),
     ...(agent.factoryUid ? { factory_uid: agent.factoryUid as FactoryUid } : {}),
     ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
     ...(agent.agentName ? { agent_name: agent.agentName } : {}),

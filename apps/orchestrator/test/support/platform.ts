@@ -25,6 +25,14 @@ const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness 
   ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
 });
 
+/** What configuration comes to here. */
+export const resolvedFor = (request: ResolveRunRequest, settings: Partial<ResolvedRun["queueSettings"]> = {}): ResolvedRun => ({
+  agentConfig: { name: "test", ...(request.config as Record<string, string>) },
+  frozen: frozenFor(request),
+  queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS, ...settings },
+  executorUid: request.agentUid ?? request.owner.uid,
+});
+
 export type TestPlatform = Awaited<ReturnType<typeof testPlatform>>;
 
 const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] => ({
@@ -56,12 +64,7 @@ export async function testPlatform(overrides: Overrides = {}) {
   const life = composeRuns({
     capacityDefaults: { team: 1000, agent: 1000, factory: 1000, ...overrides.limits },
     log: memoryLog(),
-    resolveRun: async (_caller, request) => ({
-      agentConfig: { name: "test", ...(request.config as Record<string, string>) },
-      frozen: frozenFor(request),
-      queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS, ...overrides.queueSettings?.(request) },
-      executorUid: request.agentUid ?? request.owner.uid,
-    }),
+    resolveRun: async (_caller, request) => resolvedFor(request, overrides.queueSettings?.(request)),
     prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
     mintRunToken: async ({ executionId, attempt }) => `mwr_${executionId}.${attempt}`,
     blobs: memoryBlobs(stored),

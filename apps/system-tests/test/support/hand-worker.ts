@@ -47,7 +47,8 @@ export class HandWorker {
 
   /** Takes an offer; its run is CLAIMED. Undefined: the offer is lost. */
   async accept(lease: Lease): Promise<Assignment | undefined> {
-    return (await this.call("Accept", { leases: [lease] })).assignments?.[0];
+    const [assignment] = (await this.call("Accept", { leases: [lease] })).assignments ?? [];
+    return assignment && { inputs: [], ...assignment }; // JSON leaves out what is empty
   }
 
   /** Tells events; `their numbers begin at 1. Answers the error, or "". */
@@ -56,14 +57,14 @@ export class HandWorker {
     return (await this.call("AppendEvents", { batches: [{ ...only(lease), events }] })).results[0].error ?? "";
   }
 
-  /** The agent starts and is given what it is asked; the run is INPROGRESS. */
+  /** The agent starts and is given what it is asked, which is nothing after the loss of one that has heard it; the run is INPROGRESS. */
   async start(assignment: Assignment): Promise<void> {
     await this.append(assignment, 1, "agent_started", { session_id: randomUUID() });
     for (const [index, { uid, text, kind }] of assignment.inputs.entries()) await this.append(assignment, index + 2, "message", { role: "user", text, kind, message_uid: uid });
   }
 
   complete(lease: Lease, outcome: string, more: object = {}): Promise<any> {
-    return this.call("Complete", { completions: [{ ...only(lease), outcome, lastClientSeq: "2", ...more }] });
+    return this.call("Complete", { completions: [{ ...only(lease), outcome, lastClientSeq: "1", ...more }] });
   }
 
   /** Renews one lease: how it stands, and what the platform wants of it. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { bestEffort } from "@millwright/errors";
@@ -26,7 +27,7 @@ export async function openAgentEgress(ctx: Pick<ExecutionContext, "assignment" |
   const { repositories, egress } = ctx.assignment;
   const git = new GitGateway(repositories, false);
   const denials = new Denials((payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)));
-  const directory = join(ctx.dir, "way");
+  const directory = join(ctx.dir, `way-${randomUUID().slice(0, 8)}`); // an execution may have one sandbox after the other
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const socket = join(directory, "proxy.sock");
   const policy = new EgressPolicy(host.egress ?? NO_EGRESS, egress?.allowedHosts);

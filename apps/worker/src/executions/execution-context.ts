@@ -81,7 +81,15 @@ export type ExecutionDirectives = {
 };
 
 /** An event of the conversation so far, as `ReadHistory` tells it. */
-export type HistoryEvent = { readonly seq: bigint; readonly kind: string; readonly payload: JsonObject; readonly executionId: bigint };
+export type HistoryEvent = {
+  readonly seq: bigint;
+  readonly kind: string;
+  readonly payload: JsonObject;
+  /** Seqs count per run. */
+  readonly runUid: string;
+  /** 0: not of an execution. */
+  readonly executionId: bigint;
+};
 
 /** An artifact to register; once per `clientArtifactId`. */
 export type NewArtifact = {
@@ -125,9 +133,9 @@ export type PlatformClient = {
   createArtifact(artifact: NewArtifact): Promise<{ artifactUid: string }>;
   openPullRequest(pullRequest: NewPullRequest): Promise<{ url: string; number: number; artifactUid: string; adopted: boolean }>;
   reportUsage(usage: CallUsage): Promise<void>;
-  /** The whole conversation before this moment, oldest first. */
+  /** The whole conversation before this moment, earlier runs first, then this one with what lost attempts of its executions wrote; oldest first. */
   readHistory(): Promise<HistoryEvent[]>;
-  /** Uploads a snapshot file; the key goes into the result. */
+  /** Uploads a snapshot file; the key goes into the result, or into a `checkpoint` event. */
   putSnapshot(file: string): Promise<{ snapshotKey: string }>;
   /** Fetches a signed URL (snapshot, attachment) into a file. */
   download(url: string, file: string): Promise<void>;

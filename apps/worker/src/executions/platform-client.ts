@@ -56,11 +56,10 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
 
     async readHistory() {
       const events: HistoryEvent[] = [];
-      for (let afterSeq = 0n, hasMore = true; hasMore; ) {
-        const page = await retrying(deps, signal, () => client.readHistory({ ...lease, afterSeq }, options()));
-        events.push(...page.events.map(({ seq, kind, payload, executionId }) => ({ seq, kind, payload: payload ?? {}, executionId })));
-        afterSeq = page.events.at(-1)?.seq ?? afterSeq;
-        hasMore = page.hasMore && page.events.length > 0;
+      for (let pageToken = "", hasMore = true; hasMore; hasMore = pageToken !== "") {
+        const page = await retrying(deps, signal, () => client.readHistory({ ...lease, wholeConversation: true, pageToken }, options()));
+        events.push(...page.events.map(({ seq, kind, payload, runUid, executionId }) => ({ seq, kind, payload: payload ?? {}, runUid, executionId })));
+        pageToken = page.nextPageToken;
       }
       return events;
     },

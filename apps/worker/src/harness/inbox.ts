@@ -31,9 +31,14 @@ export class Inbox {
     return this.#followups.length > 0;
   }
 
-  /** The messages that came since, oldest first. */
-  take(): Followup[] {
-    return this.#followups.splice(0);
+  /** The oldest message that nobody has taken. */
+  get next(): Followup | undefined {
+    return this.#followups[0];
+  }
+
+  /** Takes a message. */
+  drop(followup: Followup): void {
+    this.#followups.splice(this.#followups.indexOf(followup), 1);
   }
 
   /** Waits for a message, the order to end, or the time limit. Rejects with the abort reason of `signal`. */

@@ -1,102 +1,108 @@
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
-import { push } from "../git/push.ts";
 import { AGENT_IDENTITY } from "../git/sandbox-git.ts";
-import { snapshotFile, takeSnapshot } from "../git/take-snapshot.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
 import { providerFor } from "../model/providers.ts";
 import { SandboxGone } from "../sandbox/channel.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { hostOf } from "../sandbox/spec.ts";
-import type { ToolContext, Workspace } from "../tools/tool.ts";
+import type { Workspace } from "../tools/tool.ts";
 import { diedOf, startAgentSandbox } from "./agent-sandbox.ts";
-import { converse } from "./converse.ts";
 import { Conversation } from "./conversation.ts";
-import { readRules } from "./read-rules.ts";
+import { Messages } from "./messages.ts";
 import { refusalOf } from "./refusal.ts";
-import { resultOf } from "./result.ts";
-import { SetupFailed, setUp } from "./set-up.ts";
+import { SetupFailed } from "./set-up.ts";
 import { TokenBudget } from "./token-budget.ts";
+import { saveAfterCrash, work } from "./work.ts";
+
+/** How often an agent goes on in a new sandbox after its own has died. */
+const CRASHES_MAX = 1;
 
 /**
- * One execution, from an empty directory to its result: sandbox, workspace, the agent's turns, snapshot. Everything it starts is gone when it
- * returns. Errors: the abort reason of the execution, faults of the worker itself.
+ * One attempt of an execution, from an empty directory to its result: sandbox, workspace, the agent's turns, snapshot. It goes on from what the
+ * execution's events tell, be they of an attempt that was lost or of a sandbox that died under this one. Everything it starts is gone when it returns.
+ * Errors: the abort reason of the execution, faults of the worker itself.
  */
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
   const { assignment } = ctx;
-  const conversation = new Conversation(await ctx.platform.readHistory(), (kind, payload) => ctx.emit(kind, payload));
+  const conversation = new Conversation(await ctx.platform.readHistory(), ctx);
   const provider = providerFor(ctx, (text) => conversation.record("warning", { text }));
   const refusal = refusalOf(provider, assignment.provider, ctx.sandbox, assignment.providerCredentials !== undefined);
   if (!provider || refusal !== undefined) return refuse(conversation, ctx, refusal ?? "");
   ctx.phase("SETUP");
-  const env = { ...AGENT_IDENTITY, MILLWRIGHT_RUN_ID: assignment.runUid, ...assignment.env, ...assignment.secrets };
-  const sandbox = await startAgentSandbox(ctx, conversation, env);
-  let result: ExecutionResult | undefined;
-  try {
-    result = await work(ctx, conversation, sandbox, provider);
-    return result;
-  } catch (error) {
-    ctx.signal.throwIfAborted();
-    if (!(error instanceof SandboxGone)) throw error;
-    ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
-    result = diedOf(sandbox, conversation);
-    return result;
-  } finally {
-    await sandbox.stop();
-    conversation.record("sandbox_stopped", { reason: (result?.outcome ?? (ctx.signal.aborted ? "CANCELLED" : "ERROR")).toLowerCase() });
-  }
-}
-
-async function work(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, provider: ModelProvider): Promise<ExecutionResult> {
-  let workspace: Workspace;
-  try {
-    workspace = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox));
-  } catch (error) {
-    if (error instanceof SetupFailed) return failed("FAILED", "environment_setup_failed", error.reason, error.message);
-    throw error;
-  }
-  ctx.phase("RUNNING");
-  const rules = provider.name === "scripted" ? [] : await readRules(workspace); // a script reads no rules
-  conversation.record("agent_started", { session_id: newUid() });
-  const budget = new TokenBudget(Number(ctx.assignment.tokenLimit), conversation.events);
-  const result = resultOf(await converse({ ctx, provider, conversation, tools: toolContext(ctx, conversation, workspace), rules, budget, steps: { count: 0 } }));
-  ctx.phase("STOPPING");
-  const snapshotKey = await saveSnapshot(ctx, conversation, workspace);
-  return snapshotKey === undefined ? result : { ...result, snapshotKey };
-}
-
-function toolContext(ctx: ExecutionContext, conversation: Conversation, workspace: Workspace): Omit<ToolContext, "callId" | "signal"> {
-  const { runUid, factoryUid, spawnableAgents } = ctx.assignment;
-  return {
-    workspace,
-    platform: ctx.platform,
-    run: { runUid, factoryUid, spawnableAgents },
-    record: (kind, payload) => conversation.record(kind, payload),
-    push: async (copy, sha) => {
-      await ctx.doors.whenOpen();
-      await push(copy, sha, { host: hostOf(ctx.sandbox), dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, ownSandbox: (second) => ctx.ownSandbox(second) });
-    },
-  };
-}
-
-/** At the end of each execution, so that the next one goes on from here. One that fails costs the files, not the run. */
-async function saveSnapshot(ctx: ExecutionContext, conversation: Conversation, { sandbox, copies }: Workspace): Promise<string | undefined> {
-  let key: string | undefined;
-  await bestEffort("save the workspace", ctx.log, async () => {
+  const session = new AgentSession(ctx, conversation, provider);
+  for (let crashes = 0; ; crashes += 1) {
     try {
-      if (!(await takeSnapshot(sandbox, copies))) return;
-      await sandbox.stop(); // nobody can change the file any more
-      key = (await ctx.platform.putSnapshot(await snapshotFile(ctx.dir))).snapshotKey;
+      return await session.run();
     } catch (error) {
       ctx.signal.throwIfAborted();
-      conversation.record("warning", { text: `The workspace could not be saved: ${error instanceof Error ? error.message : "unknown error"}` });
-      throw error;
+      if (!(error instanceof SandboxGone)) throw error;
+      ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
+      if (!session.mayGoOn || crashes >= CRASHES_MAX) return session.died();
+      conversation.record("warning", { text: "The sandbox ended while the agent was working in it. The agent goes on in a new one." });
     }
-  });
-  ctx.signal.throwIfAborted();
-  return key;
+  }
+}
+
+/** What stays the same for an agent from one sandbox to the next. */
+class AgentSession {
+  #workspace: Workspace | undefined;
+  #sandbox: Sandbox | undefined;
+  readonly #ctx: ExecutionContext;
+  readonly #conversation: Conversation;
+  readonly #provider: ModelProvider;
+  readonly #messages: Messages;
+  readonly #budget: TokenBudget;
+
+  constructor(ctx: ExecutionContext, conversation: Conversation, provider: ModelProvider) {
+    this.#ctx = ctx;
+    this.#conversation = conversation;
+    this.#provider = provider;
+    this.#messages = new Messages({ ctx, conversation, sandbox: () => this.#workspace!.sandbox });
+    this.#budget = new TokenBudget(Number(ctx.assignment.tokenLimit), conversation.events);
+  }
+
+  /** The agent's work in one sandbox. Errors: SandboxGone, and as `runExecution`. */
+  run(): Promise<ExecutionResult> {
+    return this.#inSandbox(async (sandbox) => {
+      const deps = { ctx: this.#ctx, conversation: this.#conversation, provider: this.#provider, messages: this.#messages, budget: this.#budget };
+      return work(deps, sandbox, this.#workspace, (workspace) => (this.#workspace = workspace)).catch((error: unknown) => {
+        if (error instanceof SetupFailed) return failed("FAILED", "environment_setup_failed", error.reason, error.message);
+        throw error;
+      });
+    });
+  }
+
+  /** Whether a new sandbox may help: the agent had begun, and no limit was broken. */
+  get mayGoOn(): boolean {
+    return this.#workspace !== undefined && this.#sandbox?.breach === undefined;
+  }
+
+  /** The end of an execution whose sandbox has died for good; what it has left is saved where a limit does not stand against it. */
+  async died(): Promise<ExecutionResult> {
+    const [workspace, dead] = [this.#workspace, this.#sandbox!];
+    const result = diedOf(dead, this.#conversation);
+    if (!workspace || dead.breach) return result;
+    let snapshotKey: string | undefined;
+    await bestEffort("save the workspace of a sandbox that died", this.#ctx.log, async () => {
+      snapshotKey = await this.#inSandbox((sandbox) => saveAfterCrash({ ctx: this.#ctx, conversation: this.#conversation, workspace: { ...workspace, sandbox } }));
+    });
+    return snapshotKey === undefined ? result : { ...result, snapshotKey };
+  }
+
+  async #inSandbox<T extends ExecutionResult | string | undefined>(act: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+    const { assignment } = this.#ctx;
+    const env = { ...AGENT_IDENTITY, MILLWRIGHT_RUN_ID: assignment.runUid, ...assignment.env, ...assignment.secrets };
+    const sandbox = (this.#sandbox = await startAgentSandbox(this.#ctx, this.#conversation, env));
+    let result: T | undefined;
+    try {
+      return (result = await act(sandbox));
+    } finally {
+      await sandbox.stop();
+      const outcome = typeof result === "object" ? result.outcome : this.#ctx.signal.aborted ? "CANCELLED" : "ERROR";
+      this.#conversation.record("sandbox_stopped", { reason: outcome.toLowerCase() });
+    }
+  }
 }
 
 /** The conversation says why; nothing is started. */

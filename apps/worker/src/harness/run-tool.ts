@@ -4,25 +4,28 @@ import { isDomainError } from "@millwright/errors";
 import { inSpan } from "@millwright/telemetry";
 import { GitFailed } from "../git/host-git.ts";
 import type { ToolCall } from "../model/model-provider.ts";
+import { endOfStep } from "./turn-end.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import { ToolFailure, type Tool, type ToolContext, type TurnEnd } from "../tools/tool.ts";
-import { TOOLS } from "../tools/tools.ts";
+import { awaitsPlan, plan } from "../tools/tools.ts";
 
 export type RunToolOptions = {
-  /** Those the present mode allows. */
-  readonly allowed: readonly Tool[];
+  /** All of this execution. */
+  readonly tools: readonly Tool[];
+  /** normal, plan or orchestrate: which of them are allowed, and what a plan means. */
+  readonly mode: string;
   readonly context: Omit<ToolContext, "callId">;
   readonly clock: Clock;
 };
 
-type Ending = { readonly state: "completed" | "failed" | "denied" | "interrupted"; readonly output: JsonObject; readonly end?: TurnEnd };
+export type Ending = { readonly state: "completed" | "failed" | "denied" | "interrupted"; readonly output: JsonObject; readonly end?: TurnEnd };
 
 /**
  * Runs one call between its two events. What the agent did wrong, and what the sandbox, the platform or git refused, is an answer to the agent; the call ends
  * the turn only when its tool says so. Errors: the abort reason of a lost or cancelled execution, SandboxGone, faults of the worker itself.
  */
 export function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
-  const name = TOOLS.find((tool) => tool.name === call.name)?.name ?? "unknown"; // a model may make names up
+  const name = options.tools.find((tool) => tool.name === call.name)?.name ?? "unknown"; // a model may make names up
   const attributes = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": call.callId, "gen_ai.tool.type": "function" };
   return inSpan(`execute_tool ${name}`, { attributes }, async (span) => {
     const ending = await runRecorded(call, options);
@@ -33,27 +36,35 @@ export function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending
 }
 
 async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<Ending> {
-  const { clock, context } = options;
+  const { clock, context, tools, mode } = options;
   const { callId } = call;
-  const tool = TOOLS.find(({ name }) => name === call.name);
+  const tool = tools.find(({ name }) => name === call.name);
   const input = tool?.input.safeParse(call.input);
   const { action: name, category } = tool ?? { action: call.name, category: "integration" };
   const shown = tool && input?.success ? tool.shown(input.data) : {};
   context.record("tool_start", { call_id: callId, name, category, input: shown });
   const started = clock.monotonicMs();
   const finish = (ending: Ending): Ending => {
-    context.record("tool_end", { call_id: callId, name, category, input: shown, state: ending.state, output: ending.output, duration_ms: Math.round(clock.monotonicMs() - started) });
+    const durationMs = Math.round(clock.monotonicMs() - started);
+    context.record("tool_end", { call_id: callId, name, category, input: shown, state: ending.state, output: ending.output, duration_ms: durationMs, ...endOfStep(ending.end) });
     return ending;
   };
   if (!tool || !input) return finish({ state: "failed", output: { error: `There is no tool "${call.name}".` } });
   if (!input.success) return finish({ state: "failed", output: { error: input.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`).join("; ") } });
-  if (!options.allowed.includes(tool)) return finish({ state: "denied", output: { error: `${tool.name} is not allowed before a plan was approved.` } });
-  return finish(await perform(tool, input.data, { ...context, callId }));
+  if (!isAllowed(tool, mode)) return finish({ state: "denied", output: { error: `${tool.name} is not allowed before a plan was approved.` } });
+  const ending = await perform(tool, input.data, { ...context, callId });
+  const awaitsApproval = tool === plan && ending.state === "completed" && awaitsPlan(mode);
+  return finish(awaitsApproval ? { ...ending, end: { kind: "blocked", message: AWAITING_APPROVAL } } : ending);
 }
 
+/** Until its plan is approved an agent may look, plan, ask and end; `orchestrate` plans the work of others in the same way. */
+export const isAllowed = (tool: Tool, mode: string): boolean => tool.isReadOnly || !awaitsPlan(mode);
+
+const AWAITING_APPROVAL = "awaiting_approval: the plan is ready; answer to approve or change it.";
+
 /** A call that an interrupt kept from running. */
-export function closeUnrun(call: ToolCall, context: Omit<ToolContext, "callId">): void {
-  const { action: name, category } = TOOLS.find((tool) => tool.name === call.name) ?? { action: call.name, category: "integration" };
+export function closeUnrun(call: ToolCall, { context, tools }: Pick<RunToolOptions, "context" | "tools">): void {
+  const { action: name, category } = tools.find((tool) => tool.name === call.name) ?? { action: call.name, category: "integration" };
   context.record("tool_start", { call_id: call.callId, name, category, input: {} });
   context.record("tool_end", { call_id: call.callId, name, category, input: {}, state: "interrupted", output: { error: "It was not begun." }, duration_ms: 0 });
 }

@@ -27,20 +27,26 @@ export class SetupFailed extends Error {
   }
 }
 
+export type ReadyWorkspace = {
+  readonly workspace: Workspace;
+  /** False: a saved workspace was there, and could not be had. */
+  readonly isRestored: boolean;
+};
+
 /**
- * Makes the workspace ready in an empty sandbox: fresh clones, the state of the run's last execution, setup commands (which are repeatable by
- * contract). Errors: SetupFailed, the abort reason of the execution.
+ * Makes the workspace ready in an empty sandbox: fresh clones, the newest saved state of the run, setup commands (which are repeatable by
+ * contract). In a new sandbox over the directories of one that died, `before` is there already. Errors: SetupFailed, the abort reason of the execution.
  */
-export async function setUp(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox): Promise<Workspace> {
+export async function setUp(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, before?: Workspace): Promise<ReadyWorkspace> {
   const seconds = ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS;
   const timeout = AbortSignal.timeout(seconds * 1_000);
   const signal = AbortSignal.any([ctx.signal, timeout]);
   try {
-    const copies = await cloneAll(ctx, conversation, sandbox, signal);
-    await restore(ctx, conversation, sandbox, copies, signal);
+    const copies = before?.copies ?? (await cloneAll(ctx, conversation, sandbox, signal));
+    const isRestored = before !== undefined || (await restore(ctx, conversation, sandbox, copies, signal));
     const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
     await runSetupCommands(ctx, conversation, sandbox, base, signal);
-    return { sandbox, copies, base, cwd: base };
+    return { workspace: { sandbox, copies, base, cwd: before?.cwd ?? base }, isRestored };
   } catch (error) {
     ctx.signal.throwIfAborted();
     if (timeout.aborted) throw new SetupFailed("setup_timeout", `Setting up took longer than ${seconds} s.`);
@@ -63,7 +69,7 @@ async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandb
       cacheDir,
       workspace: join(ctx.dir, "workspace"),
       directory: directories[index] ?? repository.name,
-      // What a lost attempt pushed is not in the run's events: a new attempt takes the branch as it finds it.
+      // What a lost attempt pushed last may not be in the run's events: a new attempt takes the branch as it finds it.
       expectedSha: restarted ? undefined : pushed,
       startSha: executionSeq > 1 ? pushed : undefined,
     });
@@ -74,19 +80,21 @@ async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandb
   return copies;
 }
 
-/** A snapshot that cannot be had or restored costs the files, not the run: it goes on from its clones, and says so. */
-async function restore(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, copies: readonly WorkingCopy[], signal: AbortSignal): Promise<void> {
-  if (ctx.assignment.snapshotUrl === "") return;
+/** A snapshot that cannot be had or restored costs the files, not the run: it goes on from its clones, and says so. Whether it has what there was. */
+async function restore(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, copies: readonly WorkingCopy[], signal: AbortSignal): Promise<boolean> {
+  if (ctx.assignment.snapshotUrl === "") return true;
   const starts = await Promise.all(copies.map((copy) => headOf(sandbox, copy, signal)));
   try {
     await ctx.platform.download(ctx.assignment.snapshotUrl, join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
     await sandbox.handOver(join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
     await restoreSnapshot(sandbox, copies, SNAPSHOT_ARCHIVE, signal);
+    return true;
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof GitFailed || error instanceof SandboxRefusal || error instanceof FileTooLarge || isDomainError(error))) throw error;
     conversation.record("warning", { text: `The saved workspace could not be restored, so this goes on without it: ${error.message}` });
     for (const [index, copy] of copies.entries()) await startOver(sandbox, copy, starts[index] ?? copy.baseSha, signal);
+    return false;
   }
 }
 

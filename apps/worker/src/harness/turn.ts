@@ -4,10 +4,12 @@ import { z } from "zod";
 import type { ExecutionContext } from "../executions/execution-context.ts";
 import type { ModelProvider, ModelStep, Rule } from "../model/model-provider.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
-import { awaitsPlan, plan, toolsIn } from "../tools/tools.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 import type { Conversation } from "./conversation.ts";
-import { closeUnrun, runTool } from "./run-tool.ts";
+import { isAllowed } from "./run-tool.ts";
+import { takeStep } from "./take-step.ts";
 import type { TokenBudget } from "./token-budget.ts";
+import { endOfStep } from "./turn-end.ts";
 
 const STEP_LIMIT = 200;
 
@@ -16,13 +18,16 @@ export type TurnDeps = {
   readonly ctx: ExecutionContext;
   readonly provider: ModelProvider;
   readonly conversation: Conversation;
-  readonly tools: Omit<ToolContext, "callId" | "signal">;
+  /** Everything the agent can do in some mode. */
+  readonly tools: readonly Tool[];
+  readonly context: Omit<ToolContext, "callId" | "signal">;
   readonly rules: readonly Rule[];
   /** Hands over what people have sent since; answers the mode of the newest message. */
   readonly takeMessages: () => Promise<string>;
   /** Steps that this execution has taken, over all its turns. */
   readonly steps: { count: number };
   readonly budget: TokenBudget;
+  readonly checkpoints: Checkpoints;
 };
 
 /**
@@ -38,18 +43,16 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     if (interrupted.aborted) return { kind: "interrupted" };
     const failure = deps.budget.exceeded();
     if (failure) return { kind: "failed", failure };
-    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.count + 1 } }, () => oneStep(deps, { mode, allowed: toolsIn(mode), signal }, interrupted));
+    if (deps.provider.isSlow) deps.checkpoints.begin(); // while the model thinks, the workspace is at rest
+    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.count + 1 } }, () => oneStep(deps, mode, signal, interrupted));
     if (end) return end;
   }
 }
 
 /** Asks for a step and takes it; answers how the turn ends, if it does. */
-async function oneStep(deps: TurnDeps, options: StepOptions, interrupted: AbortSignal): Promise<TurnEnd | undefined> {
-  const { ctx, provider, conversation } = deps;
-  const { mode, allowed, signal } = options;
-  const { basePrompt, agentPrompt, modelId } = ctx.assignment;
-  const surroundings = { mode, directory: deps.tools.workspace.base, rules: deps.rules };
-  const step = await provider.step({ basePrompt, agentPrompt, modelId, events: conversation.events, tools: allowed.map(describe), ...surroundings }, signal).catch((error: unknown) => {
+async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interrupted: AbortSignal): Promise<TurnEnd | undefined> {
+  const { ctx, context, checkpoints, tools } = deps;
+  const step = await think(deps, mode, signal).catch((error: unknown) => {
     if (interrupted.aborted && !ctx.signal.aborted) return "interrupted" as const;
     throw error;
   });
@@ -57,33 +60,26 @@ async function oneStep(deps: TurnDeps, options: StepOptions, interrupted: AbortS
   if (!step) return { kind: "done" };
   if ((deps.steps.count += 1) > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
   await persist(deps, step);
-  return takeStep(deps, step, options);
+  const end = await takeStep({ tools, mode, checkpoints, clock: ctx.clock, mask: (text) => ctx.mask(text), context: { ...context, signal } }, step);
+  ctx.signal.throwIfAborted();
+  return end;
+}
+
+function think({ ctx, provider, conversation, tools, context, rules }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | undefined> {
+  const { basePrompt, agentPrompt, modelId } = ctx.assignment;
+  const said = { events: conversation.events, earlier: conversation.earlier };
+  const surroundings = { mode, directory: context.workspace.base, rules, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
+  return provider.step({ basePrompt, agentPrompt, modelId, ...said, ...surroundings }, signal);
 }
 
 /** Write-ahead: after this the step is the platform's, and another attempt would know of it. */
 async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep): Promise<void> {
   const modelId = ctx.assignment.modelId || "scripted";
   const calls = step.toolCalls.map((call): JsonObject => ({ call_id: call.callId, name: call.name, input: call.input }));
-  conversation.record("model_step", { step_id: step.stepId, text: step.text, tool_calls: calls, model_id: modelId });
+  const payload: JsonObject = { step_id: step.stepId, text: step.text, tool_calls: calls, model_id: modelId, ...endOfStep(step.next) };
+  conversation.record("model_step", step.usage ? { ...payload, usage: { ...step.usage } } : payload);
   budget.spend(step.usage ?? {});
   await Promise.all([ctx.flushed(), ...(step.usage ? [ctx.platform.reportUsage({ callId: step.stepId, modelId, usage: step.usage })] : [])]);
-}
-
-type StepOptions = { readonly mode: string; readonly allowed: readonly Tool[]; readonly signal: AbortSignal };
-
-async function takeStep({ ctx, tools }: TurnDeps, step: ModelStep, { mode, allowed, signal }: StepOptions): Promise<TurnEnd | undefined> {
-  const context = { ...tools, signal };
-  for (const [index, call] of step.toolCalls.entries()) {
-    const { end, state } = await runTool(call, { allowed, context, clock: ctx.clock });
-    ctx.signal.throwIfAborted();
-    if (signal.aborted || end) {
-      for (const unrun of step.toolCalls.slice(index + 1)) closeUnrun(unrun, context);
-      return end ?? { kind: "interrupted" };
-    }
-    if (call.name === plan.name && state === "completed" && awaitsPlan(mode)) return { kind: "blocked", message: "awaiting_approval: the plan is ready; answer to approve or change it." };
-  }
-  if (signal.aborted) return { kind: "interrupted" };
-  return step.next.kind === "go_on" ? undefined : step.next;
 }
 
 const overLimit = (limit: number): TurnEnd => ({

@@ -9,5 +9,7 @@ export const textAt = (payload: JsonObject, key: string): string => {
 /** A member of a payload as an object; empty where it is none. */
 export const objectAt = (payload: JsonObject, key: string): JsonObject => {
   const value = payload[key];
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  return isAnObject(value) ? value : {};
 };
+
+export const isAnObject = (value: unknown): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value);

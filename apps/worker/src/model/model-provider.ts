@@ -13,8 +13,10 @@ export type ModelContext = {
   readonly basePrompt: string;
   readonly agentPrompt: string;
   readonly modelId: string;
-  /** Oldest first. */
+  /** Of this run, oldest first. */
   readonly events: readonly ConversationEvent[];
+  /** What was said and done in earlier runs of the conversation. */
+  readonly earlier: readonly ConversationEvent[];
   /** Those the present mode allows. */
   readonly tools: readonly ToolDescription[];
   /** normal, plan or orchestrate. */
@@ -53,6 +55,8 @@ export type ModelStep = {
 /** A source of steps; adapters of AI providers and the built-in `scripted` alike. */
 export interface ModelProvider {
   readonly name: string;
+  /** Its steps take a while. */
+  readonly isSlow: boolean;
   /** The next step; undefined when the agent has nothing more to do. A wire that fails for good is a failed step. Errors: the reason of `signal`. */
   step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | undefined>;
 }

@@ -18,6 +18,7 @@ export const artifact = defineTool({
   category: "documents",
   description: "Hands over a file of the workspace as a result of the run.",
   isReadOnly: false,
+  changes: "nothing",
   input: z.object({ file: z.string().min(1), title: z.string().optional(), description: z.string().optional(), public: z.boolean().optional() }),
   shown: ({ file, title }) => ({ path: file, ...(title === undefined ? {} : { title }) }),
   async run({ file, public: isPublic = false, ...facts }, { workspace, platform, callId }) {

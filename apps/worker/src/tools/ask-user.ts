@@ -7,6 +7,7 @@ export const askUser = defineTool({
   category: "review",
   description: "Asks a person, and blocks the run until there is an answer.",
   isReadOnly: true,
+  changes: "nothing",
   input: z.object({ question: z.string().min(1) }),
   shown: ({ question }) => ({ question }),
   run: async ({ question }) => ({ output: { question }, end: { kind: "blocked", message: question } }),

@@ -10,6 +10,7 @@ export const editFile = defineTool({
   category: "files",
   description: "Replaces the text `old` by `new` in a file of the workspace. `old` must occur exactly once, white space included.",
   isReadOnly: false,
+  changes: "files",
   input: z.object({ path: z.string().min(1), old: z.string().min(1), new: z.string() }),
   shown: ({ path }) => ({ files: [{ path }] }),
   async run({ path, old, new: replacement }, { workspace }) {

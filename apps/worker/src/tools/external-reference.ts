@@ -7,6 +7,7 @@ export const externalReference = defineTool({
   category: "documents",
   description: "Reports the address of something that this run made or changed elsewhere, such as an issue.",
   isReadOnly: false,
+  changes: "nothing",
   input: z.object({ url: z.string().min(1), reference_type: z.string().optional(), title: z.string().optional(), public: z.boolean().optional() }),
   shown: ({ url, title }) => ({ url, ...(title === undefined ? {} : { title }) }),
   async run({ url, reference_type: type = "link", title, public: isPublic = false }, { platform, callId }) {

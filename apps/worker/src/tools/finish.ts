@@ -7,6 +7,7 @@ export const finish = defineTool({
   category: "review",
   description: "Ends the work, with a closing word.",
   isReadOnly: true,
+  changes: "nothing",
   input: z.object({ message: z.string().optional() }),
   shown: (input) => input as Record<string, string>,
   async run({ message }) {

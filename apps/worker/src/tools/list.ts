@@ -10,6 +10,8 @@ export const list = defineTool({
   category: "search",
   description: `Lists the files and directories of a directory of the workspace, ${DEPTH} levels deep; with \`pattern\` only those whose path or name matches the glob.`,
   isReadOnly: true,
+  isParallel: true,
+  changes: "nothing",
   input: z.object({ path: z.string().min(1).optional(), pattern: z.string().optional() }),
   shown: (input) => input as Record<string, string>,
   async run({ path = ".", pattern = "" }, { workspace }) {

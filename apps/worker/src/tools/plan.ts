@@ -7,6 +7,7 @@ export const plan = defineTool({
   category: "documents",
   description: "Reports a plan, in Markdown, for people to read. While a plan is asked for, this ends the turn until it is approved.",
   isReadOnly: true,
+  changes: "nothing",
   input: z.object({ title: z.string().min(1).max(500), markdown: z.string().min(1) }),
   shown: ({ title }) => ({ title }),
   async run({ title, markdown }, { platform, callId }) {

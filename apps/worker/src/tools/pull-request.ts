@@ -14,6 +14,7 @@ export const pullRequest = defineTool({
   category: "integration",
   description: "Commits everything, pushes the work branch and opens its pull request. `repository` (owner/name) is needed only where several have changes.",
   isReadOnly: false,
+  changes: "anything",
   input: z.object({ title: z.string().min(1).max(256), body: z.string().max(65_536).optional(), repository: z.string().optional() }),
   shown: ({ title }) => ({ title }),
   async run({ title, body = "", repository }, context) {

@@ -11,6 +11,8 @@ export const readFile = defineTool({
   category: "files",
   description: "Reads a text file of the workspace, or the lines from start_line to end_line (both counted from 1 and included).",
   isReadOnly: true,
+  isParallel: true,
+  changes: "nothing",
   input: z.object({ path: z.string().min(1), start_line: line.optional(), end_line: line.optional() }),
   shown: ({ path }) => ({ files: [{ path }] }),
   async run({ path, start_line: from = 1, end_line: to }, { workspace }) {

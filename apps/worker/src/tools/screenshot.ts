@@ -19,6 +19,7 @@ export const screenshot = defineTool({
   category: "computer",
   description: "Hands over an image file of the workspace (PNG, JPEG, GIF or WebP) as a screenshot.",
   isReadOnly: false,
+  changes: "nothing",
   input: z.object({ file: z.string().min(1), description: z.string().optional(), public: z.boolean().optional() }),
   shown: ({ file }) => ({ path: file }),
   async run({ file, description, public: isPublic = false }, { workspace, platform, callId }) {

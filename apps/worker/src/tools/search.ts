@@ -14,6 +14,8 @@ export const search = defineTool({
   category: "search",
   description: "Searches the text files of the workspace, or of `path` in it, for a regular expression; answers `file:line:text`.",
   isReadOnly: true,
+  isParallel: true,
+  changes: "nothing",
   input: z.object({ pattern: z.string().min(1), path: z.string().min(1).optional() }),
   shown: (input) => input as { pattern: string },
   async run({ pattern, path = "." }, { workspace, signal }) {

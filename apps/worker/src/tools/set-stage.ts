@@ -13,6 +13,7 @@ export const setStage = defineTool({
   category: "integration",
   description: "Moves the factory task that this run works on to a stage: TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
   isReadOnly: false,
+  changes: "nothing",
   input: z.object({ stage: z.string().min(1) }),
   shown: ({ stage }) => ({ stage }),
   async run({ stage }, context) {

@@ -13,6 +13,7 @@ export const shell = defineTool({
   category: "command",
   description: `Runs a shell command in the workspace and answers its exit code and output. The working directory is kept between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds says otherwise.`,
   isReadOnly: false,
+  changes: "anything",
   input: z.object({ command: z.string().min(1), timeout_seconds: z.number().int().positive().max(TIMEOUT_SECONDS_MAX).optional() }),
   shown: ({ command }) => ({ command }),
   async run({ command, timeout_seconds: seconds = TIMEOUT_SECONDS }, context) {

@@ -9,6 +9,7 @@ export const spawnRun = defineTool({
   category: "integration",
   description: "Starts a child run. `agent` names an agent of the same factory. The child works on its own; use `wait` for its end.",
   isReadOnly: false,
+  changes: "nothing",
   input: z.object({ prompt: z.string().min(1), agent: z.string().optional(), title: z.string().optional() }),
   shown: ({ prompt, agent, title }) => ({ ...(agent === undefined ? {} : { agent }), ...(title === undefined ? {} : { title }), prompt }),
   async run({ prompt, agent, title }, { platform, run, callId }) {

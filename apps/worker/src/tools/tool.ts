@@ -64,6 +64,15 @@ export type Tool<I = unknown> = {
   readonly description: string;
   /** Changes neither the workspace nor anything outside: allowed while a plan awaits approval. */
   readonly isReadOnly: boolean;
+  /** May run beside other such calls of the same answer: it looks, and ends nothing. */
+  readonly isParallel?: boolean;
+  /**
+   * What becomes different in the workspace: nothing; files, by the call's input alone, so that it can be done over in a workspace that was lost; or
+   * anything, so that the workspace is saved afterwards.
+   */
+  readonly changes: "nothing" | "files" | "anything";
+  /** Absent: a script repeats it when it was interrupted by the loss of its worker. False: outside effects may be doubled by that. */
+  readonly isRepeatable?: boolean;
   readonly input: z.ZodType<I>;
   /** The part of the input that people see. */
   readonly shown: (input: I) => JsonObject;

@@ -16,14 +16,12 @@ import type { Tool } from "./tool.ts";
 import { wait } from "./wait.ts";
 import { writeFile } from "./write-file.ts";
 
-/** Everything an agent can do. */
+/** Everything an agent of any run can do. */
 export const TOOLS: readonly Tool[] = [
   ...[shell, readFile, writeFile, editFile, search, list],
   ...[plan, artifact, screenshot, externalReference],
   ...[pullRequest, spawnRun, wait, setStage, askUser, finish],
 ];
 
-/** Until its plan is approved an agent may look, plan, ask and end; `orchestrate` plans the work of others in the same way. */
-export const toolsIn = (mode: string): readonly Tool[] => (awaitsPlan(mode) ? TOOLS.filter((tool) => tool.isReadOnly) : TOOLS);
 export const awaitsPlan = (mode: string): boolean => mode === "plan" || mode === "orchestrate";
 export { plan } from "./plan.ts";

@@ -7,6 +7,7 @@ export const wait = defineTool({
   category: "integration",
   description: "Parks this run until all its child runs have ended, or any one of them; then their results are told. Holds no worker meanwhile.",
   isReadOnly: false,
+  changes: "nothing",
   input: z.object({ policy: z.enum(["all", "any"]) }),
   shown: ({ policy }) => ({ policy }),
   run: async ({ policy }) => ({ output: { policy }, end: { kind: "waiting", policy } }),

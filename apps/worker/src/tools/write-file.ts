@@ -9,6 +9,7 @@ export const writeFile = defineTool({
   category: "files",
   description: "Writes a whole file of the workspace; missing directories are made, an existing file is replaced and keeps its mode.",
   isReadOnly: false,
+  changes: "files",
   input: z.object({ path: z.string().min(1), content: z.string() }),
   shown: ({ path }) => ({ files: [{ path }] }),
   async run({ path, content }, { workspace }) {

@@ -1,19 +1,20 @@
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
-import { systemClock } from "@millwright/clock";
+import { systemClock, type Clock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
 import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, NewArtifact, NewPullRequest, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
-import { ExecutionCancelled } from "../../src/executions/execution-errors.ts";
+import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import { Masker } from "../../src/spool/masker.ts";
 import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
 
-export type Event = { kind: string; payload: JsonObject };
+/** Of this run and its first execution, unless it says otherwise. */
+export type Event = { kind: string; payload: JsonObject; runUid?: string; executionId?: bigint };
 export type RestCall = { method: string; path: string; body: JsonObject | undefined; headers: Readonly<Record<string, string>> };
 
 export type TestContext = {
@@ -27,6 +28,8 @@ export type TestContext = {
   readonly usage: CallUsage[];
   /** How calls of models ended. */
   readonly modelCalls: string[];
+  /** Files of the saved workspaces; the keys are `snapshot-1`, … */
+  readonly snapshots: string[];
   readonly restCalls: RestCall[];
   readonly phases: ExecutionPhase[];
   readonly sandboxes: SandboxHandle[];
@@ -35,6 +38,8 @@ export type TestContext = {
   interrupt(): void;
   endIdle(): void;
   cancel(): void;
+  /** The worker is no longer the holder: what its execution writes from now on reaches nobody. */
+  lose(): void;
 };
 
 export type ContextOptions = {
@@ -47,6 +52,9 @@ export type ContextOptions = {
   /** Files behind signed URLs. */
   readonly files?: Record<string, Uint8Array>;
   readonly rest?: (call: RestCall) => { status: number; body: unknown };
+  readonly clock?: Clock;
+  /** Before a workspace is taken in; a rejection is the platform's. */
+  readonly onPutSnapshot?: () => void | Promise<void>;
   /** Open without end when absent. */
   readonly doors?: Doors;
   /** What the machine has for sandboxes; nothing but the kind when absent. */
@@ -64,16 +72,17 @@ export function aContext(options: ContextOptions): TestContext {
   const { dir, history = [] } = options;
   const input = { uid: newUid(), text: options.prompt ?? "", kind: history.length === 0 ? "prompt" : "followup", mode: "normal" };
   const assignment = create(worker.AssignmentSchema, {
-    ...{ executionId: 1n, attempt: 1, runUid: newUid(), executionSeq: 1, provider: "scripted", modelId: "scripted", mode: "normal", inputs: [input], stepLimit: 200 },
+    ...{ executionId: history.length === 0 ? 1n : 2n, attempt: 1, runUid: newUid(), executionSeq: 1, provider: "scripted", modelId: "scripted", mode: "normal", inputs: [input], stepLimit: 200 },
     ...options.assignment,
   });
   const masker = new Masker([...Object.values(assignment.secrets), assignment.providerCredentials?.apiKey ?? ""]);
   const log = memoryLog();
   const directives = new DirectiveQueue({ onCancel: () => stop.abort(cancelled()), onError: (error) => log.error({ error }, "directive handler failed") });
   const stop = new AbortController();
-  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[] };
+  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   let directiveSeq = 0n;
+  let isLost = false;
   const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
     directives.deliver(create(worker.DirectiveSchema, { seq: (directiveSeq += 1n), executionId: 1n, attempt: 1, ...(directive ? { directive } : {}) }));
 
@@ -81,7 +90,7 @@ export function aContext(options: ContextOptions): TestContext {
     assignment,
     dir,
     cacheDir: join(dir, "..", "cache"),
-    emit: (kind, payload) => void told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject }),
+    emit: (kind, payload) => void (isLost || told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })),
     mask: (text) => masker.text(text),
     flushed: options.flushed ?? (() => Promise.resolve()),
     modelCalled: (provider, outcome) => void told.modelCalls.push(`${provider} ${outcome}`),
@@ -93,7 +102,7 @@ export function aContext(options: ContextOptions): TestContext {
     sandbox: { kind: options.kind ?? "bwrap", isChosen: false, ...(options.host ? { host: options.host } : {}) },
     publicUrl: "http://127.0.0.1:8080",
     log: quietLogger(log),
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     platform: {
       createArtifact: (artifact) => (told.artifacts.push(artifact), Promise.resolve({ artifactUid: `artifact-${told.artifacts.length}` })),
       openPullRequest: (pullRequest) => {
@@ -101,8 +110,12 @@ export function aContext(options: ContextOptions): TestContext {
         return Promise.resolve({ url: "http://127.0.0.1:8080/pull/1", number: 1, artifactUid: "artifact-pr", adopted: told.pullRequests.length > 1 });
       },
       reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
-      readHistory: () => Promise.resolve(history.map(({ kind, payload }, index) => ({ seq: BigInt(index + 1), kind, payload, executionId: 1n }))),
-      putSnapshot: async (file) => (await copyFile(file, join(dir, "kept-snapshot")), { snapshotKey: "snapshot-1" }),
+      readHistory: () => Promise.resolve(history.map(({ runUid = assignment.runUid, executionId = 1n, ...event }, index) => ({ seq: BigInt(index + 1), runUid, executionId, ...event }))),
+      putSnapshot: async (file) => {
+        await options.onPutSnapshot?.();
+        await copyFile(file, join(dir, "kept-snapshot"));
+        return { snapshotKey: `snapshot-${told.snapshots.push(file)}` };
+      },
       download: async (url, file) => writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
       rest: (method, path, body, headers = {}): Promise<RestAnswer> => {
         const call = { method, path, body, headers };
@@ -119,6 +132,7 @@ export function aContext(options: ContextOptions): TestContext {
     interrupt: () => direct({ case: "interrupt", value: { turnId: "" } }),
     endIdle: () => direct({ case: "endIdle", value: {} }),
     cancel: () => stop.abort(cancelled()),
+    lose: () => ((isLost = true), stop.abort(new LeaseLost())),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { objectAt, textAt } from "../event-fields.ts";
 import { AGENT_FAILED, type ConversationEvent, type ModelStep, type RunFailure } from "../model-provider.ts";
+import { isToRepeat } from "../repeats.ts";
 import { chooseScript, type Script } from "./choose-script.ts";
 import { NO_SCRIPT } from "./no-script.ts";
 import type { Step } from "./parse-script.ts";
@@ -69,10 +70,11 @@ class Progress {
     return this.#script.steps[index]?.action.kind === "tool" ? this.#endOf(index) >= 0 : this.#events.some(({ kind, payload }) => kind === "model_step" && payload["step_id"] === this.#id(index));
   }
 
-  /** Where a tool's end is recorded; -1 = nowhere. */
+  /** Where a tool's end is recorded; -1 = nowhere. One from before the step had to be repeated is none. */
   #endOf(index: number): number {
     const id = this.#id(index);
-    return this.#events.findLastIndex(({ kind, payload }) => kind === "tool_end" && (payload["call_id"] === id || textAt(payload, "call_id").startsWith(`${id}-again-`)));
+    const asked = this.#events.findLastIndex((event) => isToRepeat(event, id));
+    return this.#events.findLastIndex(({ kind, payload }, at) => at > asked && kind === "tool_end" && (payload["call_id"] === id || textAt(payload, "call_id").startsWith(`${id}-again-`)));
   }
 
   /** A tool that did not do its work ends the script, unless somebody has spoken since. */

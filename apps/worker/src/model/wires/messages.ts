@@ -23,6 +23,7 @@ type Call = { readonly callId: string; readonly name: string; readonly input: Js
 export function messagesOf(events: readonly ConversationEvent[], { replies, mask }: MessagesOptions): ModelMessage[] {
   return events.flatMap(({ kind, payload }, index): ModelMessage[] => {
     if (kind === "message" && payload["role"] === "user") return [{ role: "user", content: mask(spoken(payload)) }];
+    if (kind === "agent_resumed") return [{ role: "user", content: mask(`[From the platform] ${textAt(payload, "text")}`) }];
     if (kind === "message" && payload["role"] === "assistant") return [{ role: "assistant", content: mask(textAt(payload, "text")) }];
     if (kind !== "model_step") return [];
     const calls = callsOf(payload);
@@ -54,7 +55,7 @@ function inOurWords(text: string, calls: readonly Call[], mask: (text: string) =
 
 function resultOf({ callId, name }: Call, id: string, later: readonly ConversationEvent[], mask: (text: string) => string): ToolModelMessage["content"][number] {
   const ofCall = later.filter(({ payload }) => payload["call_id"] === callId);
-  const end = ofCall.find(({ kind }) => kind === "tool_end")?.payload;
+  const end = ofCall.findLast(({ kind }) => kind === "tool_end")?.payload; // a script's step may have been taken twice
   const isBegun = ofCall.some(({ kind }) => kind === "tool_start");
   const output = end ? objectAt(end, "output") : { error: isBegun ? "It was interrupted and its effect is unknown: check before you repeat it." : "It was not begun." };
   return { type: "tool-result", toolCallId: id, toolName: name, output: { type: textAt(end ?? {}, "state") === "completed" ? "json" : "error-json", value: mapStrings(output, mask) } };

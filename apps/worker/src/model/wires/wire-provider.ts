@@ -55,7 +55,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     if (isAnswered(context.events)) return undefined;
     const model = await wire.open({ apiKey, baseUrl }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
     const request: ModelCall = {
-      ...{ model, tools: context.tools, messages: marked(messagesOf(context.events, { replies, mask }), wire) },
+      ...{ model, tools: context.tools, messages: marked(messagesOf([...context.earlier, ...context.events], { replies, mask }), wire) },
       system: { role: "system", content: mask(systemPrompt(context, assignment)), ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}) },
       ...(wire.options ? { options: wire.options } : {}),
     };
@@ -103,7 +103,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };
   }
 
-  return { name: provider, step };
+  return { name: provider, isSlow: true, step };
 }
 
 const REFUSED: RunFailure = { code: "content_policy_violation", message: "The model provider's content policy stopped the answer.", retryable: false, reason: "model_content_filter" };

@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import { lastLines } from "../sandbox/last-lines.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { GitFailed } from "./host-git.ts";
+import { isSha, type WorkingCopy } from "./repository.ts";
+import { SNAPSHOT_TIMEOUT_MS } from "./snapshot-format.ts";
+
+/** A working copy as it is: `tree` holds everything in it but what git ignores. `branch` null: a detached HEAD. */
+export type CopyState = { readonly directory: string; readonly branch: string | null; readonly head: string; readonly headTree: string; readonly tree: string };
+
+export type WorkspaceState = {
+  /** Equal as long as nothing has changed that a snapshot would hold. */
+  readonly fingerprint: string;
+  readonly copies: readonly CopyState[];
+  /** Whether there is anything beside the repositories. */
+  readonly hasFiles: boolean;
+};
+
+/** Directory in the exchange directory for what is looked at and packed. */
+export const STAGE = "snapshot";
+/** Beside the repositories, and not kept. */
+const ATTACHMENTS = ".attachments";
+/** What a snapshot's files leave out, as names beneath the workspace. */
+export const leftOut = (copies: readonly Pick<WorkingCopy, "directory">[]): string[] => [ATTACHMENTS, ...copies.map(({ directory }) => directory)];
+
+/**
+ * An index of our own: the agent's stays as it is. It begins as a copy, so that files which have not changed are not read again (with its
+ * times, by which git tells files that changed within the same moment).
+ */
+const SCRIPT = `set -eu; umask 077; rm -rf "$STAGE"; mkdir -p "$STAGE"; export GIT_OPTIONAL_LOCKS=0
+stage_all() { GIT_INDEX_FILE="$STAGE/index" git -c advice.addEmbeddedRepo=false add --all; }
+for directory in $COPIES; do
+  cd "$WORKSPACE/$directory"; rm -f "$STAGE/index"
+  cp -p "$(git rev-parse --git-path index)" "$STAGE/index" 2>/dev/null || true
+  stage_all 2>/dev/null || { rm -f "$STAGE/index"; GIT_INDEX_FILE="$STAGE/index" git read-tree HEAD; stage_all; }
+  tree=$(GIT_INDEX_FILE="$STAGE/index" git write-tree)
+  printf 'copy\\t%s\\t%s\\t%s\\t%s\\t%s\\n' "$directory" "$(git branch --show-current)" "$(git rev-parse --verify HEAD)" "$(git rev-parse --verify 'HEAD^{tree}')" "$tree"
+done
+cd "$WORKSPACE"
+rm -f "$STAGE/index"
+prune=; for name in $LEFT_OUT; do prune="$prune -path ./$name -prune -o"; done
+found=$(find . -mindepth 1 $prune -printf '%P %y %s %T@ %m %l\\n' 2>/dev/null | LC_ALL=C sort | cksum) || found=unknown
+printf 'files\\t%s\\t%s\\n' "$(find . -mindepth 1 $prune -print | head -1 | wc -l | tr -d ' ')" "$found"
+`;
+
+/** Looks at everything that a snapshot would hold, inside the sandbox: the agent's word. Errors: GitFailed. */
+export async function workspaceState(sandbox: Sandbox, copies: readonly WorkingCopy[]): Promise<WorkspaceState> {
+  const env = { STAGE: `${sandbox.exchange}/${STAGE}`, WORKSPACE: sandbox.workspace, COPIES: copies.map(({ directory }) => directory).join(" "), LEFT_OUT: leftOut(copies).join(" ") };
+  const run = await sandbox.exec(SCRIPT, { cwd: "/", timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
+  if (run.exitCode !== 0) throw new GitFailed("The snapshot failed", run.timedOut ? "it took too long" : lastLines(run.output));
+  return parse(run.output, copies);
+}
+
+function parse(output: string, copies: readonly WorkingCopy[]): WorkspaceState {
+  const lines = output.split("\n").map((line) => line.split("\t"));
+  const states = copies.map(({ directory }): CopyState => {
+    const [, , branch = "", head = "", headTree = "", tree = ""] = lines.find(([kind, name]) => kind === "copy" && name === directory) ?? [];
+    if (![head, headTree, tree].every(isSha)) throw new GitFailed("The snapshot failed", `the state of ${directory} cannot be read`);
+    return { directory, branch: branch === "" ? null : branch, head, headTree, tree };
+  });
+  const [, found, sum] = lines.find(([kind]) => kind === "files") ?? [];
+  if (found === undefined || sum === undefined) throw new GitFailed("The snapshot failed", "the workspace cannot be listed");
+  const fingerprint = createHash("sha256").update(JSON.stringify([states, found, sum === "unknown" ? Math.random() : sum])).digest("hex");
+  return { fingerprint, copies: states, hasFiles: found !== "0" };
+}
+
+/** Whether a working copy is as it was cloned. */
+export const isUntouched = (state: CopyState, copy: WorkingCopy): boolean =>
+  state.branch === copy.repository.workBranch && state.head === copy.baseSha && state.tree === state.headTree;

@@ -1,0 +1,121 @@
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import { isPristine, packSnapshot, snapshotFile, takeOut } from "../git/take-snapshot.ts";
+import { workspaceState } from "../git/workspace-state.ts";
+import { SandboxGone } from "../sandbox/channel.ts";
+import type { Workspace } from "../tools/tool.ts";
+import type { Conversation } from "./conversation.ts";
+
+/** What saving may cost between steps: this much, and a share of the time that the agent has worked. */
+const FREE_MS = 5_000;
+const SHARE = 0.2;
+
+export type CheckpointsDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly workspace: Workspace;
+  /** The workspace began as a saved one: "as cloned" would not be what it began with. */
+  readonly isRestored: boolean;
+};
+
+/**
+ * Saves the workspace between steps, so that another worker can go on with it: after steps that may have changed anything, if they have, and as long as
+ * that is cheap in proportion. A `checkpoint` event says that everything before it is saved. One that fails costs the files of a lost worker,
+ * not the run.
+ */
+export class Checkpoints {
+  readonly #deps: CheckpointsDeps;
+  readonly #beganMs: number;
+  #spentMs = 0;
+  #need: "none" | "if_cheap" | "always" = "none";
+  #running: Promise<void> | undefined;
+  #saved: { readonly fingerprint: string; readonly key: string } | undefined;
+  #hasWarned = false;
+
+  constructor(deps: CheckpointsDeps) {
+    this.#deps = deps;
+    this.#beganMs = deps.ctx.clock.monotonicMs();
+  }
+
+  /** A step may have changed the workspace. `always`: what it did counts elsewhere, so it is saved whatever that costs. */
+  note(need: "if_cheap" | "always"): void {
+    if (this.#need !== "always") this.#need = need;
+  }
+
+  /** Begins to save, if there is something to save; the workspace should be at rest. */
+  begin(): void {
+    if (this.#running || this.#need === "none" || !this.#isAffordable()) return;
+    this.#running = this.#measured(() => this.#save()).finally(() => (this.#running = undefined));
+  }
+
+  /** Resolves when what has been noted is saved, or has to stay unsaved. Never rejects. */
+  async save(): Promise<void> {
+    this.begin();
+    await this.#running;
+  }
+
+  /**
+   * The workspace at the end: the key of its snapshot, undefined when there is nothing to keep, or it could not be kept (which the run is told). The
+   * sandbox is stopped when anything had to be packed. Errors: the abort reason.
+   */
+  async last(): Promise<string | undefined> {
+    await this.#running;
+    let key: string | undefined;
+    await this.#attempt(async () => {
+      const { ctx, workspace } = this.#deps;
+      const state = await workspaceState(workspace.sandbox, workspace.copies);
+      const isSaved = state.fingerprint === this.#saved?.fingerprint;
+      const isAsCloned = isPristine(state, workspace.copies) && !this.#deps.isRestored && (this.#saved?.key ?? "") === "";
+      if (isSaved) key = this.#saved?.key;
+      if (isSaved || isAsCloned) return;
+      await packSnapshot(workspace.sandbox, workspace.copies, state);
+      await workspace.sandbox.stop(); // nobody can change the file any more
+      key = (await ctx.platform.putSnapshot(await snapshotFile(ctx.dir))).snapshotKey;
+    });
+    this.#deps.ctx.signal.throwIfAborted();
+    return key === "" ? undefined : key;
+  }
+
+  #isAffordable(): boolean {
+    return this.#need === "always" || this.#spentMs <= FREE_MS + SHARE * (this.#deps.ctx.clock.monotonicMs() - this.#beganMs);
+  }
+
+  async #measured(act: () => Promise<void>): Promise<void> {
+    const { clock } = this.#deps.ctx;
+    const began = clock.monotonicMs();
+    const need = this.#need;
+    this.#need = "none";
+    if (!(await this.#attempt(act))) this.#need = need;
+    this.#spentMs += clock.monotonicMs() - began;
+  }
+
+  async #save(): Promise<void> {
+    const { ctx, conversation, workspace, isRestored } = this.#deps;
+    const state = await workspaceState(workspace.sandbox, workspace.copies);
+    if (state.fingerprint !== this.#saved?.fingerprint) {
+      const isAsCloned = !isRestored && isPristine(state, workspace.copies);
+      this.#saved = { fingerprint: state.fingerprint, key: isAsCloned ? "" : await this.#put(() => packSnapshot(workspace.sandbox, workspace.copies, state)) };
+    }
+    conversation.record("checkpoint", { snapshot_key: this.#saved.key });
+    await ctx.flushed(); // before the place of an older one is given up
+  }
+
+  async #put(pack: () => Promise<void>): Promise<string> {
+    const { ctx } = this.#deps;
+    await pack();
+    return (await ctx.platform.putSnapshot(await takeOut(ctx.dir))).snapshotKey;
+  }
+
+  async #attempt(act: () => Promise<void>): Promise<boolean> {
+    const { ctx, conversation } = this.#deps;
+    try {
+      await act();
+      return true;
+    } catch (error) {
+      if (ctx.signal.aborted || error instanceof SandboxGone) return false; // whoever works in it will see
+      ctx.log.warn({ operation: "save the workspace", error }, "ignored a failure");
+      if (!this.#hasWarned) conversation.record("warning", { text: `The workspace could not be saved: ${error instanceof Error ? error.message : "unknown error"}` });
+      this.#hasWarned = true;
+      return false;
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { worker } from "@millwright/contracts";
+import { isDomainError } from "@millwright/errors";
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import { textAt } from "../model/event-fields.ts";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { AttachmentFailed, bringAttachments } from "./attachments.ts";
+import type { Conversation } from "./conversation.ts";
+import { Inbox } from "./inbox.ts";
+
+export type MessagesDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly sandbox: () => Sandbox };
+
+/** What people say, on its way into the conversation: first the inputs of the execution, then what comes while it runs. */
+export class Messages {
+  readonly inbox: Inbox;
+  readonly #deps: MessagesDeps;
+  #inputs: readonly worker.InputMessage[];
+  #mode: string;
+
+  constructor(deps: MessagesDeps) {
+    const { ctx, conversation } = deps;
+    this.#deps = deps;
+    this.inbox = new Inbox(ctx.directives);
+    this.#inputs = ctx.assignment.inputs;
+    const newest = conversation.events.findLast(({ kind, payload }) => kind === "message" && payload["kind"] !== "children" && textAt(payload, "mode") !== "");
+    this.#mode = textAt(newest?.payload ?? {}, "mode") || ctx.assignment.mode;
+  }
+
+  /** Somebody has said something that the agent has not heard. */
+  get hasNews(): boolean {
+    return this.#inputs.length > 0 || this.inbox.hasMessages;
+  }
+
+  /** Hands over what is new and answers the mode that holds now. A message is acknowledged when the platform has it in the run's events. */
+  async take(): Promise<string> {
+    const { ctx } = this.#deps;
+    for (let input = this.#inputs[0]; input; input = this.#inputs[0]) {
+      await this.#hand(input);
+      this.#inputs = this.#inputs.slice(1);
+    }
+    const handed: bigint[] = [];
+    for (let followup = this.inbox.next; followup; followup = this.inbox.next) {
+      await this.#hand(followup.message);
+      this.inbox.drop(followup);
+      handed.push(followup.seq);
+    }
+    if (handed.length > 0) await ctx.flushed();
+    for (const seq of handed) ctx.directives.ack(seq);
+    return this.#mode;
+  }
+
+  async #hand(message: worker.InputMessage): Promise<void> {
+    const { conversation } = this.#deps;
+    const attachments = await this.#bring(message);
+    const payload: JsonObject = { role: "user", text: message.text, message_uid: message.uid, kind: message.kind, mode: message.mode, ...(attachments.length > 0 ? { attachments } : {}) };
+    conversation.record("message", payload);
+    if (message.mode !== "" && message.kind !== "children") this.#mode = message.mode;
+  }
+
+  /** What cannot be had is said; the message itself still counts. */
+  async #bring(message: worker.InputMessage): Promise<string[]> {
+    const { ctx, conversation, sandbox } = this.#deps;
+    try {
+      return await bringAttachments(ctx, sandbox(), message);
+    } catch (error) {
+      const isMissing = error instanceof AttachmentFailed || error instanceof SandboxRefusal || isDomainError(error); // too large, no place for it, or its link has expired
+      if (ctx.signal.aborted || !isMissing) throw error;
+      conversation.record("warning", { text: `An attachment could not be had: ${error.message}` });
+      return [];
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import { newUid } from "@millwright/ids";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import { ToolFailure, type Tool, type ToolContext } from "../tools/tool.ts";
+import type { Conversation } from "./conversation.ts";
+import type { PastCall, Resumption } from "./resumption.ts";
+
+export type ResumeDeps = {
+  readonly conversation: Conversation;
+  readonly tools: readonly Tool[];
+  readonly context: Omit<ToolContext, "callId">;
+  /** A script does lost steps once more, in their order; an AI is told of them and judges. */
+  readonly repeatsSteps: boolean;
+  /** What was lost: with a worker goes everything but the saved workspace. */
+  readonly lost: "worker" | "sandbox";
+  /** The newest checkpoint is there, or there was none to restore. */
+  readonly isRestored: boolean;
+};
+
+/** An interrupted call that a script cannot judge ends it: nobody knows whether its effect is there. */
+export const isUnrepeatable = (tool: Tool | undefined): boolean => tool?.isRepeatable === false;
+
+/**
+ * Makes workspace and record agree before an agent goes on: files that later steps wrote are written again, calls that were running are closed as
+ * interrupted, and the agent is told what it must know. Nothing that is recorded as done runs again, unless a script's own steps were lost with the
+ * workspace. Says whether files were written. Errors: SandboxGone.
+ */
+export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<boolean> {
+  const { conversation, repeatsSteps, lost } = deps;
+  const changed = calls.filter(({ state, changes }) => state === "done" && changes !== "nothing");
+  const uncovered = lost === "sandbox" ? [] : changed.filter(({ isCovered }) => !(isCovered && deps.isRestored));
+  const { written, missing } = await writeAgain(deps, uncovered);
+  const open = calls.filter(({ state }) => state === "begun");
+  for (const call of open) closeLost(deps, call);
+  const repeats = repeatsSteps ? [...missing, ...open.filter(({ name }) => !isUnrepeatable(deps.tools.find((tool) => tool.name === name)))] : [];
+  conversation.record("agent_resumed", {
+    ...{ session_id: newUid(), workspace: deps.context.workspace.sandbox.workspace, lost },
+    text: wordsFor({ lost, written, missing, open }),
+    repeats: repeats.map(({ callId }) => callId),
+  });
+  return written.length > 0;
+}
+
+type Rewritten = { readonly written: readonly PastCall[]; readonly missing: readonly PastCall[] };
+
+/**
+ * Does over what only wrote files. For a script this ends at the first step that cannot be done over: everything from there on is to be repeated in its
+ * order. For an AI every file that can be written is written.
+ */
+async function writeAgain(deps: ResumeDeps, uncovered: readonly PastCall[]): Promise<Rewritten> {
+  const written: PastCall[] = [];
+  const missing: PastCall[] = [];
+  for (const call of uncovered) {
+    const isPossible = call.changes === "files" && !(deps.repeatsSteps && missing.length > 0);
+    if (isPossible && (await isWritten(deps, call))) written.push(call);
+    else missing.push(call);
+  }
+  return { written, missing };
+}
+
+async function isWritten({ tools, context }: ResumeDeps, { name, input, callId }: PastCall): Promise<boolean> {
+  const tool = tools.find((one) => one.name === name);
+  const parsed = tool?.input.safeParse(input);
+  if (!tool || !parsed?.success) return false;
+  try {
+    await tool.run(parsed.data, { ...context, callId });
+    return true;
+  } catch (error) {
+    if (error instanceof ToolFailure || error instanceof SandboxRefusal) return false;
+    throw error;
+  }
+}
+
+/** Its end, with what its beginning said of it. */
+function closeLost({ conversation, lost }: ResumeDeps, { callId, name }: PastCall): void {
+  const { duration_ms: _, ...begun } = conversation.events.findLast(({ kind, payload }) => kind === "tool_start" && payload["call_id"] === callId)?.payload ?? { call_id: callId, name };
+  const error = `It was interrupted when its ${lost} was lost; its effect is unknown: check before you repeat it.`;
+  conversation.record("tool_end", { ...begun, state: "interrupted", lost, output: { error } });
+}
+
+const NAMED_MAX = 20;
+
+function wordsFor({ lost, written, missing, open }: Rewritten & { lost: ResumeDeps["lost"]; open: readonly PastCall[] }): string {
+  const listed = (calls: readonly PastCall[]) => [...calls.slice(0, NAMED_MAX).map(titleOf), ...(calls.length > NAMED_MAX ? [`and ${calls.length - NAMED_MAX} more`] : [])].map((line) => `- ${line}`).join("\n");
+  const parts = [
+    `The ${lost} you worked in was lost. You go on in a new one, from what is recorded: everything above happened.`,
+    lost === "worker" ? "Processes, temporary files, your home directory and files that git ignores are gone; setup commands have run again." : "Processes and temporary files are gone; files of the workspace are as they were.",
+    missing.length === 0 && lost === "worker" ? "The other files are as your finished calls left them." : "",
+    written.length === 0 ? "" : `Written again from the record:\n${listed(written)}`,
+    missing.length === 0 ? "" : `What these calls changed in the workspace after it was last saved is lost; look before you rely on it:\n${listed(missing)}`,
+    open.length === 0 ? "" : `These calls were running, and their effect is unknown; check before you repeat them:\n${listed(open)}`,
+  ];
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+const titleOf = ({ name, input }: PastCall): string => {
+  const [main] = ["command", "path", "title"].map((key) => input[key]).filter((value) => typeof value === "string");
+  return main === undefined ? name : `${name}: ${main.slice(0, 200)}`;
+};

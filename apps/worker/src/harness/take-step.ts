@@ -1,0 +1,73 @@
+import type { Clock } from "@millwright/clock";
+import type { ModelStep, ToolCall } from "../model/model-provider.ts";
+import { pullRequest } from "../tools/pull-request.ts";
+import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
+import type { Checkpoints } from "./checkpoints.ts";
+import { closeUnrun, isAllowed, runTool, type Ending } from "./run-tool.ts";
+
+export type TakeStepDeps = {
+  readonly tools: readonly Tool[];
+  readonly context: Omit<ToolContext, "callId">;
+  readonly mode: string;
+  readonly clock: Clock;
+  readonly checkpoints: Checkpoints;
+  /** A text as it is stored in events. */
+  readonly mask: (text: string) => string;
+};
+
+/** So many calls that only look run at once. */
+const PARALLEL_MAX = 8;
+
+/**
+ * Runs the calls of a step: those that only look beside each other, every other one by itself and in order. Before one that changes the workspace, what earlier
+ * ones changed is saved. Answers the end of the turn, if there is one; calls after it are closed without having run. Errors: as `runTool`.
+ */
+export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelStep): Promise<TurnEnd | undefined> {
+  const { signal } = deps.context;
+  const isStoredWhole = isWhole(toolCalls, deps.mask);
+  let left = [...toolCalls];
+  while (left.length > 0) {
+    const group = nextGroup(deps, left);
+    left = left.slice(group.length);
+    const endings = await runGroup(deps, group).finally(() => noteChanges(deps, group, isStoredWhole));
+    const end = endings.find((ending) => ending.end)?.end;
+    if (!signal.aborted && !end) continue;
+    for (const call of left) closeUnrun(call, deps);
+    return end ?? { kind: "interrupted" };
+  }
+  if (signal.aborted) return { kind: "interrupted" };
+  return next.kind === "go_on" ? undefined : next;
+}
+
+function nextGroup({ tools, mode }: TakeStepDeps, calls: readonly ToolCall[]): readonly ToolCall[] {
+  const isParallel = ({ name }: ToolCall) => tools.some((tool) => tool.name === name && tool.isParallel === true && isAllowed(tool, mode));
+  const first = calls.findIndex((call) => !isParallel(call));
+  const looking = first < 0 ? calls.length : first;
+  return calls.slice(0, Math.max(1, Math.min(looking, PARALLEL_MAX)));
+}
+
+async function runGroup(deps: TakeStepDeps, group: readonly ToolCall[]): Promise<Ending[]> {
+  const { tools, context, mode, clock } = deps;
+  const changes = group.length === 1 ? tools.find(({ name }) => name === group[0]?.name)?.changes : undefined;
+  if (changes && changes !== "nothing") await deps.checkpoints.save();
+  const settled = await Promise.allSettled(group.map((call) => runTool(call, { tools, context, mode, clock })));
+  const failed = settled.find((one) => one.status === "rejected");
+  if (failed) throw failed.reason as Error; // after the others have ended too: nothing is left running
+  return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+}
+
+/** What an event holds of a step at most, with room for the rest of it. */
+const STORED_BYTES_MAX = 60 * 1024;
+
+/** Whether the events have what was asked, word for word: else nobody can do it over. */
+function isWhole(calls: readonly ToolCall[], mask: (text: string) => string): boolean {
+  const text = JSON.stringify(calls);
+  return Buffer.byteLength(text) <= STORED_BYTES_MAX && mask(text) === text;
+}
+
+function noteChanges({ tools, checkpoints }: TakeStepDeps, group: readonly ToolCall[], isStoredWhole: boolean): void {
+  for (const { name } of group) {
+    const tool = tools.find((one) => one.name === name);
+    if (tool?.changes === "anything" || (tool?.changes === "files" && !isStoredWhole)) checkpoints.note(tool === pullRequest ? "always" : "if_cheap");
+  }
+}

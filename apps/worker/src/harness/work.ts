@@ -1,0 +1,85 @@
+import { newUid } from "@millwright/ids";
+import { inSpan } from "@millwright/telemetry";
+import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
+import { push } from "../git/push.ts";
+import { textAt } from "../model/event-fields.ts";
+import type { ModelProvider } from "../model/model-provider.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { hostOf } from "../sandbox/spec.ts";
+import type { ToolContext, Workspace } from "../tools/tool.ts";
+import { TOOLS } from "../tools/tools.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { converse } from "./converse.ts";
+import type { Conversation } from "./conversation.ts";
+import type { Messages } from "./messages.ts";
+import { readRules } from "./read-rules.ts";
+import { resultOf } from "./result.ts";
+import { resume } from "./resume.ts";
+import { resumptionOf, type Resumption } from "./resumption.ts";
+import { setUp } from "./set-up.ts";
+import type { TokenBudget } from "./token-budget.ts";
+
+export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly provider: ModelProvider; readonly messages: Messages; readonly budget: TokenBudget };
+
+/**
+ * Makes the workspace ready in a sandbox and lets the agent work in it to the end of the execution, from the beginning or from where it was.
+ * `before`: what the sandbox before this one had ready. Errors: SetupFailed, SandboxGone, and as `runTurn`.
+ */
+export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace | undefined, onReady: (workspace: Workspace) => void): Promise<ExecutionResult> {
+  const { ctx, conversation, provider, messages, budget } = deps;
+  const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before));
+  onReady(workspace);
+  ctx.phase("RUNNING");
+  const rules = provider.name === "scripted" ? [] : await readRules(workspace); // a script reads no rules
+  const context = toolContext(ctx, conversation, workspace);
+  const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
+  const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, TOOLS) : undefined;
+  if (past) {
+    const hasWritten = await goOn(deps, past, { context, isRestored, lost: before ? "sandbox" : "worker" });
+    if (hasWritten) checkpoints.note("if_cheap");
+  } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
+  const steps = { count: past?.stepCount ?? 0 };
+  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools: TOOLS, context, rules, budget, steps, checkpoints }, past?.end));
+  ctx.phase("STOPPING");
+  const snapshotKey = await checkpoints.last();
+  return snapshotKey === undefined ? result : { ...result, snapshotKey };
+}
+
+/** At the end of an execution whose sandbox has died too often: what it left. */
+export const saveAfterCrash = (deps: { ctx: ExecutionContext; conversation: Conversation; workspace: Workspace }): Promise<string | undefined> =>
+  new Checkpoints({ ...deps, isRestored: deps.ctx.assignment.snapshotUrl !== "" }).last();
+
+async function goOn({ ctx, conversation, provider, budget }: WorkDeps, past: Resumption, facts: { context: ReturnType<typeof toolContext>; isRestored: boolean; lost: "worker" | "sandbox" }): Promise<boolean> {
+  const { context, ...rest } = facts;
+  const { workspace } = context;
+  workspace.cwd = standingAt(past.cwd, conversation, workspace);
+  const hasWritten = await resume({ conversation, tools: TOOLS, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest }, past);
+  if (rest.lost === "sandbox") return hasWritten; // this attempt has counted its calls itself
+  for (const { callId, modelId, usage } of past.uncounted) {
+    budget.spend(usage);
+    await ctx.platform.reportUsage({ callId, modelId, usage });
+  }
+  return hasWritten;
+}
+
+/** Where the shell stood, in this workspace; without a sandbox each attempt has its files elsewhere. */
+function standingAt(cwd: string, conversation: Conversation, workspace: Workspace): string {
+  const begun = conversation.ofExecution.findLast(({ kind, payload }) => (kind === "agent_started" || kind === "agent_resumed") && textAt(payload, "workspace") !== "");
+  const root = textAt(begun?.payload ?? {}, "workspace");
+  if (cwd !== "" && root === workspace.sandbox.workspace) return cwd; // the same place, inside; one that is gone is no place for the next command
+  return root !== "" && `${cwd}/`.startsWith(`${root}/`) ? workspace.sandbox.workspace + cwd.slice(root.length) : workspace.base;
+}
+
+function toolContext(ctx: ExecutionContext, conversation: Conversation, workspace: Workspace): Omit<ToolContext, "callId" | "signal"> {
+  const { runUid, factoryUid, spawnableAgents } = ctx.assignment;
+  return {
+    workspace,
+    platform: ctx.platform,
+    run: { runUid, factoryUid, spawnableAgents },
+    record: (kind, payload) => conversation.record(kind, payload),
+    push: async (copy, sha) => {
+      await ctx.doors.whenOpen();
+      await push(copy, sha, { host: hostOf(ctx.sandbox), dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, ownSandbox: (second) => ctx.ownSandbox(second) });
+    },
+  };
+}
