@@ -1,6 +1,6 @@
 import autocannon from "autocannon";
 import { median, round, summarize } from "./samples.ts";
-import type { Row } from "./results.ts";
+import type { Measured } from "./results.ts";
 
 export type Endpoint = {
   readonly who: string;
@@ -38,7 +38,7 @@ export function drive(endpoint: Endpoint, connections: number, seconds: number):
  * Drives several endpoints in turn, round after round, so that what else the machine does hits all of them alike; the ratio
  * to the first is the median over the rounds.
  */
-export async function compare(what: string, endpoints: readonly Endpoint[], o: { connections: number; seconds: number; rounds: number }): Promise<Row[]> {
+export async function compare(what: string, endpoints: readonly Endpoint[], o: { connections: number; seconds: number; rounds: number }): Promise<Measured[]> {
   const shots = endpoints.map((): Shot[] => []);
   for (let turn = 0; turn < o.rounds; turn++) {
     for (const [n, endpoint] of endpoints.entries()) shots[n]!.push(await drive(endpoint, o.connections, o.seconds));

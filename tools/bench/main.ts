@@ -1,16 +1,20 @@
-// npm run bench [-- --quick] [--only <scenario>]… [--out <dir>] [--profile <dir>]: see docs/performance.md. Ends by itself.
+// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--profile <dir>]: see docs/performance.md.
+// Ends by itself, in time.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { killAll, processesWith } from "../../apps/system-tests/src/index.ts";
 import { startBaseline } from "./baseline/start.ts";
 import type { Bench } from "./bench.ts";
 import { chartOf } from "./chart.ts";
+import { Deadline, OutOfTime } from "./deadline.ts";
 import { measureMemory } from "./memory.ts";
 import { startPlatform } from "./platform.ts";
+import { startProcesses } from "./processes.ts";
 import { tableOf } from "./report.ts";
-import type { MemoryUse, Results, Row } from "./results.ts";
+import { SETUPS, type Measured, type MemoryUse, type Results, type Row, type Setup } from "./results.ts";
 import { measureAppending } from "./scenarios/appending.ts";
 import { measureCreation } from "./scenarios/creation.ts";
 import { measureFeed } from "./scenarios/feed.ts";
@@ -19,52 +23,89 @@ import { measureWork } from "./scenarios/work.ts";
 import { judge } from "./targets.ts";
 
 /** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own. */
-const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
+const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
   work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation,
 };
+const START = { standalone: startPlatform, processes: startProcesses } as const;
+const MINUTES = { whole: 12, quick: 4 } as const;
+/** What stopping may take after the deadline. */
+const STOP_MS = 60_000;
 
 const { values: options } = parseArgs({
-  options: { quick: { type: "boolean", default: false }, only: { type: "string", multiple: true }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
+  options: {
+    ...{ quick: { type: "boolean", default: false }, only: { type: "string", multiple: true }, on: { type: "string", multiple: true } },
+    ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
+  },
 });
 const known = [...Object.keys(SCENARIOS), "memory"];
-const wanted = options.only ?? (options.quick ? known.filter((name) => name !== "memory") : known);
-const unknown = wanted.filter((name) => !known.includes(name));
-if (unknown.length > 0) throw new Error(`No scenario ${unknown.join(", ")}. There are: ${known.join(", ")}.`);
+const wanted = chosen("scenario", known, options.only ?? (options.quick ? known.filter((name) => name !== "memory") : known));
+const setups = chosen("setup", SETUPS, options.on ?? SETUPS);
+const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
+if (!(limitMs > 0)) throw new Error("--minutes must be a positive number.");
 
 const beganMs = performance.now();
+const deadline = new Deadline(limitMs);
 const dir = await mkdtemp(join(tmpdir(), "millwright-bench-"));
+const rows: Row[] = [];
+const memory: MemoryUse[] = [];
+const leftOut: string[] = [];
+const killTheRest = (): void => killAll(processesWith(dir).map(({ pid }) => pid));
+// Whatever hangs, measuring or stopping: nothing of this outlives it.
+const last = setTimeout(() => {
+  killTheRest();
+  process.exit(1);
+}, limitMs + STOP_MS);
 try {
-  const rows = await measureRates();
-  const memory: MemoryUse[] = wanted.includes("memory") ? await measureMemory(dir) : [];
+  for (const on of setups) await measureRates(on);
+  if (wanted.includes("memory")) for (const on of setups) await inTime(`memory on ${on}`, async () => void memory.push(...(await measureMemory(dir, on, START[on]))));
   const results: Results = {
-    isQuick: options.quick, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
+    isQuick: options.quick, leftOut, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
     rows, memory, targets: judge(rows, memory),
   };
   process.stdout.write(`${tableOf(results)}\n\nWritten to ${save(results)}\n`);
 } finally {
+  killTheRest();
   await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  clearTimeout(last);
 }
+process.exit(leftOut.length > 0 ? 1 : 0); // a scenario that was given up may still be waiting for something
 
-async function measureRates(): Promise<Row[]> {
+async function measureRates(on: Setup): Promise<void> {
   const scenarios = Object.entries(SCENARIOS).filter(([name]) => wanted.includes(name));
-  if (scenarios.length === 0) return [];
+  if (scenarios.length === 0) return;
   const flags = options.profile ? ["--cpu-prof", `--cpu-prof-dir=${resolve(options.profile)}`] : [];
-  const platform = await startPlatform(dir, { workers: 0, flags });
+  const home = join(dir, on);
+  mkdirSync(home);
+  const platform = await START[on](home, { workers: 0, flags });
   try {
-    const baseline = await startBaseline(dir, platform);
+    const baseline = await startBaseline(home, platform);
     try {
-      const rows: Row[] = [];
       for (const [name, measure] of scenarios) {
-        process.stderr.write(`measuring ${name} …\n`);
-        rows.push(...(await measure({ platform, baseline, isQuick: options.quick })));
+        await inTime(`${name} on ${on}`, async () => void rows.push(...(await measure({ platform, baseline, isQuick: options.quick })).map((row) => ({ ...row, on }))));
       }
-      return rows;
     } finally {
       await baseline.stop();
     }
   } finally {
     await platform.stop();
   }
+}
+
+/** Leaves out what the time does not suffice for. */
+async function inTime(what: string, measure: () => Promise<void>): Promise<void> {
+  process.stderr.write(`measuring ${what} …\n`);
+  try {
+    await deadline.within(measure);
+  } catch (error) {
+    if (!(error instanceof OutOfTime)) throw error;
+    leftOut.push(what);
+  }
+}
+
+function chosen<T extends string>(kind: string, all: readonly T[], names: readonly string[]): T[] {
+  const unknown = names.filter((name) => !all.some((one) => one === name));
+  if (unknown.length > 0) throw new Error(`No ${kind} ${unknown.join(", ")}. There are: ${all.join(", ")}.`);
+  return all.filter((one) => names.includes(one));
 }
 
 /** Answers where. */

@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { EmbeddedPostgres, freePort } from "@millwright/database";
+import type { Setup } from "./results.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const START_TIMEOUT_MS = 60_000;
@@ -42,8 +43,11 @@ export async function untilReady(program: Program, url: string): Promise<void> {
 }
 
 export type Platform = {
+  readonly setup: Setup;
   readonly url: string;
-  readonly pid: number;
+  readonly natsUrl?: string;
+  /** Its own, without PostgreSQL's and NATS's. */
+  processes(): { readonly name: string; readonly pid: number }[];
   /** A database of the platform's own PostgreSQL server. */
   databaseUrl(name: string): string;
   stop(): Promise<void>;
@@ -59,7 +63,8 @@ export async function startPlatform(dir: string, options: { workers: number; fla
   try {
     await untilReady(program, `${url}/readyz`);
     const postgres = await EmbeddedPostgres.start({ dataDir: join(dataDir, "postgres") }); // adopts the running one
-    return { url, pid: program.child.pid ?? 0, databaseUrl: (name) => postgres.url(name), stop: () => program.stop() };
+    const pid = program.child.pid ?? 0;
+    return { setup: "standalone", url, processes: () => [{ name: "platform", pid }], databaseUrl: (name) => postgres.url(name), stop: () => program.stop() };
   } catch (error) {
     await program.stop();
     throw error;

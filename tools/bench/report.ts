@@ -1,16 +1,20 @@
 import type { Results, Row } from "./results.ts";
 
-/** The results as a table for people. */
-export function tableOf({ rows, memory, targets, seconds, cores, node }: Results): string {
-  const lines = rows.map((row, n) => [row.what === rows[n - 1]?.what ? "" : row.what, row.who, ...figures(row)]);
+/** The results as a table for people; what was measured standalone and on processes stands together. */
+export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }: Results): string {
+  const lines = together(rows).map((row, n, all) => [row.what === all[n - 1]?.what ? "" : row.what, row.who, row.on, ...figures(row)]);
   const checks = targets.map(({ name, wanted, measured, isMet }) => [isMet ? "kept" : "MISSED", name, wanted, measured]);
   return [
-    table(["what", "who", "per second", "p50 ms", "p95 ms", "p99 ms", "ours / theirs"], lines, 2),
-    ...(memory.length > 0 ? [table(["idle process", "resident MB"], memory.map(({ name, residentMb }) => [name, String(residentMb)]), 1)] : []),
+    ...(lines.length > 0 ? [table(["what", "who", "on", "per second", "p50 ms", "p95 ms", "p99 ms", "ours / theirs"], lines, 3)] : []),
+    ...(memory.length > 0 ? [table(["idle process", "on", "resident MB"], memory.map(({ name, on, residentMb }) => [name, on, String(residentMb)]), 2)] : []),
     ...(checks.length > 0 ? [table(["target", "of", "wanted", "measured"], checks, 4)] : []),
+    ...(leftOut.length > 0 ? [`No time was left for: ${leftOut.join(", ")}.`] : []),
     `${cores} cores, Node ${node}, ${Math.round(seconds)} s.`,
   ].join("\n\n");
 }
+
+/** Rows of the same thing next to each other, in the order in which things were measured first. */
+export const together = (rows: readonly Row[]): Row[] => [...new Set(rows.map(({ what }) => what))].flatMap((what) => rows.filter((row) => row.what === what));
 
 const figures = ({ perSecond, latencyMs, ours }: Row): string[] =>
   [perSecond, latencyMs?.p50, latencyMs?.p95, latencyMs?.p99, ours].map((value) => (value === undefined ? "" : String(value)));

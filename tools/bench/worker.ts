@@ -47,4 +47,4 @@ export class ProtocolWorker {
   }
 }
 
-const STEP_TEXT = "I read the file and found the place where the greeting is made; next I change it and run the tests.";
+export const STEP_TEXT = "I read the file and found the place where the greeting is made; next I change it and run the tests.";

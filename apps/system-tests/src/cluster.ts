@@ -19,11 +19,13 @@ export type ClusterOptions = DeploymentOptions & {
   /** Where everything lies; default: a new directory. */
   dir?: string;
   ownerKey?: string;
+  /** PostgreSQL as it is delivered, with fsync; default: faster. */
+  isDurable?: boolean;
 };
 
 type Ports = { readonly grpc: number; readonly ops: number; readonly http: number };
 
-const DATABASE_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+const FAST: Record<string, string> = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /**
  * The platform as separate processes on the loopback address: replicas of each service behind one front door, workers (two,
@@ -100,9 +102,19 @@ export class Cluster implements Deployment {
     return this.#ports[service].map(({ ops }) => `http://127.0.0.1:${ops}`);
   }
 
+  /** The gateways themselves, past the front door. */
+  gatewayUrls(): string[] {
+    return this.#ports.gateway.map(({ http }) => `http://127.0.0.1:${http}`);
+  }
+
   /** The database of a service. */
   databaseUrl(service: ServiceName): string {
-    return this.#postgres!.url(`millwright_${service}`);
+    return this.serverUrl(`millwright_${service}`);
+  }
+
+  /** Any database of the PostgreSQL server. */
+  serverUrl(database: string): string {
+    return this.#postgres!.url(database);
   }
 
   /** What its processes reported as failed, and what they wrote besides their log. */
@@ -117,7 +129,7 @@ export class Cluster implements Deployment {
   async start(): Promise<void> {
     for (const name of ["repositories", "data/blobs", "data/workers", "logs"]) mkdirSync(this.path(name), { recursive: true });
     const [postgres] = await Promise.all([
-      EmbeddedPostgres.start({ dataDir: this.path("data", "postgres"), port: this.#databasePort, maxConnections: 200, settings: DATABASE_SETTINGS }),
+      EmbeddedPostgres.start({ dataDir: this.path("data", "postgres"), port: this.#databasePort, maxConnections: 200, settings: this.#options.isDurable ? {} : FAST }),
       this.nats?.start(),
     ]);
     this.#postgres = postgres;

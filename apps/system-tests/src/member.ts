@@ -43,6 +43,11 @@ export class Member {
     return this.#program?.output() ?? "";
   }
 
+  /** 0 while it does not run. */
+  get pid(): number {
+    return this.#program?.pid ?? 0;
+  }
+
   /** SIGKILL, with all that it started. */
   async kill(): Promise<void> {
     const program = this.#program;

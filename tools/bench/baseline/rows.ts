@@ -11,6 +11,22 @@ export async function prepareRows(pool: Pool): Promise<void> {
   await pool.query("INSERT INTO capacity (scope, uid, in_use_max) VALUES ('team', $1, 100)", [OWNER]);
 }
 
+/** A transaction as everybody writes it. */
+export async function transaction<T>(pool: Pool, f: (tx: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query("BEGIN");
+    const result = await f(client);
+    await client.query("COMMIT");
+    return result;
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
+  } finally {
+    client.release();
+  }
+}
+
 export type NewRow = { readonly prompt: string; readonly title: string };
 
 /**

@@ -3,9 +3,9 @@
 import { Router } from "@koa/router";
 import { makeWorkerUtils } from "graphile-worker";
 import Koa from "koa";
-import { Pool, type PoolClient } from "pg";
+import { Pool } from "pg";
 import PgBoss from "pg-boss";
-import { insertRows, prepareRows, type NewRow } from "./rows.ts";
+import { insertRows, prepareRows, transaction, type NewRow } from "./rows.ts";
 
 const { BASELINE_DATABASE_URL: connectionString = "", PORT = "" } = process.env;
 const QUEUE = "runs";
@@ -25,18 +25,18 @@ const creates = (path: string, create: (row: NewRow) => Promise<unknown>): unkno
     const row = JSON.parse(await bodyOf(ctx.req)) as NewRow;
     ctx.body = { run_id: await create(row), state: "QUEUED" };
   });
-creates("/floor", (row) => transaction((tx) => insertRows(tx, row)));
+creates("/floor", (row) => transaction(pool, (tx) => insertRows(tx, row)));
 creates("/pg-boss", (row) => boss.send(QUEUE, row));
 creates("/graphile-worker", async (row) => (await graphile.addJob(TASK, row)).id);
 creates("/floor-with-pg-boss", (row) =>
-  transaction(async (tx) => {
+  transaction(pool, async (tx) => {
     const uid = await insertRows(tx, row);
     await boss.send(QUEUE, { uid }, { db: { executeSql: (text: string, values: unknown[]) => tx.query(text, values) } });
     return uid;
   }),
 );
 creates("/floor-with-graphile-worker", (row) =>
-  transaction(async (tx) => {
+  transaction(pool, async (tx) => {
     const uid = await insertRows(tx, row);
     await tx.query({ name: "job", text: "SELECT graphile_worker.add_job($1, $2::json)", values: [TASK, JSON.stringify({ uid })] });
     return uid;
@@ -51,21 +51,6 @@ router.get("/floor/:uid", async (ctx) => {
 router.get("/ready", (ctx) => void (ctx.body = "ready"));
 
 new Koa().use(router.routes() as unknown as Koa.Middleware).listen(Number(PORT), "127.0.0.1");
-
-async function transaction<T>(f: (tx: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  try {
-    await client.query("BEGIN");
-    const result = await f(client);
-    await client.query("COMMIT");
-    return result;
-  } catch (error) {
-    await client.query("ROLLBACK");
-    throw error;
-  } finally {
-    client.release();
-  }
-}
 
 async function bodyOf(request: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];

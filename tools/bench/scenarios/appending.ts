@@ -1,38 +1,60 @@
 import { createRun, createWorkerKey } from "../api.ts";
+import { EventFloor } from "../baseline/events.ts";
 import type { Bench } from "../bench.ts";
-import type { Row } from "../results.ts";
+import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 import { ProtocolWorker, type Taken } from "../worker.ts";
 
 const BATCH = 50;
 const RUNS = 4;
 
-/** Run events through the workers' door: one at a time, and in batches of several runs at once as workers gather them. */
-export async function measureAppending({ platform, isQuick }: Bench): Promise<Row[]> {
+/**
+ * Run events through the workers' door: one at a time, and in batches of several runs at once as workers gather them. The floor is this process
+ * with `pg`: the same rows, in one transaction per batch, without HTTP between or anybody who is told.
+ */
+export async function measureAppending({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), RUNS);
   await Promise.all(Array.from({ length: RUNS }, () => createRun(platform.url)));
   const taken: Taken[] = [];
   while (taken.length < RUNS) taken.push(...(await worker.take(RUNS - taken.length, 5_000)));
   const seconds = isQuick ? 1 : 4;
-  const single = await appendFor(worker, taken[0]!, 1, seconds);
-  const batched = await Promise.all(taken.slice(1).map((one) => appendFor(worker, one, BATCH, seconds)));
+  const ours = await appendAll(taken.map((run): Append => (from, count) => worker.append(run, from, count)), seconds);
   await worker.complete(taken);
-  return [
-    { what: "append run events, one at a time", who: "millwright", perSecond: round(single.length / seconds), latencyMs: summarize(single) },
-    {
-      what: `append run events, ${BATCH} at a time, ${RUNS - 1} runs`, who: "millwright",
-      perSecond: round((batched.flat().length * BATCH) / seconds), latencyMs: summarize(batched.flat()),
-    },
-  ];
+  const theirs = await measureFloor(baseline.databaseUrl, seconds);
+  return [...compared("append run events, one at a time", ours.single, theirs.single), ...compared(`append run events, ${BATCH} at a time, ${RUNS - 1} runs`, ours.batched, theirs.batched)];
 }
 
+async function measureFloor(databaseUrl: string, seconds: number): Promise<{ single: Figures; batched: Figures }> {
+  const floor = await EventFloor.open(databaseUrl);
+  try {
+    return await appendAll(await Promise.all(Array.from({ length: RUNS }, () => floor.run())), seconds);
+  } finally {
+    await floor.close();
+  }
+}
+
+type Append = (from: number, count: number) => Promise<void>;
+type Figures = { readonly perSecond: number; readonly latencies: readonly number[] };
+
+/** One run by single events, then the others at once by batches. */
+async function appendAll([first, ...others]: readonly Append[], seconds: number): Promise<{ single: Figures; batched: Figures }> {
+  const single = await appendFor(first!, 1, seconds);
+  const batched = (await Promise.all(others.map((append) => appendFor(append, BATCH, seconds)))).flat();
+  return { single: { perSecond: single.length / seconds, latencies: single }, batched: { perSecond: (batched.length * BATCH) / seconds, latencies: batched } };
+}
+
+const compared = (what: string, ours: Figures, floor: Figures): Measured[] => [
+  { what, who: "millwright", perSecond: round(ours.perSecond), latencyMs: summarize(ours.latencies) },
+  { what, who: "floor", perSecond: round(floor.perSecond), latencyMs: summarize(floor.latencies), ours: round(ours.perSecond / floor.perSecond) },
+];
+
 /** Appends one batch after the other; answers how long each took, after a warm-up. */
-async function appendFor(worker: ProtocolWorker, run: Taken, size: number, seconds: number): Promise<number[]> {
+async function appendFor(appendOne: Append, size: number, seconds: number): Promise<number[]> {
   const latencies: number[] = [];
   let next = 1;
   const append = async (): Promise<number> => {
     const beganMs = performance.now();
-    await worker.append(run, next, size);
+    await appendOne(next, size);
     next += size;
     return performance.now() - beganMs;
   };

@@ -1,13 +1,13 @@
 import { AUTHORIZED, RUN_BODY } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import { compare, drive, type Endpoint } from "../load.ts";
-import type { Row } from "../results.ts";
+import type { Measured } from "../results.ts";
 
 const JSON_BODY = { method: "POST", headers: { "content-type": "application/json" }, body: RUN_BODY } as const;
 
 /** Durable creation over REST: the answer comes after the commit, everywhere. */
-export async function measureCreation({ platform, baseline, isQuick }: Bench): Promise<Row[]> {
-  const peers = isQuick ? ["pg-boss"] : ["pg-boss", "graphile-worker", "floor-with-pg-boss", "floor-with-graphile-worker"];
+export async function measureCreation({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
+  const peers = isQuick || platform.setup === "processes" ? ["pg-boss"] : ["pg-boss", "graphile-worker", "floor-with-pg-boss", "floor-with-graphile-worker"];
   const endpoints: Endpoint[] = [
     { ...JSON_BODY, who: "millwright", url: `${platform.url}/api/v1/agent/runs`, headers: AUTHORIZED },
     ...["floor", ...peers].map((who) => ({ ...JSON_BODY, who, url: `${baseline.url}/${who}` })),

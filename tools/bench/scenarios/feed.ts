@@ -5,19 +5,24 @@ import { Database, ensureDatabase, migrate } from "@millwright/database";
 import { appendEvents, Consumer, EventLog, localDoorbell, type NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { createLogger } from "@millwright/telemetry";
+import { connect } from "nats";
+import { createRun } from "../api.ts";
 import type { Bench } from "../bench.ts";
-import type { Row } from "../results.ts";
+import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 
 const MIGRATIONS = join(import.meta.dirname, "../../../apps/orchestrator/prisma/migrations");
 const TYPE = "millwright.run.created.v1";
 const BURST_BATCH = 20;
 
+/** Within one process, or between processes as an outsider sees it. */
+export const measureFeed = (bench: Bench): Promise<Measured[]> => (bench.platform.setup === "standalone" ? measureWithinProcess(bench) : measureOnNats(bench));
+
 /**
  * The event feed as services of one process use it: a log over one database, a consumer over another, a bell between them.
  * Lag: from the commit of the change until the consumer's handler has the event.
  */
-export async function measureFeed({ platform, isQuick }: Bench): Promise<Row[]> {
+async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measured[]> {
   const [owner, reader] = [await open(platform, "bench_feed_owner"), await open(platform, "bench_feed_reader")];
   const log = createLogger({ service: "bench", level: "error" });
   const doorbell = localDoorbell();
@@ -53,6 +58,29 @@ export async function measureFeed({ platform, isQuick }: Bench): Promise<Row[]> 
     await consumer.stop();
     await eventLog.stop();
     await Promise.all([owner.close(), reader.close()]);
+  }
+}
+
+/** Lag: from the answer to a request, which comes after its commit, until a subscriber of NATS has the event. Nothing without nats-server. */
+async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> {
+  if (platform.natsUrl === undefined) return [];
+  const nats = await connect({ servers: platform.natsUrl });
+  const arrivals = new Map<string, number>();
+  let heard: () => void = () => {};
+  nats.subscribe(TYPE, { callback: (_error, message) => (arrivals.set(message.json<{ entityUid: string }>().entityUid, performance.now()), heard()) });
+  await nats.flush();
+  try {
+    const latencies: number[] = [];
+    for (let n = 0; n < (isQuick ? 40 : 100); n++) {
+      const uid = await createRun(platform.url);
+      const answeredMs = performance.now();
+      while (!arrivals.has(uid)) await new Promise<void>((resolve) => (heard = resolve));
+      latencies.push(Math.max(0, arrivals.get(uid)! - answeredMs));
+      await pause(60); // longer than events are gathered: each is a first one
+    }
+    return [{ what: "feed lag, answer to NATS subscriber", who: "millwright", latencyMs: summarize(latencies.slice(10)) }];
+  } finally {
+    await nats.close();
   }
 }
 

@@ -1,12 +1,12 @@
 import { api, AUTHORIZED, createRun, RUN_BODY } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import { compare, drive, type Endpoint } from "../load.ts";
-import type { Row } from "../results.ts";
+import type { Measured } from "../results.ts";
 
 const RUNS = 40;
 
 /** Reads of runs by id, a few dozen in turn. */
-export async function measureReading({ platform, baseline, isQuick }: Bench): Promise<Row[]> {
+export async function measureReading({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
   const ours = await Promise.all(Array.from({ length: RUNS }, () => createRun(platform.url)));
   const theirs = await Promise.all(Array.from({ length: RUNS }, () => createRow(baseline.url)));
   await api(platform.url, `/agent/runs/${ours[0]}`);

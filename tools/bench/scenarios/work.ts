@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Logger, makeWorkerUtils, run as runGraphile, type TaskList } from "graphile-worker";
 import { createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
-import type { Row } from "../results.ts";
+import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 import { ProtocolWorker } from "../worker.ts";
 
@@ -14,7 +14,7 @@ const WARM_UP = 10;
 const SILENT = new Logger(() => () => {});
 
 /** How soon work starts when a worker waits for it, and how much of it gets through. */
-export async function measureWork(bench: Bench): Promise<Row[]> {
+export async function measureWork(bench: Bench): Promise<Measured[]> {
   const [runs, backlog] = bench.isQuick ? [20, 48] : [100, 192];
   const ours = await measureOurs(bench, runs, backlog);
   const theirs = await measureGraphile(bench, runs, backlog);
@@ -26,10 +26,10 @@ export async function measureWork(bench: Bench): Promise<Row[]> {
   ];
 }
 
-type Measured = { readonly latencies: number[]; readonly finished: number };
+type Figures = { readonly latencies: number[]; readonly finished: number };
 
 /** From before the request until the worker holds the claimed run: two HTTP calls of the worker and two commits are within. */
-async function measureOurs({ platform }: Bench, runs: number, backlog: number): Promise<Measured> {
+async function measureOurs({ platform }: Bench, runs: number, backlog: number): Promise<Figures> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
   const latencies: number[] = [];
   for (let n = 0; n < runs + WARM_UP; n++) {
@@ -53,7 +53,7 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
 }
 
 /** From before addJob until the task's function is called. */
-async function measureGraphile({ baseline }: Bench, jobs: number, backlog: number): Promise<Measured> {
+async function measureGraphile({ baseline }: Bench, jobs: number, backlog: number): Promise<Figures> {
   let started: () => void = () => {};
   let left = 0;
   const taskList: TaskList = {

@@ -1,0 +1,34 @@
+import { expect, test } from "@jest/globals";
+import { chartOf } from "./chart.ts";
+import { Deadline, OutOfTime } from "./deadline.ts";
+import { tableOf } from "./report.ts";
+import type { Row } from "./results.ts";
+import { judge } from "./targets.ts";
+
+const row = (on: Row["on"], who: string, perSecond: number, ours?: number): Row => ({ on, what: "read a run, one at a time", who, perSecond, ...(ours === undefined ? {} : { ours }) });
+const rows = [row("standalone", "millwright", 300), row("standalone", "floor", 400, 0.75), { ...row("standalone", "millwright", 1), what: "other" }, row("processes", "millwright", 100), row("processes", "floor", 400, 0.25)];
+
+test("table and chart show what was measured standalone and on processes next to each other", () => {
+  const table = tableOf({ isQuick: true, leftOut: ["feed on processes"], seconds: 1, cores: 2, node: "24", rows, memory: [], targets: [] });
+  const shown = table.split("\n").filter((line) => /millwright|floor/.test(line)).map((line) => line.trim().split(/ {2,}/).join("|"));
+  expect(shown).toEqual([
+    "read a run, one at a time|millwright|standalone|300", "floor|standalone|400|0.75", "millwright|processes|100", "floor|processes|400|0.25", "other|millwright|standalone|1",
+  ]);
+  expect(table).toContain("No time was left for: feed on processes.");
+  expect([...chartOf(rows).matchAll(/end">([^<]*)<.*?(\d+)\/s/g)].map(([, label, rate]) => `${label} ${rate}`)).toEqual([
+    "read a run, one at a time · millwright 300", "read a run, one at a time · floor 400", "read a run, one at a time · millwright, processes 100",
+    "read a run, one at a time · floor, processes 400", "other · millwright 1",
+  ]);
+});
+
+test("the targets are those of the standalone platform", () => {
+  expect(judge(rows, [{ on: "processes", name: "gateway", residentMb: 900 }])).toEqual([{ name: "read a run, one at a time, against floor", wanted: "≥ 0.5", measured: "0.75", isMet: true }]);
+});
+
+test("work that does not end is given up when the time is over, and no other begins", async () => {
+  const deadline = new Deadline(5);
+  await expect(deadline.within(() => new Promise(() => {}))).rejects.toThrow(OutOfTime);
+  let hasBegun = false;
+  await expect(deadline.within(async () => void (hasBegun = true))).rejects.toThrow(OutOfTime);
+  expect(hasBegun).toBe(false);
+});
