@@ -27,7 +27,7 @@ import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
 import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader } from "./store/run-store.ts";
-import { runTransactions } from "./store/run-transaction.ts";
+import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
 import { appendEvents, type EventBatch } from "./usecases/append-events.ts";
@@ -77,6 +77,7 @@ export function composeRuns(options: RunLifeOptions) {
   const { sql } = database;
   const bell = new Bell(options.replicas);
   const runs = runTransactions(database, timings);
+  const sharedRuns = sharedRunTransactions(runs);
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
@@ -131,7 +132,7 @@ export function composeRuns(options: RunLifeOptions) {
   return {
     bell,
     createRuns: (caller: Caller, requests: readonly NewRun[]) =>
-      createRuns({ ...reads, ...files, runs, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
+      createRuns({ ...reads, ...files, runs, sharedRuns, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, runs }, caller, request),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),

@@ -198,3 +198,16 @@ describe("two teams know nothing of each other", () => {
     await expect(platform.life.createFollowup(viewer, { target: { runUid: run.uid }, message: "x", mode: "normal", attachmentUids: [] })).rejects.toEqual(domainError({ kind: "permission_denied" }));
   });
 });
+
+test("runs that are asked for at the same time share transactions, and a refused one takes none of the others along", async () => {
+  const caller = aCaller();
+  const asked = Array.from({ length: 12 }, (_, n) => platform.life.createRuns(caller, [aRun(caller, n === 5 ? { agentUid: "no uid" } : { prompt: `number ${n}` })]));
+  const settled = await Promise.allSettled(asked);
+  expect(settled.map(({ status }, n) => (status === "fulfilled" ? "" : n)).filter((n) => n !== "")).toEqual([5]);
+  const runs = settled.flatMap((one) => (one.status === "fulfilled" ? one.value.map(({ run }) => run) : []));
+  expect(runs.map(({ prompt }) => prompt)).toEqual(Array.from({ length: 12 }, (_, n) => `number ${n}`).filter((_, n) => n !== 5));
+  for (const { uid } of runs) {
+    expect((await platform.getRun(caller, uid)).state).toBe("QUEUED");
+    expect((await platform.facts(uid)).map(({ type }) => type)).toEqual(["millwright.run.created.v1"]);
+  }
+});

@@ -67,7 +67,8 @@ export class Database {
     try {
       send(ask(client, { text: "BEGIN" }));
       result = await f({ query: run, send: (text, params, rowsExpected) => send(run(text, params).then((answer) => checkCount(answer, rowsExpected))), announce: (what) => void news.add(what) });
-      await Promise.all([...sent, commit(client)]);
+      send(commit(client));
+      for (const answer of sent) await answer; // in this order: the first failure is the cause of the others
     } catch (error) {
       client.release(!(await rollBack(client)));
       throw isAborted(error) ? await firstFailure(sent, error) : error;

@@ -32,6 +32,18 @@ test("nobody fails by what others asked", async () => {
   expect(settled.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error).message))).toEqual([10, 20, 30, "four", 50]);
 });
 
+test("what may have been done is not done again", async () => {
+  let times = 0;
+  const gathering = new Gathering<number, number>(async () => {
+    times += 1;
+    await turn();
+    throw new Error("who knows");
+  }, () => false);
+  const settled = await Promise.allSettled([1, 2, 3].map((n) => gathering.ask(n)));
+  expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(times).toBe(2);
+});
+
 test("a batch that never got as far as a promise fails like any other", async () => {
   const gathering = new Gathering<number, number>(() => {
     throw new Error("at once");

@@ -5,16 +5,18 @@ type Waiting<K, V> = { readonly key: K; readonly resolve: (value: V) => void; re
 /**
  * Things of one kind that are asked for one by one and done together: the first goes at once, those that come while it is
  * under way go next, in one batch. What is asked begins after it was asked for, so it sees everything committed before.
- * A batch that fails is done again one by one: nobody fails by what others asked.
+ * A batch that fails is done again one by one, where that may be done: nobody fails by what others asked.
  */
 export class Gathering<K, V> {
   readonly #together: (keys: readonly K[]) => Promise<readonly V[]>;
+  readonly #mayRepeat: (error: unknown) => boolean;
   #waiting: Waiting<K, V>[] = [];
   #isUnderWay = false;
 
-  /** `together` answers in the order of the keys. */
-  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>) {
+  /** `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done. */
+  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>, mayRepeat: (error: unknown) => boolean = () => true) {
     this.#together = together;
+    this.#mayRepeat = mayRepeat;
   }
 
   ask(key: K): Promise<V> {
@@ -39,7 +41,7 @@ export class Gathering<K, V> {
       const values = await this.#together(batch.map(({ key }) => key));
       for (const [n, { resolve }] of batch.entries()) resolve(values[n]!);
     } catch (error) {
-      if (batch.length === 1) batch[0]?.reject(error);
+      if (batch.length === 1 || !this.#mayRepeat(error)) for (const { reject } of batch) reject(error);
       else await Promise.all(batch.map((one) => this.#answer([one])));
     }
   }

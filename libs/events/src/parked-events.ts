@@ -12,8 +12,10 @@ export const entityKey = (event: { entity: string; entityUid: string }): string 
 /** Applies an event in a savepoint. Returns the error of the handler, whose writes are then undone. */
 export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: StoredEvent): Promise<unknown> {
   await tx.query("SAVEPOINT event");
+  // Every answer is waited for: the failure of a statement that nobody waits for would be the transaction's, not the event's.
+  const waiting: Sql = { query: (text, params) => tx.query(text, params), announce: (news) => tx.announce?.(news) };
   try {
-    await handler(tx, event);
+    await handler(waiting, event);
   } catch (error) {
     await tx.query("ROLLBACK TO SAVEPOINT event");
     return error ?? new Error("nothing was thrown");

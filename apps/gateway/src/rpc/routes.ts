@@ -46,7 +46,7 @@ export const rpcRoutes =
         for (const uid of [request.agentUid, request.factoryUid]) if (uid !== "" && !isUuid(uid)) throw notFound("agent");
         const { teamUid, agentUid, factoryUid, agentName, askedSecrets } = request;
         const query = { teamUid, agentUid: agentUid || undefined, factoryUid: factoryUid || undefined, agentName: agentName || undefined, askedSecrets };
-        return resolvedMessage(await resolveAgent(deps.db.now, query));
+        return resolvedMessage(await resolveAgent(deps.db.lookups, query));
       },
       async findForeman({ teamUid, factoryUid }, context) {
         assertVisible(callerOf(context), teamUid, "factory");

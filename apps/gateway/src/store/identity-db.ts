@@ -13,12 +13,15 @@ export class IdentityDb {
   readonly database: Database;
   /** Every statement for itself. */
   readonly now: Tx;
+  /** The same, for short reads by key. */
+  readonly lookups: Tx;
   readonly #prisma: PrismaClient;
 
   constructor(database: Database) {
     this.database = database;
     this.#prisma = new PrismaClient({ adapter: new PrismaPg(database.pool) });
     this.now = { prisma: this.#prisma, sql: database.sql };
+    this.lookups = { prisma: this.#prisma, sql: database.lookups };
   }
 
   /** Runs `f` in one transaction; events it appended are announced after the commit. Keep remote calls out of it. */

@@ -27,7 +27,8 @@ export type ResolvedAgent = {
  * Errors: team_not_found · agent_not_found (also when disabled).
  */
 export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedAgent> {
-  const team = await getTeamLayer(tx, query.teamUid);
+  const { teamUid, askedSecrets = [] } = query;
+  const [team, teamSecrets] = await Promise.all([getTeamLayer(tx, teamUid), askedSecrets.length > 0 ? presentSecrets(tx.sql, teamUid, askedSecrets) : []]);
   const agent = await findAgent(tx, query);
   const factoryUid = agent?.factoryUid ?? query.factoryUid;
   const factory = factoryUid ? await findLayer(tx.sql, factoryUid) : undefined;
@@ -43,7 +44,7 @@ export async function resolveAgent(tx: Tx, query: AgentQuery): Promise<ResolvedA
     ],
     siblings: siblings.filter((each) => each.uid !== agent?.uid && each.enabled).map(({ name }) => name),
     team,
-    teamSecrets: query.askedSecrets?.length ? await presentSecrets(tx.sql, query.teamUid, query.askedSecrets) : [],
+    teamSecrets,
   };
 }
 

@@ -57,8 +57,8 @@ export interface RunTransaction {
   /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
   insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
-  /** Adopts the settings, and answers whether a maximum is reached now. */
-  ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults): Promise<boolean>;
+  /** Adopts the settings (not before `before`, which takes the locks that come first), and answers whether a maximum is reached now. */
+  ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults, before: Promise<unknown>): Promise<boolean>;
   /** Read without a lock: neither ever changes. */
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   parentOf(runUid: string): Promise<RunUid | undefined>;

@@ -14,26 +14,29 @@ export const capacityKeys = (run: CapacitySubject): CapacityKey[] => [
   { scope: run.owner.type, uid: run.owner.uid },
 ];
 
-/** Inserts missing capacity rows and adopts newer settings; writes nothing when nothing changed. Answers whether a maximum is reached. */
-export async function ensureCapacity(tx: Sql, subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults): Promise<boolean> {
+/** Inserts missing capacity rows and adopts newer settings; writes nothing when nothing changed. Answers whether a maximum is reached.
+ * Reads at once, and writes after `before`: lanes are locked before capacities. */
+export async function ensureCapacity(tx: Sql, subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults, before: Promise<unknown>): Promise<boolean> {
   const keys = capacityKeys(subject);
   const wanted = keys.map(({ scope }) => settings[scope === "user" ? "team" : scope]);
   const { rows } = await tx.query<{ n: number; is_outdated: boolean }>(
     `SELECT g.n::integer - 1 AS n, c.uid IS NULL OR (c.in_use_max, c.paused, c.weight, c.priority) <> (g.max, g.paused, g.weight, g.priority) AS is_outdated
-       FROM unnest($1::text[], $2::uuid[], $3::integer[], $4::boolean[], $5::float8[], $6::integer[], $7::bigint[])
-              WITH ORDINALITY AS g (scope, uid, max, paused, weight, priority, version, n)
+       FROM jsonb_to_recordset($1::jsonb) AS g (n bigint, scope text, uid uuid, max integer, paused boolean, weight float8, priority integer, version bigint)
        LEFT JOIN capacity c ON c.scope = g.scope AND c.uid = g.uid
       WHERE c.uid IS NULL OR c.in_use >= c.in_use_max
          OR (g.version >= c.settings_version AND (c.in_use_max, c.paused, c.weight, c.priority) <> (g.max, g.paused, g.weight, g.priority)) ORDER BY g.n`,
-    [
-      ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), keys.map(({ scope }, n) => maxOf(scope, wanted[n]!, defaults))],
-      ...[wanted.map(({ isPaused }) => isPaused), wanted.map(({ weight }) => weight), wanted.map(({ priority }) => priority), wanted.map(({ version }) => version)],
-    ],
+    [JSON.stringify(keys.map(({ scope, uid }, n) => given(n + 1, scope, uid, wanted[n]!, defaults)))],
   );
   const outdated = rows.filter((row) => row.is_outdated);
+  if (outdated.length > 0) await before;
   for (const { n } of outdated) await putSettings(tx, keys[n]!, wanted[n]!, defaults);
   return outdated.length === 0 ? rows.length > 0 : isAtCapacity(tx, keys);
 }
+
+/** As JSON, since for arrays PostgreSQL would make a new plan each time, which takes longer than to carry it out. */
+const given = (n: number, scope: Scope, uid: string, settings: QueueSettings, defaults: CapacityDefaults) => ({
+  n, scope, uid, max: maxOf(scope, settings, defaults), paused: settings.isPaused, weight: settings.weight, priority: settings.priority, version: settings.version,
+});
 
 const maxOf = (scope: Scope, { concurrencyLimit }: QueueSettings, defaults: CapacityDefaults): number => concurrencyLimit || defaults[scope === "user" ? "team" : scope];
 

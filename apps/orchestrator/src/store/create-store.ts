@@ -35,15 +35,15 @@ export async function findByCause(sql: Sql, ownerUid: string, causeKey: string):
  * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).
  */
 export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
-  const { rows } = await tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid(), presentTrace()]);
-  const [row] = rows;
+  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid(), presentTrace()]);
+  const [row] = run.causeKey ? (await inserting).rows : (await Promise.all([inserting, appendEvents(tx, [runCreated(run, context)])]))[0].rows;
   if (!row) return undefined;
   if (!row.is_queued) {
     const laneId = await ensureLane(tx, run);
     await tx.query("INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) VALUES ($1, 1, 'QUEUED', $2, $3, $4)", [run.uid, laneId, run.depth, presentTrace()]);
   }
   if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
-  await appendEvents(tx, [runCreated(run, context)]);
+  if (run.causeKey) await appendEvents(tx, [runCreated(run, context)]);
   tx.announce?.(topics.work);
   return toRun(row);
 }

@@ -1,5 +1,5 @@
-import type { Database } from "@millwright/database";
-import type { Sql } from "@millwright/database";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Gathering, isTransient, type Database, type Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import type { LockedRun } from "../domain/run-change.ts";
 import type { LossPolicy } from "../domain/run-state.ts";
@@ -24,6 +24,16 @@ const DEADLOCK = "40P01";
 export const runTransactions = (database: Database, timings: Timings): InRunTransaction =>
   (f) => retryDeadlocks(() => database.transaction((sql) => f(bind(sql, timings))));
 
+/**
+ * Transactions that share one with others that are asked for at the same time: one commit for all, and statements that do not
+ * wait for those of others. Only for what takes no lock that another holds. After an unknown end nothing is done again.
+ */
+export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction {
+  type Part = (tx: RunTransaction) => Promise<unknown>;
+  const parts = new Gathering((some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))), (error) => !isTransient(error));
+  return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.ask(AsyncLocalStorage.bind(f))) as T; // each within its own request
+}
+
 export async function retryDeadlocks<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -41,7 +51,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   holdFactoryOpen: (factoryUid) => holdFactoryOpen(sql, factoryUid),
   insertRun: (run, context) => insertRun(sql, run, context),
   findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
-  ensureCapacity: (subject, settings, defaults) => ensureCapacity(sql, subject, settings, defaults),
+  ensureCapacity: (subject, settings, defaults, before) => ensureCapacity(sql, subject, settings, defaults, before),
   runOfExecution: (executionId) => runOfExecution(sql, executionId),
   parentOf: (runUid) => parentOf(sql, runUid),
   liveDescendants: (runUid) => liveDescendants(sql, runUid),

@@ -14,6 +14,8 @@ import { dropFiles, storeFiles, type RunFilesDeps } from "./run-files.ts";
 
 export type CreateRunsDeps = RunFilesDeps & {
   readonly runs: InRunTransaction;
+  /** Transactions that are shared with others: for runs whose creation waits for nobody's lock. */
+  readonly sharedRuns: InRunTransaction;
   /** Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others of resolve-run. */
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
@@ -44,7 +46,8 @@ export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests:
   const resolved = await Promise.all(requests.map((request) => prepare(deps, caller, request)));
   const prepared = await Promise.all(resolved.map(async (one) => ("request" in one ? { ...one, files: await storeFiles(deps, one.request.attachments) } : one)));
   const made = new Map<string, Run>();
-  const create = deps.runs(async (tx) => {
+  const runs = prepared.every(isPlain) && prepared.length === 1 ? deps.sharedRuns : deps.runs;
+  const create = runs(async (tx) => {
     const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? (one.request.parentRunUid ?? []) : [])))].toSorted());
     const written: Answer[] = [];
     for (const one of prepared) written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
@@ -63,6 +66,10 @@ type WriteDeps = CreateRunsDeps & { readonly made: Map<string, Run> };
 
 type Resolved = { readonly request: NewRun; readonly causeKey?: string; readonly resolved: ResolvedRun; readonly conversationUid: ConversationUid };
 type Prepared = Resolved & { readonly files: readonly Attachment[] };
+
+/** Nothing of it is, or may have to be, somebody else's. */
+const isPlain = (one: Prepared | Answer): boolean =>
+  "request" in one && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.resolved.frozen.factory_uid;
 
 const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
@@ -115,13 +122,14 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
     throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
   }
   const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
-  const run = await tx.insertRun(record, { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) });
+  const inserting = tx.insertRun(record, { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) });
+  const [run, atCapacity] = await Promise.all([inserting, tx.ensureCapacity(subject, resolved.queueSettings, deps.capacityDefaults, inserting)]);
   if (!run) {
     const earlier = await tx.findByCause(request.owner.uid, causeKey ?? "");
     return { uid: earlier ?? record.uid, created: false, atCapacity: false };
   }
   deps.made.set(run.uid, run);
-  return { uid: record.uid, created: true, atCapacity: await tx.ensureCapacity(subject, resolved.queueSettings, deps.capacityDefaults) };
+  return { uid: record.uid, created: true, atCapacity };
 }
 
 function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]): RunParent | undefined {
