@@ -45,7 +45,7 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
   const resolved = await resolve({ agentUid: AGENT });
   expect(resolved.frozen).toEqual({
     ...{ agent_prompt: "You implement.", base_prompt: "Be kind.", model_id: "scripted", provider: "scripted", harness: "oz" },
-    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: "skills/review/SKILL.md" }],
+    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: "skills/review/SKILL.md" }], // and not the broken one
     repositories: [{ owner: "acme", repo: "app" }],
     ...{ setup_commands: ["npm ci"], docker_image: "node:24", env: {}, secret_names: ["AGENT_KEY", "SHARED"] },
     requirements: { harness: "oz", image: "node:24" },
@@ -65,6 +65,7 @@ test("a run is labelled by what the request says, else by the skill it names, el
   expect(await label({})).toBe("implementer");
   expect(await label({ skill: "review" })).toBe("review");
   expect(await label({ skill: "review", config: { name: "mine" } })).toBe("mine");
+  expect((await resolve({ agentUid: AGENT, skill: "review" })).frozen.skills).toMatchObject([{ name: "review", preloaded: true }]);
 });
 
 test("a run of no agent has the team's configuration and acts as its creator", async () => {

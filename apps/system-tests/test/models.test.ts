@@ -67,7 +67,7 @@ needs("bwrap", "a model edits, runs a command and opens a pull request; tokens a
   expect(run.request_usage.usage_by_category.primary_agent.byok_inference_usage["claude-opus-5-5"].token_count).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
 
   const events = await eventsOf(api, runId);
-  expect(events.filter(({ kind }) => kind === "warning").map(({ payload }) => payload.text)).toEqual([expect.stringContaining("529: overloaded")]);
+  expect(events.filter(({ kind }) => kind === "model_retry").map(({ payload }) => payload)).toEqual([expect.objectContaining({ text: expect.stringContaining("529: overloaded"), status: 529, try: 2 })]);
   const shown = events.filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload.output.output).join("");
   expect(shown).toContain("nine\n***\n");
   const transcript = await eventually(async () => {

@@ -45,6 +45,22 @@ inBubblewrap("a model", () => {
       expect(readFileSync(join(root, "e1", "workspace", "shop", "src", "total.js"), "utf8")).not.toContain(KEY);
     }));
 
+  test("is told the names of its skills, and reads those it wants: of its definition and of the repository; that of the run it is given whole", () =>
+    withDirectory(async (root) => {
+      const skill = (name: string, text: string) => `---\nname: ${name}\ndescription: About ${name}.\n---\n\n${text}\n`;
+      const bare = aBareRepository(root, { ".agents/skills/deploy/SKILL.md": skill("deploy", "Deploy softly."), ".claude/skills/broken/SKILL.md": "no frontmatter" });
+      const skills = [{ name: "fix", description: "Fixes.", body: "Fix it whole.", spec: "skills/fix/SKILL.md", preloaded: true }, { name: "review", description: "Reviews.", body: "Look closely.", spec: "skills/review/SKILL.md" }];
+      const calls = ["review", "deploy", "none"].map((name) => ({ name: "read_skill", input: { name } }));
+      const model = await aModel([{ calls, ...COUNTED }, { text: "Done.", ...COUNTED }]);
+      const { events } = await execute({ dir: await executionDir(root, "e1"), prompt: "", assignment: { ...model, skills, repositories: [aRepository(bare)] } });
+      const [first] = server.requests.map(({ body }) => JSON.stringify(body));
+      for (const part of ["Fix it whole.", "- review: Reviews.", "- deploy: About deploy."]) expect(first).toContain(part);
+      for (const part of ["Look closely.", "Deploy softly.", "- fix:"]) expect(first).not.toContain(part);
+      expect(ends(events).map(({ name, state, output }) => [name, state, (output as { content?: string }).content])).toEqual([
+        ["read_skill", "completed", "Look closely."], ["read_skill", "completed", "Deploy softly."], ["read_skill", "failed", undefined],
+      ]);
+    }));
+
   test("that is interrupted while it thinks ends its turn; the next message goes on", () =>
     withDirectory(async (dir) => {
       const model = await aModel((_request, index) => (index === 0 ? "hang" : { text: "I go on.", ...COUNTED }));

@@ -29,9 +29,9 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
   const warnings: string[] = [];
   let onSilence = () => {}; // time passes only for a call that hangs
   const timers: Timers = { after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)) };
-  const model = providerFor(context.ctx, (text) => warnings.push(text), { limits: LIMITS, timers })!;
+  const model = providerFor(context.ctx, (_kind, payload) => warnings.push(payload["text"] as string), { limits: LIMITS, timers })!;
   const step = (events: readonly ConversationEvent[] = [message("Hello.")], signal = new AbortController().signal) => {
-    const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }] };
+    const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
     return model.step(asked, signal);
   };
   return { step, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };
@@ -121,10 +121,15 @@ describe.each(WIRES)("the %s wire", (...wire) => {
   });
 });
 
-test("what a broken call was counted is reported under its own id", async () => {
-  const { step, usage } = await connect(["google", "/v1beta"], ["cut", { text: "Done.", usage: { input: 10, output: 2 } }]);
+test.each([
+  ["google", "/v1beta", "cut", { inputTokens: 5, outputTokens: 0 }],
+  ["google", "/v1beta", "reset", { inputTokens: 5 }],
+  ["anthropic", "", "cut", { inputTokens: 5 }],
+  ["anthropic", "", "reset", { inputTokens: 5 }],
+] as const)("what %s had counted of a call that ends in a %s is reported under its own id", async (wire, path, fault, usage) => {
+  const { step, usage: reported } = await connect([wire, path || ""], [fault, { text: "Done.", usage: { input: 10, output: 2 } }]);
   expect((await step())!.stepId).toBe("e7-a2-c2");
-  expect(usage).toEqual([{ callId: "e7-a2-c1", modelId: "google/a-model", usage: { inputTokens: 5, outputTokens: 0 } }]);
+  expect(reported).toEqual([{ callId: "e7-a2-c1", modelId: `${wire}/a-model`, usage: expect.objectContaining(usage) }]);
 });
 
 test("cache writes are counted, and the prompt is marked for the cache where a wire needs it", async () => {

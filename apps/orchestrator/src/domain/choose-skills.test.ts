@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { chooseSkills } from "./choose-skills.ts";
+import { chooseSkills, offeredSkills } from "./choose-skills.ts";
 import type { Skill } from "./definition-part.ts";
 
 const aSkill = (path: string, over: Partial<Skill> = {}): Skill => ({ path, name: "s", agent: "", description: "", body: path, error: "", ...over });
@@ -27,4 +27,11 @@ test.each([
 ])("a request cannot name %s; an agent's list may", (_, name, reason) => {
   expect(() => paths("a", [name])).toThrow(expect.objectContaining({ reason }));
   expect(paths("a", [name, "s"], false)).toEqual(["agents/a/skills/s/SKILL.md"]);
+});
+
+test("an agent is offered what was chosen for it, then its own skills and those of every agent; never a broken one", () => {
+  const offered = (agent: string, chosen: Skill[] = []) => offeredSkills(AVAILABLE, agent, chosen).map(({ path }) => path);
+  expect(offered("a")).toEqual(["agents/a/skills/s/SKILL.md"]);
+  expect(offered("b")).toEqual(["agents/b/skills/only-b/SKILL.md", "skills/s/SKILL.md"]);
+  expect(offered("b", [AVAILABLE[0]!])).toEqual(["skills/s/SKILL.md", "agents/b/skills/only-b/SKILL.md"]);
 });

@@ -19,3 +19,9 @@ export function chooseSkills(available: readonly Skill[], agentName: string, nam
   });
   return [...new Set(chosen)];
 }
+
+/** The chosen skills, then every other one that the agent may read while it works: its own and those of every agent, by name each once. */
+export function offeredSkills(available: readonly Skill[], agentName: string, chosen: readonly Skill[]): Skill[] {
+  const mine = available.filter(({ agent, error }) => error === "" && (agent === agentName || agent === "")).sort((a, b) => Number(a.agent === "") - Number(b.agent === ""));
+  return [...chosen, ...mine].filter((skill, index, all) => all.findIndex(({ name }) => name === skill.name) === index);
+}

@@ -4,7 +4,7 @@ import type { ScopeSettings } from "./queue-settings.ts";
 import type { LossPolicy } from "./run-state.ts";
 import type { JsonObject, Owner } from "./run.ts";
 
-export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string };
+export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string; /** The run is of this skill. */ readonly preloaded?: true };
 export type FrozenRepository = { readonly owner: string; readonly repo: string; readonly code_host_uid?: string };
 
 /**

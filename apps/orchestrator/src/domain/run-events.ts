@@ -36,6 +36,8 @@ export const WORKER_EVENT_KINDS = [
   "turn_end", // {outcome, …}: as `end` of the steps, which says how a turn ends
   "egress_denied", // {host, port, reason, more?}: once per host, and no more after `more`
   "warning", // {text}
+  "model_retry", // {text, call_id, try, tries_max, delay_ms, status?}: a model call gave no answer and is made again
+  "conversation_summarized", // {summary, kept_from, model_id, usage?}: what the model reads in place of everything before the event of that id
   "sandbox_stopped", // {reason}
 ] as const;
 

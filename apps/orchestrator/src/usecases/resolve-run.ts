@@ -3,7 +3,7 @@ import { actorOf } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
 import { isObject, readLayerConfig, type JsonObject, type LayerConfig, type RepositoryRef, type RunnerRef } from "../domain/agent-config.ts";
-import { chooseSkills } from "../domain/choose-skills.ts";
+import { chooseSkills, offeredSkills } from "../domain/choose-skills.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
 import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.ts";
 import type { Runner, Skill } from "../domain/definition-part.ts";
@@ -62,7 +62,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     model_id: model?.id ?? config.harness.modelId ?? "",
     provider: model?.provider ?? "",
     harness: config.harness.type,
-    skills: skills.map(({ name: skillName, description, body, path }) => ({ name: skillName, description, body, spec: path })),
+    skills: offeredSkills(part?.skills ?? [], agent.agentName ?? "", skills).map((skill) => frozenSkill(skill, isSkillRun && skills.includes(skill))),
     repositories: await connect(deps, request.owner, repositoriesOf(environment, config, part)),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
     docker_image: dockerImage,
@@ -99,6 +99,11 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     executorUid: agent.agentUid ?? actorOf(caller).uid,
   };
 }
+
+const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({
+  ...{ name, description, body, spec: path },
+  ...(isPreloaded ? { preloaded: true } : {}),
+});
 
 const NO_AGENT: ResolvedAgent = { definitionVersion: 0, layers: [], siblingAgents: [], queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS }, teamSecrets: [] };
 

@@ -26,7 +26,7 @@ const CRASHES_MAX = 1;
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
   const { assignment } = ctx;
   const conversation = new Conversation(await ctx.platform.readHistory(), ctx);
-  const provider = providerFor(ctx, (text) => conversation.record("warning", { text }));
+  const provider = providerFor(ctx, (kind, payload) => conversation.record(kind, payload));
   const refusal = refusalOf(provider, assignment.provider, ctx.sandbox, assignment.providerCredentials !== undefined);
   if (!provider || refusal !== undefined) return refuse(conversation, ctx, refusal ?? "");
   ctx.phase("SETUP");

@@ -22,6 +22,7 @@ export type TurnDeps = {
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId" | "signal">;
   readonly rules: readonly Rule[];
+  readonly skills: readonly { readonly name: string; readonly description: string }[];
   /** Hands over what people have sent since; answers the mode of the newest message. */
   readonly takeMessages: () => Promise<string>;
   /** Steps that this execution has taken, over all its turns. */
@@ -65,10 +66,10 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
   return end;
 }
 
-function think({ ctx, provider, conversation, tools, context, rules }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | undefined> {
+function think({ ctx, provider, conversation, tools, context, rules, skills }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | undefined> {
   const { basePrompt, agentPrompt, modelId } = ctx.assignment;
   const said = { events: conversation.events, earlier: conversation.earlier };
-  const surroundings = { mode, directory: context.workspace.base, rules, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
+  const surroundings = { mode, directory: context.workspace.base, rules, skills, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
   return provider.step({ basePrompt, agentPrompt, modelId, ...said, ...surroundings }, signal);
 }
 

@@ -17,6 +17,7 @@ import { resultOf } from "./result.ts";
 import { resume } from "./resume.ts";
 import { resumptionOf, type Resumption } from "./resumption.ts";
 import { setUp } from "./set-up.ts";
+import { skillShelf } from "./skill-shelf.ts";
 import type { TokenBudget } from "./token-budget.ts";
 
 export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly provider: ModelProvider; readonly messages: Messages; readonly budget: TokenBudget };
@@ -30,8 +31,11 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace |
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before));
   onReady(workspace);
   ctx.phase("RUNNING");
-  const rules = provider.name === "scripted" ? [] : await readRules(workspace); // a script reads no rules
   const context = toolContext(ctx, conversation, workspace);
+  const isScript = provider.name === "scripted"; // which reads nothing but what it asks for
+  const rules = isScript ? [] : await readRules(workspace);
+  const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
+  const skills = isScript ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, TOOLS) : undefined;
   if (past) {
@@ -39,7 +43,7 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace |
     if (hasWritten) checkpoints.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = { count: past?.stepCount ?? 0 };
-  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools: TOOLS, context, rules, budget, steps, checkpoints }, past?.end));
+  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools: TOOLS, context, rules, skills, budget, steps, checkpoints }, past?.end));
   ctx.phase("STOPPING");
   const snapshotKey = await checkpoints.last();
   return snapshotKey === undefined ? result : { ...result, snapshotKey };
@@ -71,11 +75,12 @@ function standingAt(cwd: string, conversation: Conversation, workspace: Workspac
 }
 
 function toolContext(ctx: ExecutionContext, conversation: Conversation, workspace: Workspace): Omit<ToolContext, "callId" | "signal"> {
-  const { runUid, factoryUid, spawnableAgents } = ctx.assignment;
+  const { runUid, factoryUid, spawnableAgents, skills } = ctx.assignment;
   return {
     workspace,
     platform: ctx.platform,
     run: { runUid, factoryUid, spawnableAgents },
+    skills: skillShelf(skills, workspace),
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();

@@ -25,6 +25,8 @@ export type ModelContext = {
   readonly directory: string;
   /** What the repositories say to agents. */
   readonly rules: readonly Rule[];
+  /** Procedures that the agent can read. */
+  readonly skills: readonly { readonly name: string; readonly description: string }[];
 };
 
 /** A file in which a repository tells agents how to work in it. */

@@ -3,14 +3,14 @@ import { systemTimers, type Timers } from "../time.ts";
 import type { ModelProvider } from "./model-provider.ts";
 import { scriptedProvider } from "./scripted/scripted-provider.ts";
 import { wireNamed } from "./wires/language-model.ts";
-import { WIRE_LIMITS, wireProvider, type WireLimits } from "./wires/wire-provider.ts";
+import { WIRE_LIMITS, wireProvider, type WireDeps, type WireLimits } from "./wires/wire-provider.ts";
 
 type Patience = { readonly limits: WireLimits; readonly timers: Timers };
 
 /** The provider of an execution's model; undefined when this worker has no such one. */
-export function providerFor(ctx: ExecutionContext, warn: (text: string) => void, patience: Patience = { limits: WIRE_LIMITS, timers: systemTimers }): ModelProvider | undefined {
+export function providerFor(ctx: ExecutionContext, tell: WireDeps["tell"], patience: Patience = { limits: WIRE_LIMITS, timers: systemTimers }): ModelProvider | undefined {
   const { assignment } = ctx;
   if (assignment.provider === "" || assignment.provider === scriptedProvider.name) return scriptedProvider;
   const wire = wireNamed(assignment.provider);
-  return wire && wireProvider({ ...{ wire, assignment, warn, ...patience }, mask: (text) => ctx.mask(text), whenOpen: () => ctx.doors.whenOpen(), reportUsage: (usage) => ctx.platform.reportUsage(usage), called: (outcome) => ctx.modelCalled(assignment.provider, outcome) });
+  return wire && wireProvider({ ...{ wire, assignment, tell, ...patience }, mask: (text) => ctx.mask(text), whenOpen: () => ctx.doors.whenOpen(), reportUsage: (usage) => ctx.platform.reportUsage(usage), called: (outcome) => ctx.modelCalled(assignment.provider, outcome) });
 }

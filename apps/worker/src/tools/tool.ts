@@ -15,12 +15,19 @@ export type Workspace = {
   cwd: string;
 };
 
+/** A procedure that an agent can read (SKILL.md). */
+export type SkillText = { readonly name: string; readonly description: string; readonly body: string; /** Where it comes from. */ readonly path: string };
+
+/** The skills of an execution: of its agent's definition, and of its repositories. */
+export type SkillShelf = { all(): Promise<readonly SkillText[]> };
+
 /** What a tool may use. */
 export type ToolContext = {
   readonly callId: string;
   readonly workspace: Workspace;
   readonly platform: PlatformClient;
   readonly run: { readonly runUid: string; readonly factoryUid: string; readonly spawnableAgents: readonly string[] };
+  readonly skills: SkillShelf;
   /** Pushes a commit to the work branch from a clean sandbox, doors asserted. */
   readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;
   /** Adds an event to the run. */
@@ -60,7 +67,7 @@ export type Tool<I = unknown> = {
   readonly name: string;
   /** Name and category of the public action (fields-runs §6.8). */
   readonly action: string;
-  readonly category: "command" | "files" | "search" | "documents" | "computer" | "integration" | "review";
+  readonly category: "command" | "files" | "search" | "documents" | "computer" | "integration" | "review" | "skill";
   readonly description: string;
   /** Changes neither the workspace nor anything outside: allowed while a plan awaits approval. */
   readonly isReadOnly: boolean;

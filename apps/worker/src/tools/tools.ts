@@ -7,6 +7,7 @@ import { list } from "./list.ts";
 import { plan } from "./plan.ts";
 import { pullRequest } from "./pull-request.ts";
 import { readFile } from "./read-file.ts";
+import { readSkill } from "./read-skill.ts";
 import { screenshot } from "./screenshot.ts";
 import { search } from "./search.ts";
 import { setStage } from "./set-stage.ts";
@@ -19,7 +20,7 @@ import { writeFile } from "./write-file.ts";
 /** Everything an agent of any run can do. */
 export const TOOLS: readonly Tool[] = [
   ...[shell, readFile, writeFile, editFile, search, list],
-  ...[plan, artifact, screenshot, externalReference],
+  ...[plan, artifact, screenshot, externalReference, readSkill],
   ...[pullRequest, spawnRun, wait, setStage, askUser, finish],
 ];
 

@@ -42,6 +42,7 @@ export const STEPS = {
   external_reference: shorthand("url", z.strictObject({ url: text, reference_type: text.optional(), title: text.optional(), public: flag.optional() })).transform((input) =>
     tool("external_reference", input),
   ),
+  skill: text.transform((name) => tool("read_skill", { name })),
   pull_request: shorthand("title", z.strictObject({ title: text, body: z.string().optional(), repository: text.optional() })).transform((input) => tool("pull_request", input)),
   spawn: shorthand("prompt", z.strictObject({ prompt: text, agent: text.optional(), title: text.optional() })).transform((input) => tool("spawn_run", input)),
   wait: shorthand("policy", z.strictObject({ policy: z.enum(["all", "any"]), allow_failure: flag.optional() })).transform(({ allow_failure: mayFail, ...input }) =>

@@ -1,7 +1,7 @@
 import type { RunFailure } from "../model-provider.ts";
 
 /** Why a call gave no answer: it may be made again (`failure` says so, should it never succeed), or not. Texts are the provider's, unmasked. */
-export type CallFailure = { readonly mayPass: boolean; readonly summary: string; readonly retryAfterMs?: number; readonly failure: RunFailure };
+export type CallFailure = { readonly mayPass: boolean; readonly summary: string; readonly status?: number; readonly retryAfterMs?: number; readonly failure: RunFailure };
 
 /** A call that ended without an answer although nobody refused it: cut off, or silent for too long. */
 export class CallBroken extends Error {}
@@ -26,7 +26,7 @@ export function callFailure(provider: string, error: unknown): CallFailure {
   const retryAfter = Number(responseHeaders?.["retry-after"]);
   if (mayPass) {
     const failure = { code: "resource_unavailable", message: `The model provider ${provider} gave no answer (${summary}).`, retryable: true, reason: "model_unavailable" };
-    return { mayPass, summary, failure, ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}) };
+    return { mayPass, summary, failure, ...(status === undefined ? {} : { status }), ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}) };
   }
   const [code, reason] = REFUSALS[status] ?? ["invalid_request", "model_refused_request"];
   return { mayPass, summary, failure: { code, message: `The model provider ${provider} refused the call (${summary}).`, retryable: false, reason } };

@@ -5,7 +5,7 @@ import type { Timers } from "../../time.ts";
 import type { ToolDescription } from "../model-provider.ts";
 import { CallBroken } from "./call-failure.ts";
 import type { Wire } from "./language-model.ts";
-import { tokenCounts } from "./token-counts.ts";
+import { countsIn, tokenCounts } from "./token-counts.ts";
 
 export type ModelCall = {
   readonly model: Awaited<ReturnType<Wire["open"]>>;
@@ -38,7 +38,7 @@ export class CallEnded extends Error {
 
 /**
  * One call, streamed; given up when nothing is heard for `silenceMs`. Tools are described, never run here. Errors: CallEnded with the
- * cause; the reason of `signal`.
+ * cause, also when `signal` is aborted.
  */
 export async function callModel(call: ModelCall, { timers, silenceMs }: { timers: Timers; silenceMs: number }, signal: AbortSignal): Promise<Answer> {
   (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false; // it writes to the console
@@ -47,6 +47,7 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
   let cancel = listen();
   let ended: { usage: LanguageModelUsage; finishReason: string; raw: string | undefined } | undefined;
   let error: unknown;
+  let counted: TokenCounts = {};
   const toolCalls: { id: string; name: string; input: JsonObject }[] = [];
   let text = "";
   try {
@@ -54,6 +55,7 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       ...{ model: call.model, system: call.system, messages: [...call.messages], maxRetries: 0, onError: () => {} },
       tools: Object.fromEntries(call.tools.map(({ name, description, inputSchema }) => [name, tool({ description, inputSchema: jsonSchema(inputSchema as never) })])),
       abortSignal: AbortSignal.any([signal, silence.signal]),
+      includeRawChunks: true,
       ...(call.options ? { providerOptions: call.options } : {}),
     });
     for await (const part of result.fullStream) {
@@ -62,6 +64,7 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       if (part.type === "text-delta") text += part.text;
       else if (part.type === "tool-call") toolCalls.push({ id: part.toolCallId, name: part.toolName, input: inputOf(part.input) });
       else if (part.type === "finish-step") ended = { usage: part.usage, finishReason: part.finishReason, raw: part.rawFinishReason };
+      else if (part.type === "raw") counted = { ...counted, ...countsIn(part.rawValue) };
       else if (part.type === "error") error ??= part.error;
     }
     const isWhole = ended !== undefined && (ended.finishReason !== "other" || ended.raw !== undefined) && ended.finishReason !== "error";
@@ -73,8 +76,8 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       usage: tokenCounts(ended.usage) ?? {},
     };
   } catch (cause) {
-    signal.throwIfAborted();
-    throw new CallEnded(silence.signal.aborted ? silence.signal.reason : cause, ended && tokenCounts(ended.usage));
+    const usage = (ended && tokenCounts(ended.usage)) ?? (Object.keys(counted).length > 0 ? counted : undefined);
+    throw new CallEnded(silence.signal.aborted ? silence.signal.reason : cause, usage);
   } finally {
     cancel();
   }

@@ -19,6 +19,7 @@ const PLANNING = `You are asked for a plan first. Look around, then report it wi
 export function systemPrompt(context: ModelContext, assignment: worker.Assignment): string {
   const { basePrompt, agentPrompt, directory, mode, rules } = context;
   const { agentName, repositories, skills, spawnableAgents } = assignment;
+  const listed = context.skills.map(({ name, description }) => `- ${name}${description === "" ? "" : `: ${description}`}`);
   const surroundings = [
     `Your shell begins in ${directory}.`,
     ...repositories.map(({ owner, name, workBranch }) => `The repository ${owner}/${name} is checked out on the branch ${workBranch}.`),
@@ -30,7 +31,8 @@ export function systemPrompt(context: ModelContext, assignment: worker.Assignmen
     section(agentName === "" ? "Your role" : `Your role: ${agentName}`, withoutScripts(agentPrompt)),
     section("Your surroundings", surroundings.join("\n")),
     ...rules.map(({ path, text }) => section(`Rules of the repository (${path})`, text)),
-    ...skills.map(({ name, description, body }) => section(`Skill: ${name}`, [description, withoutScripts(body)].join("\n\n"))),
+    ...skills.filter(({ preloaded }) => preloaded).map(({ name, description, body }) => section(`Skill: ${name}`, [description, withoutScripts(body)].join("\n\n"))),
+    section("Skills", listed.length === 0 ? "" : [`Procedures that you can read with read_skill when a task calls for one:`, ...listed].join("\n")),
     mode === "plan" || mode === "orchestrate" ? PLANNING : "",
   ]
     .map((part) => part.trim())

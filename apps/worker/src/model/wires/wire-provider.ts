@@ -1,5 +1,6 @@
 import type { worker } from "@millwright/contracts";
 import { inSpan } from "@millwright/telemetry";
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
 import { pause, type Timers } from "../../time.ts";
@@ -32,8 +33,8 @@ export type WireDeps = {
   readonly mask: (text: string) => string;
   /** Resolves when outside effects are allowed. */
   readonly whenOpen: () => Promise<void>;
-  /** Tells people. */
-  readonly warn: (text: string) => void;
+  /** Adds an event to the run: a call that is made again, and what else people should know. */
+  readonly tell: (kind: "model_retry" | "warning", payload: JsonObject) => void;
   /** For a call that was counted although it gave no answer. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
   /** How each call ended. */
@@ -65,7 +66,8 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       if ("toolCalls" in answer) return stepOf(stepId, answer);
       if (!answer.mayPass || tried >= deps.limits.triesMax) return failedStep(stepId, { ...answer.failure, message: mask(answer.failure.message) });
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
-      deps.warn(`The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`);
+      const text = `The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
+      deps.tell("model_retry", { text, call_id: stepId, try: tried + 1, tries_max: deps.limits.triesMax, delay_ms: Math.round(delayMs), ...(answer.status === undefined ? {} : { status: answer.status }) });
       await pause(deps.timers, delayMs, signal);
     }
   }
@@ -81,11 +83,12 @@ export function wireProvider(deps: WireDeps): ModelProvider {
         deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
         return answer;
       } catch (error) {
-        if (signal.aborted) deps.called("interrupted");
-        signal.throwIfAborted();
         const { cause, usage } = error as CallEnded;
         span.set(usageAttributes(usage ?? {}));
-        if (usage) await deps.reportUsage({ callId, modelId, usage });
+        // What the provider counted is owed, whoever cut the call; of an execution that has ended nothing more is taken.
+        if (usage) await deps.reportUsage({ callId, modelId, usage }).catch((refusal: unknown) => throwUnless(signal.aborted, refusal));
+        if (signal.aborted) deps.called("interrupted");
+        signal.throwIfAborted();
         const failure = callFailure(provider, cause ?? error);
         span.fail(failure.failure.reason);
         deps.called(failure.failure.reason);
@@ -97,13 +100,17 @@ export function wireProvider(deps: WireDeps): ModelProvider {
   function stepOf(stepId: string, answer: Answer): ModelStep {
     replies.set(stepId, { message: answer.message, ids: answer.toolCalls.map(({ id }) => id) });
     const toolCalls = answer.toolCalls.map(({ name, input }, index) => ({ callId: `${stepId}-${index}`, name, input }));
-    if (answer.isCutShort) deps.warn("The model's answer reached its greatest length and ends early.");
+    if (answer.isCutShort) deps.tell("warning", { text: "The model's answer reached its greatest length and ends early." });
     const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
     if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
     return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };
   }
 
   return { name: provider, isSlow: true, step };
+}
+
+function throwUnless(isFine: boolean, error: unknown): void {
+  if (!isFine) throw error as Error;
 }
 
 const REFUSED: RunFailure = { code: "content_policy_violation", message: "The model provider's content policy stopped the answer.", retryable: false, reason: "model_content_filter" };
