@@ -47,7 +47,7 @@ export function countsIn(event: unknown): TokenCounts {
 function counts(input: unknown, cacheRead: unknown, cacheWrite: unknown, output: unknown, isWithCache = true): TokenCounts {
   const fresh = typeof input === "number" && isWithCache && typeof cacheRead === "number" ? input - cacheRead : input;
   const found = { inputTokens: fresh, outputTokens: output, inputCacheReadTokens: cacheRead, inputCacheWriteTokens: cacheWrite };
-  return Object.fromEntries(Object.entries(found).filter(([, count]) => typeof count === "number" && count >= 0)) as TokenCounts;
+  return Object.fromEntries(Object.entries(found).filter(([, count]) => typeof count === "number" && count >= 0));
 }
 
 const asCounter = (value: unknown): Counter => (typeof value === "object" && value !== null ? (value as Counter) : {});
