@@ -60,7 +60,8 @@ let api: Api;
 beforeAll(async () => {
   api = await serveApi(
     restApp({
-      publicUrl: "https://mill.example", routes: [...routes, aboutErrorsRoute], teamHeaders: ["x-service-team-uid"], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer,
+      publicUrl: "https://mill.example", routes: [...routes, aboutErrorsRoute],
+      mounts: [{ prefix: "/mounted/", listener: (_request, response) => void response.writeHead(503).end() }, { prefix: "/recorded/", listener: (_request, response) => void response.end(), isRecorded: true }], teamHeaders: ["x-service-team-uid"], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer,
       async authenticate({ bearer }) {
         if (bearer === "good") return caller;
         throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "Unknown key." });
@@ -231,6 +232,16 @@ describe("a request's trace", () => {
     expect(lines).toMatchObject([{ message: "request failed" }, { message: "request finished" }]);
     for (const line of lines) expect(line).toMatchObject({ requestId: "mine-3", traceId: body.trace_id, spanId: span!.context.spanId });
     expect(span).toMatchObject({ error: "internal", attributes: { "http.response.status_code": 500 } });
+  });
+
+  test("covers doors beside the routes, by their prefix, unless they record themselves", async () => {
+    tracer.told.length = 0;
+    const { headers } = await api.call("PUT", `/mounted/${UID}?sig=hunter2`, { key: null, headers: { traceparent: formatTraceparent(PARENT), "x-request-id": "mine-4" } });
+    await api.call("GET", "/recorded/x", { key: null });
+    await eventually(() => tracer.told[0]?.isEnded ?? false);
+    expect(headers.get("x-request-id")).toBe("mine-4");
+    expect(tracer.told).toMatchObject([{ name: "ANY /mounted/", parent: PARENT, error: "503", attributes: { "http.request.method": "PUT", "http.route": "/mounted/", "http.response.status_code": 503 } }]);
+    expect(JSON.stringify(tracer.told)).not.toMatch(new RegExp(`hunter2|${UID}`));
   });
 
   test("a refusal is no fault of the server", async () => {

@@ -1,7 +1,8 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares tests */
+import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, ModelServer, needs, TraceCollector, type CollectedSpan } from "@millwright/testing";
-import { Cluster, Platform } from "../src/index.ts";
+import { Cluster, OWNER_KEY, Platform } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "./support/runs.ts";
 import { aFactory, teamOf } from "./support/world.ts";
@@ -14,18 +15,19 @@ const files = (model: string) => [
   { path: "agents/helper/agent.md", content: "---\ndescription: Helps.\nagentType: IMPLEMENT\n---\n\nA canary-instruction.\n" },
 ];
 
-type Surroundings = { readonly start: (env: Record<string, string>) => Promise<Pick<Platform, "url" | "output" | "remove">>; readonly processes: number };
+type AnyPlatform = Pick<Platform, "url" | "output" | "path" | "remove">;
+type Surroundings = { readonly start: (env: Record<string, string>) => Promise<AnyPlatform>; readonly processes: number; /** Directories. */ readonly logs: readonly string[] };
 
 /** The worker is a process of its own in both. */
 const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
-  "a platform in one process": { start: (env) => Platform.start({ env }), processes: 2 },
-  "a platform of separate processes": { start: (env) => Cluster.start({ replicas: 1, workers: 1, env }), processes: 4 },
+  "a platform in one process": { start: (env) => Platform.start({ env }), processes: 2, logs: ["data/logs", "data/workers"] },
+  "a platform of separate processes": { start: (env) => Cluster.start({ replicas: 1, workers: 1, env }), processes: 4, logs: ["logs"] },
 };
 
-describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client began", (_name, { start, processes }) => {
+describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client began", (_name, { start, processes, logs }) => {
   let models: ModelServer;
   let collector: TraceCollector;
-  let platform: Pick<Platform, "url" | "output" | "remove">;
+  let platform: AnyPlatform;
   let api: Client;
 
   beforeAll(async () => {
@@ -82,7 +84,18 @@ describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client bega
     expect(new Set(spans.map(({ instance }) => instance)).size).toBe(processes);
     expect(spans.find(({ parentSpanId }) => parentSpanId === CLIENT_SPAN)).toMatchObject({ kind: 2, attributes: { "millwright.request.id": "traced-1", "http.response.status_code": 201 } });
     expect(spans.filter(({ isError }) => isError)).toEqual([]);
-    expect(everythingSent(collector)).not.toContain("canary-");
+    expect(everythingSent(collector)).not.toMatch(SECRETS);
+
+    // The log lines of every process are found by the same ids.
+    await eventually(() => {
+      const lines = linesOf(platform, logs).filter((line) => line["traceId"] === traceId);
+      expect(new Set(lines.map((line) => line["service"]))).toEqual(new Set(["gateway", "factories", "orchestrator", "worker"]));
+      expect(lines).toEqual(expect.arrayContaining([
+        expect.objectContaining({ message: "request finished", service: "gateway", requestId: "traced-1", spanId: expect.stringMatching(/^[0-9a-f]{16}$/), operation: "POST /api/v1/factory/{uid}/runs" }),
+        expect.objectContaining({ message: "rpc finished", service: "orchestrator", requestId: "traced-1", operation: "millwright.orchestrator.v1.RunService/CreateRuns" }),
+        expect.objectContaining({ message: "execution completed", service: "worker", runUid: runId, executionId: expect.any(String), attempt: 1, spanId: expect.any(String) }),
+      ]));
+    });
   }, 120_000);
 
   needs("bwrap", "reaches the call of a model, which tells its tokens and nothing of what was said", async () => {
@@ -111,7 +124,7 @@ describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client bega
     ]);
     expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(["set_up", "execute_tool write_file", "millwright.worker.v1.WorkerService/ReportUsage"]));
     expect(models.requests.map(({ key }) => key)).toEqual([PROVIDER_KEY, PROVIDER_KEY]);
-    expect(everythingSent(collector)).not.toContain("canary-");
+    expect(everythingSent(collector)).not.toMatch(SECRETS);
   }, 120_000);
 });
 
@@ -123,5 +136,13 @@ function wayUp(spans: readonly CollectedSpan[], span: CollectedSpan): string[] {
   const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
   return [`${span.service} ${span.name}`, ...(parent ? wayUp(spans, parent) : [])];
 }
+
+/** What people, agents and models said, and credentials of every kind. */
+const SECRETS = new RegExp(`canary-|${OWNER_KEY}|mwr_|mww_`);
+
+const linesOf = (platform: AnyPlatform, logs: readonly string[]): Record<string, unknown>[] =>
+  logs
+    .flatMap((dir) => readdirSync(platform.path(dir), { withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => readFileSync(platform.path(dir, name), "utf8")))
+    .flatMap((text) => text.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as Record<string, unknown>));
 
 const everythingSent = ({ bodies }: TraceCollector): string => bodies.map(({ bytes }) => bytes.toString()).join("\n");

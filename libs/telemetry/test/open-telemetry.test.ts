@@ -1,3 +1,6 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { eventually, memoryLog, TraceCollector, type CollectedSpan } from "@millwright/testing";
 import { inSpan, loadTracingSettings, Metrics, NO_TRACER, startTracing, traced, type TraceContext, type Tracing } from "../src/index.ts";
@@ -94,6 +97,14 @@ describe("without one", () => {
   ])("nothing is recorded: %s", async (_, env) => {
     tracing = await startTracing(loadTracingSettings(env), { log });
     expect(tracing.tracer("gateway")).toBe(NO_TRACER);
+  });
+
+  test("nothing of the SDK is even loaded", async () => {
+    const program = fileURLToPath(new URL("print-loaded.ts", import.meta.url));
+    const loadedWith = async (env: Record<string, string>) =>
+      JSON.parse((await promisify(execFile)(process.execPath, ["--conditions=@millwright/source", "--no-warnings", program], { env })).stdout) as string[];
+    expect((await loadedWith({})).filter((name) => name !== "@opentelemetry/api")).toEqual([]); // which prom-client has anyway
+    expect(await loadedWith(collector.environment)).toContain("@opentelemetry/sdk-trace");
   });
 
   test.each([{ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, { OTEL_TRACES_SAMPLER: "sometimes" }, { OTEL_TRACES_SAMPLER_ARG: "2" }])("what is not understood is said at the start: %j", async (env) => {
