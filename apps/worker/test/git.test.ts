@@ -18,7 +18,7 @@ import { bareHost, type SandboxKind } from "../src/sandbox/spec.ts";
 import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
 import { TestDoors } from "./support/doors.ts";
-import { inEachSandbox, withDirectory, withSandbox } from "./support/sandboxes.ts";
+import { inEachSandbox, probe, withDirectory, withSandbox } from "./support/sandboxes.ts";
 
 const never = new AbortController().signal;
 
@@ -29,7 +29,7 @@ async function clone(root: string, repository: worker.Repository, execution = jo
   return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
 }
 
-const pushing = (kind: SandboxKind, dir: string, assertOpen = () => {}) => ({ host: bareHost(kind), dir, signal: never, doors: { assertOpen, whenOpen: () => Promise.resolve() }, ownSandbox: () => {} });
+const pushing = (kind: SandboxKind, agent: Sandbox, dir: string, assertOpen = () => {}) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen, whenOpen: () => Promise.resolve() }, ownSandbox: () => {} });
 
 /** A sandbox over a fresh clone of a local bare repository. */
 const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
@@ -106,11 +106,11 @@ inEachSandbox("commit and push", (kind) => {
       await sandbox.exec("cd shop && echo new > new.txt && rm README.md");
       const sha = await commitAll(sandbox, copy, "Replace the file");
       expect(await commitAll(sandbox, copy, "Nothing to commit")).toBe(sha);
-      await push(copy, sha, pushing(kind, dir));
+      await push(copy, sha, pushing(kind, sandbox, dir));
       expect(git(bare, "log", "-1", "--format=%an <%ae> %s", "agent/run-1")).toBe("Millwright agent <agent@millwright.invalid> Replace the file");
       expect(git(bare, "ls-tree", "--name-only", "agent/run-1")).toBe("new.txt");
       await sandbox.exec("cd shop && echo more >> new.txt");
-      await push(copy, await commitAll(sandbox, copy, "Add more"), pushing(kind, dir));
+      await push(copy, await commitAll(sandbox, copy, "Add more"), pushing(kind, sandbox, dir));
       expect(git(bare, "rev-list", "--count", "agent/run-1")).toBe("3");
     }));
 
@@ -120,7 +120,7 @@ inEachSandbox("commit and push", (kind) => {
       git(join(root, "checkout-shop"), "push", "--quiet", bare, "HEAD:refs/heads/agent/run-1");
       await sandbox.exec("cd shop && echo new > new.txt");
       const sha = await commitAll(sandbox, copy, "Mine");
-      await expect(push(copy, sha, pushing(kind, dir))).rejects.toBeInstanceOf(BranchMoved);
+      await expect(push(copy, sha, pushing(kind, sandbox, dir))).rejects.toBeInstanceOf(BranchMoved);
       expect(git(bare, "rev-parse", "agent/run-1")).toBe(other);
       const again = await clone(root, aRepository(bare), join(root, "restarted"));
       expect(again.pushedSha).toBe(other);
@@ -133,7 +133,7 @@ inEachSandbox("commit and push", (kind) => {
       const closed = () => {
         throw new Error("doors closed");
       };
-      await expect(push(copy, sha, pushing(kind, dir, closed))).rejects.toThrow("doors closed");
+      await expect(push(copy, sha, pushing(kind, sandbox, dir, closed))).rejects.toThrow("doors closed");
       expect(git(bare, "branch", "--list", "agent/*")).toBe("");
     }));
 
@@ -147,7 +147,7 @@ inEachSandbox("commit and push", (kind) => {
         await withSandbox(async (sandbox, dir) => {
           const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
           await sandbox.exec("cd shop && echo new > new.txt");
-          const pushed = push(copy, await commitAll(sandbox, copy, "Too late"), { ...pushing(kind, dir), doors });
+          const pushed = push(copy, await commitAll(sandbox, copy, "Too late"), { ...pushing(kind, sandbox, dir), doors });
           pushed.catch(() => undefined);
           await eventually(() => expect(held.length).toBe(1));
           doors.close();
@@ -166,10 +166,26 @@ inEachSandbox("commit and push", (kind) => {
       await sandbox.exec(`cd shop && rm -f ~/ran && touch touched
         git config core.hooksPath .git/hooks; git config core.fsmonitor 'echo fsmonitor >> "$HOME/ran"; true'; git config filter.evil.clean 'echo filter >> "$HOME/ran"; cat'
         git config url./nowhere.insteadOf '${bare}'; git config remote.origin.pushurl /nowhere; git config push.default nothing; git config core.sshCommand /nowhere; git config gpg.program /nowhere`);
-      await push(copy, sha, pushing(kind, dir));
+      await push(copy, sha, pushing(kind, sandbox, dir));
       expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
       expect(existsSync(join(dir, "home", "ran"))).toBe(false);
       expect((await readdir(dir)).filter((name) => name.startsWith("push-")).flatMap((name) => (existsSync(join(dir, name, "ran")) ? [name] : []))).toEqual([]);
+    }));
+
+  test("the agent's commit is pushed where it is another user outside, whatever it keeps to itself", () =>
+    withDirectory(async (root) => {
+      const [bare, dir] = [aBareRepository(root), join(root, "execution")];
+      const copy = await clone(root, aRepository(bare), dir);
+      const host = kind === "bwrap" ? probe.host : bareHost(kind);
+      await withSandbox(
+        async (sandbox) => {
+          await sandbox.exec("cd shop && umask 077 && echo new > new.txt && git add new.txt && git commit --quiet --message Own && chmod 700 . .git .git/objects");
+          const sha = await commitAll(sandbox, copy, "Nothing more");
+          await push(copy, sha, { ...pushing(kind, sandbox, dir), host });
+          expect(git(bare, "show", "agent/run-1:new.txt")).toBe("new");
+        },
+        { kind, host, dir, env: AGENT_IDENTITY },
+      );
     }));
 
   test("a remote code host gets its credential from the worker, and the agent's side never holds it", () =>
@@ -179,7 +195,7 @@ inEachSandbox("commit and push", (kind) => {
           async (sandbox, dir) => {
             const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
             await sandbox.exec("cd shop && echo new > new.txt");
-            await push(copy, await commitAll(sandbox, copy, "Over the wire"), pushing(kind, dir));
+            await push(copy, await commitAll(sandbox, copy, "Over the wire"), pushing(kind, sandbox, dir));
             expect(git(join(root, "code", "acme", "shop.git"), "log", "-1", "--format=%s", "agent/run-1")).toBe("Over the wire");
             expect(new Set(requests.map((request) => request.authorized))).toEqual(new Set([true]));
             expect(readFileSync(join(dir, "workspace", "shop", ".git", "config"), "utf8")).not.toContain("xtraheader");

@@ -20,6 +20,8 @@ const WATCH_MS = 100;
 
 export type PushOptions = {
   readonly host: SandboxHost;
+  /** Where the agent works. */
+  readonly agent: Sandbox;
   /** The execution's directory; its `workspace` holds the agent's clone. */
   readonly dir: string;
   readonly signal: AbortSignal;
@@ -46,6 +48,7 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
   if (!isSha(sha)) throw new GitFailed("Cannot push", "there is no such commit");
   const { repository } = copy;
   const local = isLocal(repository);
+  await openObjects(copy, options);
   const mounts: Mount[] = [
     { source: join(options.dir, "workspace"), target: WORKSPACE, writable: false },
     ...(local ? [{ source: localPath(repository), target: REMOTE, writable: true }] : []),
@@ -71,6 +74,15 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
     way?.close();
   }
   copy.pushedSha = sha;
+}
+
+/** The agent may be another user outside than the one that pushes: it lets its objects be read, inside, where it can only harm itself. */
+async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): Promise<void> {
+  const git = `${agent.workspace}/${copy.directory}/.git`;
+  const opened = await agent.exec(["chmod", "-R", "a+rX", `${git}/objects`], { cwd: agent.workspace, timeoutMs: TIMEOUT_MS, signal });
+  const found = await agent.exec(["chmod", "a+x", git, `${agent.workspace}/${copy.directory}`], { cwd: agent.workspace, timeoutMs: TIMEOUT_MS, signal });
+  signal.throwIfAborted();
+  if (opened.exitCode !== 0 || found.exitCode !== 0) throw new GitFailed(`Cannot push from ${copy.directory}`, lastLines(opened.output + found.output));
 }
 
 /** The way to a remote code host: to this repository, with its credential added outside of the sandbox, while the doors are open. */

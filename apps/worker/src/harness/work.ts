@@ -84,7 +84,7 @@ function toolContext(ctx: ExecutionContext, conversation: Conversation, workspac
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();
-      await push(copy, sha, { host: hostOf(ctx.sandbox), dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, ownSandbox: (second) => ctx.ownSandbox(second) });
+      await push(copy, sha, { host: hostOf(ctx.sandbox), agent: workspace.sandbox, dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, ownSandbox: (second) => ctx.ownSandbox(second) });
     },
   };
 }

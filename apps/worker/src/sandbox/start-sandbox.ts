@@ -49,7 +49,8 @@ export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env:
     { source: join(dir, "home"), target: HOME, writable: true },
     { source: join(dir, "exchange"), target: EXCHANGE, writable: true },
   ];
-  for (const mount of mounts) await mkdir(mount.source, { recursive: true, mode: 0o700 });
+  // What is above them is the worker's alone; the workspace is read by the sandbox that pushes, whoever runs that.
+  for (const { source, target } of mounts) await mkdir(source, { recursive: true, mode: target === WORKSPACE ? 0o755 : 0o700 });
   const uid = host.kind === "bwrap" ? host.users?.take() : undefined;
   try {
     if (uid !== undefined) await Promise.all(mounts.map(({ source }) => giveTo(uid, source)));

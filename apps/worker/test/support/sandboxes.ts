@@ -28,12 +28,13 @@ export function inEachSandbox(name: string, tests: (kind: SandboxKind) => void):
   });
 }
 
-/** A started sandbox in a directory of its own; both are gone after `use`. */
+/** A started sandbox, in a directory of its own unless one is given; both are gone after `use`. */
 export async function withSandbox(
   use: (sandbox: Sandbox, dir: string) => Promise<void>,
-  { kind = "bwrap", host = bareHost(kind), env = {}, ...options }: { kind?: SandboxKind; host?: SandboxHost; env?: Record<string, string> } & WorkspaceOptions = {},
+  { kind = "bwrap", host = bareHost(kind), env = {}, dir: given, ...options }: { kind?: SandboxKind; host?: SandboxHost; env?: Record<string, string>; dir?: string } & WorkspaceOptions = {},
 ): Promise<void> {
-  await withDirectory(async (dir) => {
+  await withDirectory(async (own) => {
+    const dir = given ?? own;
     const sandbox = await startWorkspaceSandbox(host, dir, env, options);
     try {
       await use(sandbox, dir);
