@@ -105,7 +105,7 @@ test("whoever lost its lease is refused everywhere, and its run's token is dead"
     ["Complete", { completions: [{ ...mine, outcome: "DONE", lastClientSeq: "2" }] }],
     ["ReportUsage", { ...mine, callId: "c", modelId: "scripted", usage: { inputTokens: "1" } }],
     ["CreateArtifact", { ...mine, clientArtifactId: "a", artifactType: "PLAN", data: { title: "t" }, content: "eA==" }],
-    ["PutSnapshot", { ...mine, sizeBytes: "1" }],
+    ["PutSnapshot", { ...mine, sizeBytes: "1", sha256: "0".repeat(64) }],
     ["OpenPullRequest", { ...mine, owner: "o", repo: "r", headBranch: "agent/x", headSha: "0".repeat(40), baseBranch: "main", title: "t" }],
     ["ReadHistory", { ...mine, afterSeq: "0" }],
   ];
