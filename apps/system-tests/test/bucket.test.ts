@@ -20,7 +20,9 @@ describe.each(["standalone", "separate processes"] as const)("files in a bucket,
     const env = { MILLWRIGHT_BLOB_URL: s3.blobUrl, ...s3.env };
     platform = kind === "standalone" ? await Platform.start({ env }) : await Cluster.start({ env, replicas: 1, workers: 1 });
     api = await connect(platform);
-    const id = await startRun(api, script("write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}", `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`, "artifact: {file: big.bin, title: Big}", "ask: Go on?"));
+    const steps = ["write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}", `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`, "artifact: {file: big.bin, title: Big}"];
+    const attachments = [{ file_name: "note.txt", mime_type: "text/plain", data: Buffer.from("a note").toString("base64") }];
+    const id = await startRun(api, script(...steps, "shell: cat .attachments/*/note.txt", "ask: Go on?"), { attachments });
     run = await reached(api, id, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
   }, 240_000);
   afterAll(() => platform?.remove(), 60_000);
@@ -44,6 +46,11 @@ describe.each(["standalone", "separate processes"] as const)("files in a bucket,
     expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(401);
     await api.patch(`/agent/artifacts/${uidOf("big.bin")}`, { public: true });
     expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(200);
+  });
+
+  test("a file that came with the request is put there, and the worker has it from there", async () => {
+    expect(s3.requests).toEqual(expect.arrayContaining([expect.stringMatching("^PUT /millwright/attachments/"), expect.stringMatching("^GET /millwright/attachments/")]));
+    expect((await shellOutputs(api, run.run_id)).at(-1)).toBe("a note");
   });
 
   test("a workspace is kept there, and a follow-up goes on in it", async () => {

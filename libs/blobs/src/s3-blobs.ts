@@ -20,20 +20,18 @@ export function s3Blobs(options: S3Options): BlobStore {
     async put(key, body, { contentType, expected }) {
       const path = pathOf(key);
       return measured(body, new ContentCheck(expected), async (content, blob) => {
-        await (await s3.send("PUT", path, { headers: { "content-type": headerType(contentType), "x-amz-content-sha256": content.sha256 }, body: blob })).body?.cancel();
+        const answer = await s3.send("PUT", path, { headers: { "content-type": headerType(contentType), "x-amz-content-sha256": content.sha256 }, body: blob });
+        await answer?.body?.cancel();
       });
     },
     async get(key) {
       const response = await s3.send("GET", pathOf(key));
-      if (response.status === 404) {
-        await response.body?.cancel();
-        return undefined;
-      }
+      if (!response) return undefined;
       const body = response.body ? Readable.fromWeb(response.body) : Readable.from([]);
       return { body, size: Number(response.headers.get("content-length")), contentType: response.headers.get("content-type") ?? "" };
     },
     async delete(key) {
-      await (await s3.send("DELETE", pathOf(key))).body?.cancel();
+      await (await s3.send("DELETE", pathOf(key)))?.body?.cancel();
     },
     list: (folder) => list(s3, `${pathOf(folder)}/`, options.pageSize ?? PAGE_SIZE_MAX),
     deleteDrafts: async () => {}, // S3 keeps nothing of a broken-off PUT
@@ -85,7 +83,7 @@ const PAGE_SIZE_MAX = 1000;
 async function* list(s3: S3Client, prefix: string, pageSize: number): AsyncGenerator<ListedBlob> {
   for (let after = "", hasMore = true; hasMore; ) {
     const query = { "list-type": "2", prefix, "max-keys": String(pageSize), ...(after === "" ? {} : { "start-after": after }) };
-    const xml = await (await s3.send("GET", "", { query })).text();
+    const xml = (await (await s3.send("GET", "", { query }))?.text()) ?? "";
     const page = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, entry = ""]) => ({ key: textOf("Key", entry) ?? "", storedAt: new Date(textOf("LastModified", entry) ?? "") }));
     yield* page.filter(({ key }) => isOurs(key));
     after = page.at(-1)?.key ?? "";

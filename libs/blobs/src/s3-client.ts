@@ -29,14 +29,19 @@ export class S3Client {
     this.#client = new AwsClient({ ...options.credentials, region: options.region, service: "s3", retries: RETRIES });
   }
 
-  /** `path` is the object's; "" is the bucket itself. Errors: blob_store_unavailable when it fails for now; a plain Error with what S3 says otherwise. */
-  async send(method: S3Method, path: string, { headers, body, query }: S3Request = {}): Promise<Response> {
+  /**
+   * `path` is the object's; "" is the bucket itself. Undefined: there is no such object.
+   * Errors: blob_store_unavailable when it fails for now; a plain Error with what S3 says otherwise, also when there is no such bucket.
+   */
+  async send(method: S3Method, path: string, { headers, body, query }: S3Request = {}): Promise<Response | undefined> {
     const init = { method, headers: { "x-amz-content-sha256": EMPTY_SHA256, ...headers }, ...(body && { body }), aws: { datetime: this.#now() } };
     const response = await this.#client.fetch(this.#url(path, query), init).catch((cause: unknown) => {
       throw unavailable(cause);
     });
-    if (response.ok || response.status === 404) return response;
-    const said = `S3 answered ${response.status} ${textOf("Code", await response.text()) ?? ""} to ${method}`;
+    if (response.ok) return response;
+    const code = textOf("Code", await response.text());
+    if (response.status === 404 && code === "NoSuchKey") return undefined;
+    const said = `S3 answered ${response.status} ${code ?? ""} to ${method}`;
     throw response.status >= 500 || response.status === 429 ? unavailable(new Error(said)) : new Error(said);
   }
 

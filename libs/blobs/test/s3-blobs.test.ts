@@ -41,6 +41,16 @@ test("wrong credentials are told as S3 tells them, without being repeated", asyn
   await expect(refused).rejects.not.toThrow("hunter2");
 });
 
+test("a bucket that is not there is told; nothing passes for stored, absent or empty", async () => {
+  const blobs = open(s3.env, s3.blobUrl.replace("millwright", "elsewhere"));
+  const list = async () => {
+    for await (const { key } of blobs.list("a")) throw new Error(key);
+  };
+  for (const act of [() => blobs.put("a/b", Buffer.from("x"), { contentType: "text/plain" }), () => blobs.get("a/b"), () => blobs.delete("a/b"), list]) {
+    await expect(act()).rejects.toThrow("S3 answered 404 NoSuchBucket");
+  }
+});
+
 test("a server that fails for a moment is asked again; one that goes on failing, or is away, is unavailable", async () => {
   const unavailable = domainError({ kind: "unavailable", reason: "blob_store_unavailable", retryable: true });
   let failures = 1;
