@@ -73,6 +73,12 @@ describe("events as a stream", () => {
   /** Without validation: the document describes the pages. */
   const watch = (view = "events", headers: Record<string, string> = {}) => door.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
 
+  test("are watched in the trace of their request, to the end", async () => {
+    door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }] });
+    await watch("events", { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01` });
+    expect(door.calls.map(({ method, traceId }) => [method, traceId[0]])).toEqual([["getRun", "a"], ["watchRunEvents", "a"], ["getRun", "a"], ["getRun", "a"]]);
+  });
+
   test("carry the same JSON, their seq as id, and an end", async () => {
     door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ events: [anEvent(1n), anEvent(2n)] }, { events: [] }, { events: [anEvent(3n)] }] });
     const { status, headers, body } = await watch();

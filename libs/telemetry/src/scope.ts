@@ -40,6 +40,12 @@ export async function* iterateInScope<T>(scope: Scope, messages: AsyncIterable<T
   }
 }
 
+/** An iteration that goes on in the present scope, for a reader that will have left it (an answer that is streamed). */
+export function keepScope<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+  const scope = scopes.getStore();
+  return scope ? iterateInScope(scope, messages) : messages;
+}
+
 export type DoorOptions = Omit<SpanOptions, "parent"> & {
   readonly tracer: Tracer | undefined;
   /** What brought it about, as it came with it; absent: a trace begins here. */

@@ -5,6 +5,7 @@ import { pageInfo, PageInfo, pageLimit, queryInt, redirect, route, stream, times
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
+import { keepScope } from "@millwright/telemetry";
 import { isoTime } from "./json-values.ts";
 import { eventStream } from "./run-event-stream.ts";
 import { conversationParams } from "./followups.ts";
@@ -113,7 +114,7 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
           await runs.getRun({ runUid: params.runId }, onBehalf(input));
           const watched = runs.watchRunEvents({ runUid: params.runId, afterSeq: from }, onBehalf(input, { timeoutMs: 0 }));
           const assertVisible = async () => runs.getRun({ runUid: params.runId }, onBehalf({ caller: await request.authenticateAgain(), request }));
-          return stream("text/event-stream; charset=utf-8", Readable.from(eventStream(watched, runEvent, assertVisible)), { "x-accel-buffering": "no" });
+          return stream("text/event-stream; charset=utf-8", Readable.from(keepScope(eventStream(watched, runEvent, assertVisible))), { "x-accel-buffering": "no" });
         }
         const { events, hasMore } = await runs.listRunEvents({ runUid: params.runId, afterSeq, pageSize: query.limit }, onBehalf(input));
         const last = events.at(-1);

@@ -9,7 +9,7 @@ import type { Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
 import { factories, orchestrator } from "@millwright/contracts";
 import { DomainError, ERROR_KINDS, type ErrorKindName } from "@millwright/errors";
-import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, type Routes } from "@millwright/rpc";
+import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, requestContextOf, type Routes } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
@@ -40,7 +40,7 @@ export const NOW = "2026-11-20T10:00:00.000Z";
 const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService] as const;
 
 /** One call that reached a neighbour. */
-export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal };
+export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
 
 export type Door = Api & {
   /** What reached the neighbours since the last `answer`. */
@@ -61,7 +61,7 @@ export async function openDoor(): Promise<Door> {
   const calls: NeighbourCall[] = [];
   let answers: Record<string, unknown> = {};
   const answerOf = (method: DescMethod, request: unknown, context: HandlerContext): unknown => {
-    calls.push({ method: method.localName, request, caller: callerOf(context), signal: context.signal });
+    calls.push({ method: method.localName, request, caller: callerOf(context), signal: context.signal, traceId: requestContextOf(context).traceId });
     const answer = answers[method.localName];
     if (answer === undefined) throw new Error(`${method.name} was not expected`);
     if (answer instanceof DomainError) throw answer;
