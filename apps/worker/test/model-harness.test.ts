@@ -61,6 +61,17 @@ inBubblewrap("a model", () => {
       ]);
     }));
 
+  test("that cannot read the whole conversation any more has it summarised, and goes on", () =>
+    withDirectory(async (dir) => {
+      const tooLong = { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" };
+      const model = await aModel([{ text: "I begin.", calls: [{ name: "shell", input: { command: "echo hello" } }], ...COUNTED }, tooLong, { text: "It began.", ...COUNTED }, { text: "Done.", ...COUNTED }]);
+      const { result, events, usage } = await execute({ dir, prompt: "Work.", assignment: model });
+      expect(result).toMatchObject({ outcome: "DONE" });
+      expect(events.filter(({ kind }) => kind === "conversation_summarized").map(({ payload }) => payload)).toEqual([{ summary: "It began.", kept_from: "e3-a1-c1", model_id: "claude-sonnet-4-5", call_id: "e3-a1-c3" }]);
+      expect(usage.map(({ callId }) => callId)).toEqual(["e3-a1-c1", "e3-a1-c3", "e3-a1-c4"]);
+      expect(JSON.stringify(server.requests[3]!.body)).toContain("It began.");
+    }));
+
   test("that is interrupted while it thinks ends its turn; the next message goes on", () =>
     withDirectory(async (dir) => {
       const model = await aModel((_request, index) => (index === 0 ? "hang" : { text: "I go on.", ...COUNTED }));

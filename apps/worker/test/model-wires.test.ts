@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelServer, type ModelAnswer, type ModelRequest, type WireName } from "@millwright/testing";
-import type { ConversationEvent, ModelContext } from "../src/model/model-provider.ts";
+import type { ConversationEvent, ModelStep, ModelContext } from "../src/model/model-provider.ts";
 import { providerFor } from "../src/model/providers.ts";
 import { systemTimers, type Timers } from "../src/time.ts";
 import { aContext } from "./support/a-context.ts";
@@ -17,7 +17,7 @@ afterEach(() => server.stop());
 const message = (text: string): ConversationEvent => ({ kind: "message", payload: { role: "user", text, message_uid: "m", kind: "prompt" } });
 
 /** A provider at the server, and a way to take its next step after some events. */
-async function connect(wire: readonly [WireName, string], answers: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer), secrets: Record<string, string> = {}) {
+async function connect(wire: readonly [WireName, string], answers: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer), secrets: Record<string, string> = {}, contextTokens?: number) {
   const answerOf = (request: ModelRequest, index: number) => (typeof answers === "function" ? answers(request, index) : answers[Math.min(index, answers.length - 1)]!);
   server = await ModelServer.start((request, index) => {
     const answer = answerOf(request, index);
@@ -29,10 +29,10 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
   const warnings: string[] = [];
   let onSilence = () => {}; // time passes only for a call that hangs
   const timers: Timers = { after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)) };
-  const model = providerFor(context.ctx, (_kind, payload) => warnings.push(payload["text"] as string), { limits: LIMITS, timers })!;
+  const model = providerFor(context.ctx, (_kind, payload) => warnings.push(payload["text"] as string), { limits: { ...LIMITS, ...(contextTokens === undefined ? {} : { contextTokens }) }, timers })!;
   const step = (events: readonly ConversationEvent[] = [message("Hello.")], signal = new AbortController().signal) => {
     const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
-    return model.step(asked, signal);
+    return model.step(asked, signal) as Promise<ModelStep | undefined>;
   };
   return { step, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };
 }
@@ -156,3 +156,35 @@ test("the wait that the provider asks for is kept, within bounds", async () => {
 function stepEvent({ stepId, text, toolCalls }: { stepId: string; text: string; toolCalls: readonly { callId: string; name: string; input: JsonObject }[] }): ConversationEvent {
   return { kind: "model_step", payload: { step_id: stepId, text, tool_calls: toolCalls.map(({ callId, name, input }) => ({ call_id: callId, name, input })) } };
 }
+
+describe("a conversation that is too long for the model", () => {
+  const LONG = "x".repeat(9_000);
+  const said = (uid: string, text: string): ConversationEvent => ({ kind: "message", payload: { role: "user", text, message_uid: uid } });
+  const did = (id: string): ConversationEvent => ({ kind: "model_step", payload: { step_id: id, text: `${id} is done.`, tool_calls: [] } });
+  const summarized = (summary: string, from: string): ConversationEvent => ({ kind: "conversation_summarized", payload: { summary, kept_from: from } });
+  const bodyOf = ({ body }: ModelRequest) => JSON.stringify(body);
+
+  test.each(WIRES)("is summarised on the %s wire, and goes on from the summary and its newest part", async (...wire) => {
+    const { step, requests } = await connect(wire, [{ text: "The task is T.", usage: { input: 50, output: 5 } }, { text: "I go on.", usage: { input: 1, output: 1 } }], {}, 3_000);
+    const events = [said("m1", LONG), did("s1"), said("m2", "Go on.")];
+    expect(await step(events)).toEqual({ kind: "summary", callId: "e7-a2-c1", text: "The task is T.", keptFrom: "s1", usage: { inputTokens: 50, outputTokens: 5 } });
+    expect(bodyOf(requests[0]!)).not.toContain("Go on.");
+    expect(await step([...events, summarized("The task is T.", "s1")])).toMatchObject({ stepId: "e7-a2-c2", text: "I go on." });
+    const body = bodyOf(requests[1]!);
+    for (const part of ["The task is T.", "s1 is done.", "Go on."]) expect(body).toContain(part);
+    expect(body).not.toContain("xxx");
+  });
+
+  test("is summarised when the provider says so, and fails when there is nothing to leave out", async () => {
+    const tooLong: ModelAnswer = { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" };
+    const { step } = await connect(["anthropic", ""], [tooLong, { text: "Short.", usage: { input: 1, output: 1 } }, tooLong]);
+    expect(await step([said("m1", "Begin."), did("s1"), said("m2", "Go on.")])).toMatchObject({ kind: "summary", text: "Short." });
+    expect(await step([said("m1", "Begin.")])).toMatchObject({ next: { kind: "failed", failure: { code: "invalid_request" } } });
+  });
+
+  test("is summarised again, and more of it, when one summary was not enough", async () => {
+    const { step } = await connect(["anthropic", ""], [{ text: "Again.", usage: { input: 1, output: 1 } }], {}, 3_000);
+    const events = [said("m1", "Begin."), did("s1"), said("m2", "y".repeat(2_400)), did("s2"), said("m3", LONG), summarized("z", "m2")];
+    expect(await step(events)).toMatchObject({ kind: "summary", keptFrom: "m3" });
+  });
+});

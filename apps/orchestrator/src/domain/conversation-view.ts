@@ -60,6 +60,8 @@ class ConversationBuilder {
           ...{ type: "action_result", action_id: textOf(payload["call_id"]), ...action(payload) },
           ...{ state: resultState(payload["state"]), output: objectOf(payload["output"]) },
         });
+      case "conversation_summarized":
+        return this.#append(event, "system", { type: "event", name: event.kind, data: { summary: textOf(payload["summary"]) } });
       case "agent_resumed":
         return this.#append(event, "system", { type: "event", name: event.kind, data: { text: textOf(payload["text"]) } });
       case "worker_lost":

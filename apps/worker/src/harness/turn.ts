@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { inSpan } from "@millwright/telemetry";
 import { z } from "zod";
 import type { ExecutionContext } from "../executions/execution-context.ts";
-import type { ModelProvider, ModelStep, Rule } from "../model/model-provider.ts";
+import type { ModelProvider, ModelStep, Rule, Summary } from "../model/model-provider.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Conversation } from "./conversation.ts";
@@ -59,6 +59,7 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
   });
   if (step === "interrupted") return { kind: "interrupted" };
   if (!step) return { kind: "done" };
+  if ("keptFrom" in step) return recordSummary(deps, step);
   if ((deps.steps.count += 1) > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
   await persist(deps, step);
   const end = await takeStep({ tools, mode, checkpoints, clock: ctx.clock, mask: (text) => ctx.mask(text), context: { ...context, signal } }, step);
@@ -66,7 +67,7 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
   return end;
 }
 
-function think({ ctx, provider, conversation, tools, context, rules, skills }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | undefined> {
+function think({ ctx, provider, conversation, tools, context, rules, skills }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
   const { basePrompt, agentPrompt, modelId } = ctx.assignment;
   const said = { events: conversation.events, earlier: conversation.earlier };
   const surroundings = { mode, directory: context.workspace.base, rules, skills, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
@@ -81,6 +82,14 @@ async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep)
   conversation.record("model_step", step.usage ? { ...payload, usage: { ...step.usage } } : payload);
   budget.spend(step.usage ?? {});
   await Promise.all([ctx.flushed(), ...(step.usage ? [ctx.platform.reportUsage({ callId: step.stepId, modelId, usage: step.usage })] : [])]);
+}
+
+/** From here on the model reads this in place of what it summarises; views and people keep the whole. */
+async function recordSummary({ ctx, conversation, budget }: TurnDeps, { callId, text, keptFrom, usage }: Summary): Promise<undefined> {
+  const { modelId } = ctx.assignment;
+  conversation.record("conversation_summarized", { summary: text, kept_from: keptFrom, model_id: modelId, call_id: callId });
+  budget.spend(usage ?? {});
+  await Promise.all([ctx.flushed(), ...(usage ? [ctx.platform.reportUsage({ callId, modelId, usage })] : [])]);
 }
 
 const overLimit = (limit: number): TurnEnd => ({

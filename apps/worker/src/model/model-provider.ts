@@ -54,13 +54,19 @@ export type ModelStep = {
   readonly next: { readonly kind: "go_on" } | { readonly kind: "done" } | { readonly kind: "failed"; readonly failure: RunFailure } | { readonly kind: "blocked"; readonly message: string };
 };
 
+/** A model's account of the beginning of a conversation that is too long for it: it reads this from now on, and everything from `keptFrom` (a step or a message) on. */
+export type Summary = { readonly kind: "summary"; readonly callId: string; readonly text: string; readonly keptFrom: string; readonly usage?: TokenCounts };
+
 /** A source of steps; adapters of AI providers and the built-in `scripted` alike. */
 export interface ModelProvider {
   readonly name: string;
   /** Its steps take a while. */
   readonly isSlow: boolean;
-  /** The next step; undefined when the agent has nothing more to do. A wire that fails for good is a failed step. Errors: the reason of `signal`. */
-  step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | undefined>;
+  /**
+   * The next step; undefined when the agent has nothing more to do. A summary: it is to be recorded, then the step is asked for again. A wire that fails for
+   * good is a failed step. Errors: the reason of `signal`.
+   */
+  step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined>;
 }
 
 /** The code of a failure that the agent itself reports, or that its own tools showed. */

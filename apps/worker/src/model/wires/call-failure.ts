@@ -1,7 +1,7 @@
 import type { RunFailure } from "../model-provider.ts";
 
 /** Why a call gave no answer: it may be made again (`failure` says so, should it never succeed), or not. Texts are the provider's, unmasked. */
-export type CallFailure = { readonly mayPass: boolean; readonly summary: string; readonly status?: number; readonly retryAfterMs?: number; readonly failure: RunFailure };
+export type CallFailure = { readonly mayPass: boolean; readonly summary: string; readonly status?: number; /** The prompt was longer than the model can read. */ readonly isTooLong?: boolean; readonly retryAfterMs?: number; readonly failure: RunFailure };
 
 /** A call that ended without an answer although nobody refused it: cut off, or silent for too long. */
 export class CallBroken extends Error {}
@@ -17,6 +17,9 @@ const REFUSALS: Readonly<Record<number, readonly [code: string, reason: string]>
   404: ["resource_not_found", "model_not_found"],
 };
 
+/** How providers say that a prompt is too long. */
+const TOO_LONG = /too long|context.{0,20}(length|window|size)|maximum (context|input|number of (input )?tokens)|exceeds? the (limit|maximum|available)/i;
+
 /** Judges whatever a call ended with. A connection that fails, and an error within a stream, may pass; a refusal with a status tells itself. */
 export function callFailure(provider: string, error: unknown): CallFailure {
   const { statusCode, responseHeaders } = error as { statusCode?: unknown; responseHeaders?: Record<string, string> };
@@ -29,7 +32,8 @@ export function callFailure(provider: string, error: unknown): CallFailure {
     return { mayPass, summary, failure, ...(status === undefined ? {} : { status }), ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}) };
   }
   const [code, reason] = REFUSALS[status] ?? ["invalid_request", "model_refused_request"];
-  return { mayPass, summary, failure: { code, message: `The model provider ${provider} refused the call (${summary}).`, retryable: false, reason } };
+  const isTooLong = status === 413 || (status === 400 && TOO_LONG.test(summary));
+  return { mayPass, summary, isTooLong, failure: { code, message: `The model provider ${provider} refused the call (${summary}).`, retryable: false, reason } };
 }
 
 function textOf(error: unknown): string {

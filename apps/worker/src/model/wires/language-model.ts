@@ -6,6 +6,8 @@ type ProviderOptions = NonNullable<SystemModelMessage["providerOptions"]>;
 
 /** What differs between the wires. Libraries are loaded when they are first used: a worker that runs no AI does not carry them. */
 export type Wire = {
+  /** Tokens that its models can read at once, where nobody says otherwise. */
+  readonly contextTokens: number;
   readonly open: (access: Access, modelId: string) => Promise<Exclude<LanguageModel, string>>;
   /** Options of every call. */
   readonly options?: ProviderOptions;
@@ -15,20 +17,24 @@ export type Wire = {
 
 const WIRES: Readonly<Record<string, Wire>> = {
   anthropic: {
+    contextTokens: 200_000,
     open: async ({ apiKey, baseUrl }, modelId) => (await import("@ai-sdk/anthropic")).createAnthropic({ apiKey, baseURL: versioned(baseUrl || "https://api.anthropic.com") })(modelId),
     cacheMark: { anthropic: { cacheControl: { type: "ephemeral" } } },
   },
   openai: {
+    contextTokens: 272_000,
     open: async ({ apiKey, baseUrl }, modelId) => (await import("@ai-sdk/openai")).createOpenAI({ apiKey, baseURL: baseUrl || "https://api.openai.com/v1" }).responses(modelId),
     options: { openai: { store: false } }, // the conversation is kept here, and nowhere else
   },
   "openai-compatible": {
+    contextTokens: 128_000,
     open: async ({ apiKey, baseUrl }, modelId) => {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       return createOpenAICompatible({ name: "compatible", baseURL: baseUrl, includeUsage: true, ...(apiKey === "" ? {} : { apiKey }) }).chatModel(modelId);
     },
   },
   google: {
+    contextTokens: 1_000_000,
     open: async ({ apiKey, baseUrl }, modelId) =>
       (await import("@ai-sdk/google")).createGoogleGenerativeAI({ apiKey, baseURL: baseUrl || "https://generativelanguage.googleapis.com/v1beta" })(modelId),
   },

@@ -23,6 +23,7 @@ type Call = { readonly callId: string; readonly name: string; readonly input: Js
 export function messagesOf(events: readonly ConversationEvent[], { replies, mask }: MessagesOptions): ModelMessage[] {
   return events.flatMap(({ kind, payload }, index): ModelMessage[] => {
     if (kind === "message" && payload["role"] === "user") return [{ role: "user", content: mask(spoken(payload)) }];
+    if (kind === "conversation_summarized") return [{ role: "user", content: mask(`[From the platform] What came before is told by this summary:\n\n${textAt(payload, "summary")}`) }];
     if (kind === "agent_resumed") return [{ role: "user", content: mask(`[From the platform] ${textAt(payload, "text")}`) }];
     if (kind === "message" && payload["role"] === "assistant") return [{ role: "assistant", content: mask(textAt(payload, "text")) }];
     if (kind !== "model_step") return [];

@@ -5,11 +5,12 @@ import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
 import { pause, type Timers } from "../../time.ts";
 import type { CallUsage } from "../../executions/execution-context.ts";
-import type { ModelContext, ModelProvider, ModelStep, RunFailure } from "../model-provider.ts";
-import { callFailure } from "./call-failure.ts";
+import type { ConversationEvent, ModelContext, ModelProvider, ModelStep, RunFailure, Summary } from "../model-provider.ts";
+import { callFailure, type CallFailure } from "./call-failure.ts";
 import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
 import type { Wire } from "./language-model.ts";
 import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
+import { before, isTooLong, keptFrom, sinceSummary, SUMMARISER, transcriptOf } from "./compaction.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
@@ -20,6 +21,8 @@ export type WireLimits = {
   readonly triesMax: number;
   readonly retryFirstMs: number;
   readonly retryMaxMs: number;
+  /** Tokens that the model can read at once; absent: as its wire says. */
+  readonly contextTokens?: number;
 };
 
 export const WIRE_LIMITS: WireLimits = { silenceMs: 5 * 60_000, triesMax: 8, retryFirstMs: 1_000, retryMaxMs: 30_000 };
@@ -50,21 +53,46 @@ export function wireProvider(deps: WireDeps): ModelProvider {
   const { executionId, attempt, provider, modelId } = assignment;
   const { apiKey = "", baseUrl = "" } = assignment.providerCredentials ?? {};
   const replies = new Map<string, Reply>();
+  const window = deps.limits.contextTokens ?? wire.contextTokens;
   let calls = 0;
 
-  async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | undefined> {
+  async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
     if (isAnswered(context.events)) return undefined;
     const model = await wire.open({ apiKey, baseUrl }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
+    const said = [...context.earlier, ...context.events];
     const request: ModelCall = {
-      ...{ model, tools: context.tools, messages: marked(messagesOf([...context.earlier, ...context.events], { replies, mask }), wire) },
+      ...{ model, tools: context.tools, messages: marked(messagesOf(sinceSummary(said), { replies, mask }), wire) },
       system: { role: "system", content: mask(systemPrompt(context, assignment)), ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}) },
       ...(wire.options ? { options: wire.options } : {}),
     };
+    if (isTooLong([request.system.content, request.tools, request.messages], window)) {
+      const summary = await summarise(request, said, signal);
+      if (summary) return summary;
+    }
+    const answered = await ask(request, signal);
+    if ("answer" in answered) return stepOf(answered.stepId, answered.answer);
+    const summary = answered.failure.isTooLong ? await summarise(request, said, signal) : undefined;
+    return summary ?? failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) });
+  }
+
+  /** The beginning of what was said, told by the model itself; a failed step when it cannot; undefined when there is nothing to leave out. */
+  async function summarise({ model, options }: ModelCall, said: readonly ConversationEvent[], signal: AbortSignal): Promise<Summary | ModelStep | undefined> {
+    const from = keptFrom(said, window);
+    if (from === undefined) return undefined;
+    const prompt = `The conversation so far:\n\n${transcriptOf(messagesOf(before(said, from), { replies: new Map(), mask }), window)}`;
+    const request: ModelCall = { model, tools: [], messages: [{ role: "user", content: prompt }], system: { role: "system", content: SUMMARISER }, ...(options ? { options } : {}) };
+    const answered = await ask(request, signal);
+    if ("answer" in answered) return { kind: "summary", callId: answered.stepId, text: answered.answer.text, keptFrom: from, usage: answered.answer.usage };
+    return failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) });
+  }
+
+  /** One answer, asked for again while that may help. */
+  async function ask(request: ModelCall, signal: AbortSignal): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
     for (let tried = 1; ; tried += 1) {
       const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
       const answer = await attemptCall(request, stepId, signal);
-      if ("toolCalls" in answer) return stepOf(stepId, answer);
-      if (!answer.mayPass || tried >= deps.limits.triesMax) return failedStep(stepId, { ...answer.failure, message: mask(answer.failure.message) });
+      if ("toolCalls" in answer) return { stepId, answer };
+      if (!answer.mayPass || tried >= deps.limits.triesMax) return { stepId, failure: answer };
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
       const text = `The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
       deps.tell("model_retry", { text, call_id: stepId, try: tried + 1, tries_max: deps.limits.triesMax, delay_ms: Math.round(delayMs), ...(answer.status === undefined ? {} : { status: answer.status }) });
