@@ -27,6 +27,7 @@ import { secretRoutes } from "./routes/secrets.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { teamRoutes } from "./routes/teams.ts";
 import { whoAmIRoute } from "./routes/whoami.ts";
+import { listTeams } from "./store/team-store.ts";
 import { getProfiles } from "./usecases/get-profiles.ts";
 
 const TEAM_HEADER = "x-service-team-uid";
@@ -47,7 +48,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...secretRoutes(identity),
     auditRoute(identity),
     ...agentIdentityRoutes({ ...identity, factories: neighbours.factories }),
-    ...runRoutes(shared),
+    ...runRoutes({ ...shared, haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter) }),
     ...followupRoutes(neighbours, shared.findProfiles),
     ...runViewRoutes(neighbours, links),
     ...artifactRoutes(neighbours),

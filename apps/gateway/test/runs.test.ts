@@ -173,12 +173,23 @@ describe("the list of runs", () => {
   });
   test("is asked with every filter", async () => {
     door.answer(page);
-    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&sort_by=title&sort_order=asc&limit=500&cursor=c`;
+    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&task_status=running&task_status=failed&executor=${AGENT}&execution_location=LOCAL&sort_by=title&sort_order=asc&limit=500&cursor=c`;
     await door.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
     const { createdAfter, createdBefore, updatedAfter, ...rest } = door.calls[0]!.request;
     expect(rest).toMatchObject({ teamUid: OTHER_TEAM, states: ["QUEUED", "ERROR"], ancestorRunUid: RUN, factoryUids: ["a", "b"], sortBy: "title", sortOrder: "asc", pageSize: 500, pageToken: "c" });
-    expect(rest).toMatchObject({ name: "nightly", modelId: "gpt-5", creatorUid: USER, sources: ["API", "CLI"], environmentUid: "empty-environment", skillSpec: "s", scheduleUid: "sch", artifactType: "PLAN", search: "leak" });
+    expect(rest).toMatchObject({ name: "nightly", modelId: "gpt-5", creatorUid: USER, sources: ["API", "CLI"], environmentUid: "empty-environment", skillSpec: "s", scheduleUid: "sch", artifactType: "PLAN", search: "leak", taskStatuses: ["running", "failed"], executorUid: AGENT, executionLocation: "LOCAL", metadata: {} });
     expect([createdAfter, createdBefore, updatedAfter].map((time) => Number(time.seconds))).toEqual(["2026-11-20T00:00:00Z", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"].map((time) => Date.parse(time) / 1000));
+  });
+  test("is asked for pairs of metadata, unless a team of whose runs it speaks has that switched off", async () => {
+    door.answer(page);
+    await door.call("GET", `${RUNS}?metadata[ticket_id]=7&metadata[a.b]=`, { headers: { "x-service-team-uid": TEAM } });
+    expect(door.calls[0]!.request.metadata).toEqual({ ticket_id: "7", "a.b": "" });
+    door.capabilities.metadataFilter = false;
+    const [off, without] = [await door.call("GET", `${RUNS}?metadata[a]=1`), await door.call("GET", RUNS)];
+    door.capabilities.metadataFilter = true;
+    expect(without.status).toBe(200);
+    expect(off).toMatchObject({ status: 403, body: { error_code: "feature_not_available", reason: "metadata_filter_off", retryable: false } });
+    expect(door.calls).toHaveLength(2);
   });
   test.each(["skill=a", "skill_spec=a", "skill=a&skill_spec=a"])("takes a skill by either name: %s", async (query) => {
     door.answer(page);
@@ -189,7 +200,7 @@ describe("the list of runs", () => {
     door.answer({ listRuns: { runs: [] } });
     expect((await door.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
   });
-  neverReachNeighbours(() => door, 400, ["state=queued", "state=", "created_after=soon", "created_before=2026-13-01", "updated_after=2026-02-30", "sort_by=uid", "sort_order=up", "limit=0", "limit=501", "limit=-1", "limit=x", "cursor=", "cursor=a&cursor=b", "artifact_type=plan", "skill=a&skill_spec=b"].map((query) => ["GET", `${RUNS}?${query}`] as const));
+  neverReachNeighbours(() => door, 400, ["state=queued", "state=", "created_after=soon", "created_before=2026-13-01", "updated_after=2026-02-30", "sort_by=uid", "sort_order=up", "limit=0", "limit=501", "limit=-1", "limit=x", "cursor=", "cursor=a&cursor=b", "artifact_type=plan", "task_status=done", "execution_location=local", "skill=a&skill_spec=b"].map((query) => ["GET", `${RUNS}?${query}`] as const));
   refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}?cursor=c`), ["listRuns", refusal("invalid_argument", "invalid_cursor"), refusal("not_found", "run_not_found")]);
 });
 
@@ -209,6 +220,25 @@ describe("cancel", () => {
     const { headers } = await door.call("POST", `${RUNS}/${RUN}/cancel`);
     expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual(["true", "1"]);
   });
+});
+
+describe("a run by an external reference", () => {
+  const path = "/api/v1/agent/run-by-external-reference";
+  test("is found by the URL", async () => {
+    door.answer({ findRunByReference: { runUid: RUN } });
+    expect((await door.call("GET", `${path}?url=${encodeURIComponent("https://t.example/1?a=b")}`)).body).toEqual({ run_id: RUN });
+    expect(door.calls[0]!.request.url).toBe("https://t.example/1?a=b");
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${path}?url=x`), ["findRunByReference", refusal("not_found", "run_not_found"), refusal("invalid_argument", "url_invalid")]);
+  neverReachNeighbours(() => door, 400, [["GET", path], ["GET", `${path}?url=`]]);
+});
+
+describe("the usage of a harness", () => {
+  test("is unavailable, not zero, where none is published", async () => {
+    door.answer({ getRun: { run: aRun() } });
+    expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({ available: false, run_id: RUN, conversation_id: CONVERSATION });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/harness-usage`), ["getRun", refusal("not_found", "run_not_found")]);
 });
 
 describe("a follow-up", () => {

@@ -38,7 +38,7 @@ import { openPrisma } from "./store/prisma-client.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
-import { listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
+import { findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
 import { visibleRunReader } from "./store/run-store.ts";
 import { retryDeadlocks } from "./store/run-transaction.ts";
 import { connectedWorkers, environmentUse, isSettled } from "./store/run-view-store.ts";
@@ -111,6 +111,7 @@ export function composeCatalog(options: CatalogOptions) {
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
     listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
     newestOfConversations: (uids: readonly string[]) => newestOfConversations(sql, uids),
+    findByReference: (caller: Caller, url: string) => findByReference(sql, caller, url),
     followupsOf: (runUid: string, afterSeq: number, limit: number) => followupsOf(sql, runUid, afterSeq, limit),
     listTreeUids: (caller: Caller, uids: readonly string[]) => listTreeUids(sql, caller, uids),
     findArtifact: (uid: string) => artifactStore.find(sql, uid),

@@ -142,6 +142,37 @@ describe("filters", () => {
     expect(await walk(ask)).toEqual([wanted.uid]);
   });
 
+  test("top-level runs by what became of them; running while anything of the tree is", async () => {
+    const states = ["QUEUED", "SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"] as const;
+    const uids = Object.fromEntries(await Promise.all(states.map(async (state) => [state, (await p.run(caller)).uid] as const)));
+    const child = await p.run(caller, { parentRunUid: uids["SUCCEEDED"]! });
+    for (const state of states) await p.database.sql.query("UPDATE runs SET state = $2 WHERE uid = $1", [uids[state], state]);
+    const of = async (...taskStatuses: string[]) => (await walk({ taskStatuses })).toSorted();
+    const are = (...named: (keyof typeof uids)[]) => named.map((state) => uids[state]!).toSorted();
+    expect(await of("running")).toEqual(are("QUEUED", "SUCCEEDED"));
+    expect(await of("complete")).toEqual(are("SUCCEEDED"));
+    expect(await of("failed")).toEqual(are("FAILED", "ERROR"));
+    expect(await of("blocked", "cancelled")).toEqual(are("BLOCKED", "CANCELLED"));
+    expect(await of("running", "blocked")).toEqual(are("QUEUED", "SUCCEEDED", "BLOCKED"));
+    await p.database.sql.query("UPDATE runs SET state = 'FAILED' WHERE uid = $1", [child.uid]);
+    expect(await of("running")).toEqual(are("QUEUED"));
+    await expect(of("done")).rejects.toEqual(domainError({ reason: "invalid_task_status" }));
+  });
+
+  test("every pair of metadata, the executor, and where a run is executed", async () => {
+    const [both, one] = [await p.run(caller, { metadata: { a: "1", b: "2" } }), await p.run(caller, { metadata: { a: "1" } })];
+    await p.run(caller, { metadata: { a: "2", b: "1" } });
+    expect((await walk({ metadata: { a: "1" } })).toSorted()).toEqual([both.uid, one.uid].toSorted());
+    expect(await walk({ metadata: { a: "1", b: "2" } })).toEqual([both.uid]);
+    expect(await walk({ metadata: { b: "" } })).toEqual([]);
+    await expect(walk({ metadata: { a: "", b: "", c: "", d: "", e: "", f: "" } })).rejects.toEqual(domainError({ reason: "too_many_metadata_pairs" }));
+    await p.database.sql.query("UPDATE runs SET execution_location = 'LOCAL', executor_uid = 'robot' WHERE uid = $1", [one.uid]);
+    expect(await walk({ executionLocation: "LOCAL" })).toEqual([one.uid]);
+    expect(await walk({ executorUid: "robot" })).toEqual([one.uid]);
+    expect(await walk({ executionLocation: "REMOTE" })).toHaveLength(2);
+    await expect(walk({ executionLocation: "MOON" })).rejects.toEqual(domainError({ reason: "invalid_execution_location" }));
+  });
+
   test("runs without an environment, of one creator, with an artifact of a type", async () => {
     const [bare, other, personal] = [await p.run(caller), await p.run(caller), await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } })];
     await p.database.sql.query("UPDATE runs SET environment_uid = 'e', creator_uid = 'somebody' WHERE uid = ANY($1::uuid[])", [[other.uid, personal.uid]]);
@@ -185,5 +216,26 @@ describe("who sees what", () => {
     expect(await walk({ teamUid: other.teams[0]!.teamUid })).toEqual([]);
     expect(await walk({ teamUid: newUid<TeamUid>() })).toEqual([]);
     await expect(walk({ ancestorRunUid: theirs.uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  });
+});
+
+describe("a run by an external reference", () => {
+  const find = (url: string, who = caller) => p.runs.findRunByReference({ url }, p.as(who));
+  const report = (runUid: string, url: string, at: string) =>
+    p.database.sql.query(
+      `INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, created_at, committed_at)
+       VALUES (gen_random_uuid(), $1, gen_random_uuid(), 1, 'EXTERNAL_REFERENCE', jsonb_build_object('url', $2::text), $3::timestamptz, now())`,
+      [runUid, url, at],
+    );
+
+  test("is the first reporter among those the caller sees, whatever the spelling of the URL", async () => {
+    const [first, second, theirs] = [await p.run(caller), await p.run(caller), await p.run(aCaller())];
+    await report(theirs.uid, "https://t.example/1", "2026-01-01");
+    await report(second.uid, "https://t.example/1", "2026-01-03");
+    await report(first.uid, "https://t.example/1", "2026-01-02");
+    for (const url of ["https://t.example/1", "HTTPS://T.Example:443/1#part"]) expect(await find(url)).toMatchObject({ runUid: first.uid });
+    for (const url of ["https://t.example/2", "https://t.example/1?x"]) await expect(find(url)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await expect(find("https://t.example/1", aCaller())).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    for (const url of ["", "x", "ftp://t.example", "https://u:p@t.example"]) await expect(find(url)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "url_invalid" }));
   });
 });

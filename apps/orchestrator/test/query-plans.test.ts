@@ -4,10 +4,10 @@ import { newUid } from "@millwright/ids";
 import { unreportedChildren } from "../src/store/children-store.ts";
 import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
 import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
-import { listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
+import { findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
 import { findNewestOfConversation, findRun } from "../src/store/run-store.ts";
 import { environmentUse } from "../src/store/run-view-store.ts";
-import type { RunSort } from "../src/domain/run-list.ts";
+import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
 import type { Run } from "../src/domain/run.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
@@ -56,10 +56,12 @@ async function scanned(f: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   return found;
 }
 
-const listed = (sql: Sql, sortBy: RunSort, after?: ListedRun) => listRuns(sql, caller, { states: [], sortBy, isDescending: true }, after?.position, 20);
+const listed = (sql: Sql, sortBy: RunSort, isDescending: boolean, after?: ListedRun) => listRuns(sql, caller, { states: [], sortBy, isDescending }, after?.position, 20);
 
-test.each<RunSort>(["updated_at", "created_at"])("a page of runs by %s is read from an index, as is the next", async (sortBy) => {
-  expect(await scanned(async (sql) => listed(sql, sortBy, (await listed(sql, sortBy)).at(-1)))).toEqual([]);
+const SORTS = RUN_SORTS.flatMap((sortBy) => [[sortBy, "desc"], [sortBy, "asc"]] as const);
+test.each(SORTS)("a page of runs by %s %s is read from an index, as is the next", async (sortBy, order) => {
+  const isDescending = order === "desc";
+  expect(await scanned(async (sql) => listed(sql, sortBy, isDescending, (await listed(sql, sortBy, isDescending)).at(-1)))).toEqual([]);
 });
 
 test.each<[string, (sql: Sql) => Promise<unknown>]>([
@@ -70,6 +72,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["children to report", (sql) => unreportedChildren(sql, run.uid)],
   ["a conversation", (sql) => listOfConversation(sql, caller, run.conversationUid)],
   ["its newest run", (sql) => findNewestOfConversation(sql, caller, run.conversationUid)],
+  ["the first reporter of a reference", (sql) => findByReference(sql, caller, "https://t.example/1")],
   ["the use of environments", (sql) => environmentUse(sql, ["environment1", "environment2"])],
   ["a run to be locked", (sql) => lockRuns(sql, [run.uid])],
   ["what an execution was given", (sql) => inputsOf(sql, run.uid, 7)],

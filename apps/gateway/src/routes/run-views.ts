@@ -71,6 +71,19 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
     }),
     route({
       method: "GET",
+      path: "/agent/runs/{runId}/harness-usage",
+      summary: "What a third-party harness says of its own usage",
+      description: "The latest snapshot; `available` is false for runs whose harness publishes none, the platform's own among them: see `request_usage` of the run.",
+      verbs: ["run.view"],
+      params: runParams,
+      response: z.object({ available: z.boolean(), run_id: z.string(), conversation_id: z.string() }),
+      handler: async (input) => {
+        const { run } = await runs.getRun({ runUid: input.params.runId }, onBehalf(input));
+        return { available: false, run_id: run!.uid, conversation_id: run!.conversationUid };
+      },
+    }),
+    route({
+      method: "GET",
       path: "/agent/conversations/{conversationId}",
       summary: "Normalised messages and steps of all runs of a conversation",
       description: "As far as you may see its runs. A conversation whose run has not begun has no steps.",

@@ -2,8 +2,8 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
-import { invalidArgument } from "@millwright/errors";
-import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, route, type Route } from "../rest/index.ts";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, queryMap, route, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { timeBounds } from "./json-values.ts";
@@ -12,7 +12,13 @@ import type { FindProfiles } from "./profiles.ts";
 import { runRecords } from "./run-record.ts";
 import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunState } from "./run-schemas.ts";
 
-export type RunRoutesDeps = { neighbours: Pick<Neighbours, "runs">; findProfiles: FindProfiles; links: PageLinks };
+export type RunRoutesDeps = {
+  neighbours: Pick<Neighbours, "runs">;
+  findProfiles: FindProfiles;
+  links: PageLinks;
+  /** Whether all these teams may filter runs by metadata. */
+  haveMetadataFilter: (teamUids: readonly string[]) => Promise<boolean>;
+};
 
 /** Attachments are base64 in the body: five files of 10 MB each. */
 const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
@@ -20,7 +26,13 @@ const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
 export const runParams = z.object({ runId: pathUid("run") });
 
 /** Runs: create, read, list, steer (spec §4 "Agent runs and conversations"). */
-export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRoutesDeps): Route[] {
+export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetadataFilter }: RunRoutesDeps): Route[] {
+  /** The teams whose runs are listed have the capability. Errors: metadata_filter_off (feature_off). */
+  const requireMetadataFilter = async ({ activeTeamUid, teams }: Caller): Promise<void> => {
+    const listed = teams.map(({ teamUid }) => teamUid).filter((uid) => activeTeamUid === undefined || uid === activeTeamUid);
+    if (await haveMetadataFilter(listed)) return;
+    throw new DomainError({ kind: "feature_off", reason: "metadata_filter_off", message: "Filtering by metadata is switched off for the team." });
+  };
   const createRun = (path: string) =>
     route({
       method: "POST",
@@ -51,7 +63,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
       summary: "List runs",
       verbs: ["run.view"],
       teamHeader: true,
-      errors: [404],
+      errors: [403, 404],
       query: z.object({
         state: queryList(RunState).optional(),
         created_after: instant().optional(),
@@ -68,6 +80,10 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
         skill_spec: z.string().optional().meta({ description: "The same as `skill`." }),
         schedule_id: z.string().optional(),
         artifact_type: ArtifactType.optional(),
+        task_status: queryList(z.enum(["running", "complete", "failed", "blocked", "cancelled"])).optional().meta({ description: "Of whole trees: only top-level runs are listed." }),
+        executor: z.string().optional(),
+        execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
+        metadata: queryMap(z.string()).optional().meta({ description: "`metadata[key]=value`, at most 5 pairs, all of which must match." }),
         q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words that title, prompt or skill spec contain." }),
         sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
         sort_order: z.enum(["asc", "desc"]).default("desc"),
@@ -77,6 +93,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
       response: z.object({ runs: z.array(RunItem), page_info: PageInfo }),
       handler: async (input) => {
         const { query, caller } = input;
+        if (query.metadata) await requireMetadataFilter(caller);
         const page = await runs.listRuns(
           {
             teamUid: caller.activeTeamUid ?? "",
@@ -88,17 +105,30 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links }: RunRout
             pageToken: query.cursor ?? "",
             ancestorRunUid: query.ancestor_run_id ?? "",
             factoryUids: query.factory_uid ?? [],
+            taskStatuses: query.task_status ?? [],
+            metadata: query.metadata ?? {},
             sources: query.source ?? [],
             skillSpec: skillOf(query),
             ...present({
               name: query.name, modelId: query.model_id, creatorUid: query.creator, environmentUid: query.environment_id, scheduleUid: query.schedule_id,
-              artifactType: query.artifact_type, search: query.q,
+              artifactType: query.artifact_type, search: query.q, executorUid: query.executor, executionLocation: query.execution_location,
             }),
           },
           onBehalf(input),
         );
         return { runs: await runRecords(page.runs, findProfiles, links, caller), page_info: pageInfo(page.nextPageToken) };
       },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/run-by-external-reference",
+      summary: "The run that reported an external reference",
+      description: "The first reporter among the runs that you can see; URLs are compared in their canonical form.",
+      verbs: ["run.view"],
+      errors: [404],
+      query: z.object({ url: z.string().min(1) }),
+      response: z.object({ run_id: z.string() }),
+      handler: async (input) => ({ run_id: (await runs.findRunByReference({ url: input.query.url }, onBehalf(input))).runUid }),
     }),
     route({
       method: "GET",

@@ -50,6 +50,8 @@ export type Door = Api & {
   clock: ReturnType<typeof manualClock>;
   blobs: BlobStore;
   links: PageLinks;
+  /** Of every team. */
+  capabilities: { metadataFilter: boolean };
 };
 
 /** The gateway's resource routes, blobs and pages over HTTP, with neighbours that answer what the test says. */
@@ -86,16 +88,17 @@ export async function openDoor(): Promise<Door> {
   const links = pageLinks({ publicUrl: PUBLIC_URL, signingKey, clock });
   const blobs = directoryBlobs({ dir, publicUrl: PUBLIC_URL, signingKey, clock });
   const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
+  const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes(deps), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
   const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, teamHeaders: ["x-service-team-uid"], clock, log, metrics }), "member");
   return {
-    ...api, calls, clock, blobs, links,
+    ...api, calls, clock, blobs, links, capabilities,
     answer(next) {
       answers = next;
       calls.length = 0;

@@ -6,6 +6,13 @@ import { RUN_STATES, type RunState } from "./run.ts";
 export const RUN_SORTS = ["updated_at", "created_at", "title", "agent"] as const;
 export type RunSort = (typeof RUN_SORTS)[number];
 
+export const TASK_STATUSES = ["running", "complete", "failed", "blocked", "cancelled"] as const;
+/** What became of a top-level run; "running" looks at its whole tree (platform-api §3). */
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+
+/** How many pairs of metadata a list may ask for (platform-api §8). */
+export const METADATA_PAIRS_MAX = 5;
+
 /** Stands for having no environment (platform-api §4). */
 export const EMPTY_ENVIRONMENT = "empty-environment";
 
@@ -32,27 +39,40 @@ export type RunListQuery = {
   readonly skillSpec?: string;
   readonly scheduleUid?: string;
   readonly artifactType?: string;
+  /** Only top-level runs then. */
+  readonly taskStatuses?: readonly TaskStatus[];
+  readonly executorUid?: string;
+  readonly executionLocation?: "LOCAL" | "REMOTE";
+  /** Every pair must be there. */
+  readonly metadata?: Readonly<Record<string, string>>;
   readonly search?: RunSearch;
   readonly sortBy: RunSort;
   readonly isDescending: boolean;
 };
 
 /** As asked, unchecked: "" and empty lists say nothing. */
-export type RunListRequest = Omit<RunListQuery, "states" | "sortBy" | "isDescending" | "factoryUids" | "sources" | "search"> & {
+export type RunListRequest = Omit<RunListQuery, "states" | "sortBy" | "isDescending" | "factoryUids" | "sources" | "search" | "taskStatuses" | "executionLocation" | "metadata"> & {
   readonly states: readonly string[];
   readonly sources: readonly string[];
   readonly search: string;
+  readonly taskStatuses: readonly string[];
+  readonly executionLocation: string;
+  readonly metadata: Readonly<Record<string, string>>;
   readonly factoryUids: readonly string[];
   readonly sortBy: string;
   readonly sortOrder: string;
 };
 
-/** Errors: invalid_state, invalid_source, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
+/** Errors: invalid_state, invalid_source, invalid_task_status, invalid_execution_location, too_many_metadata_pairs, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
 export function checkRunList(request: RunListRequest): RunListQuery {
-  const { states, factoryUids, sources, search, sortBy, sortOrder, ...bounds } = request;
+  const { states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, sortBy, sortOrder, ...bounds } = request;
   const unknown = states.find((state) => !RUN_STATES.includes(state as RunState));
   if (unknown !== undefined) throw invalidArgument("invalid_state", `There is no run state "${unknown}".`);
   if (!sources.every((source) => SOURCES.includes(source))) throw invalidArgument("invalid_source", "There is no such source of runs.");
+  const status = taskStatuses.find((one) => !TASK_STATUSES.includes(one as TaskStatus));
+  if (status !== undefined) throw invalidArgument("invalid_task_status", `A task status is one of ${TASK_STATUSES.join(", ")}.`);
+  if (!["", "LOCAL", "REMOTE"].includes(executionLocation)) throw invalidArgument("invalid_execution_location", "A run is executed LOCAL or REMOTE.");
+  if (Object.keys(metadata).length > METADATA_PAIRS_MAX) throw invalidArgument("too_many_metadata_pairs", `A list asks for at most ${METADATA_PAIRS_MAX} pairs of metadata.`);
   const sort = (sortBy || "updated_at") as RunSort;
   if (!RUN_SORTS.includes(sort)) throw invalidArgument("invalid_sort", `Runs are sorted by ${RUN_SORTS.join(", ")}.`);
   if (!["", "asc", "desc"].includes(sortOrder)) throw invalidArgument("invalid_sort", "The order is asc or desc.");
@@ -61,6 +81,9 @@ export function checkRunList(request: RunListRequest): RunListQuery {
     states: [...new Set(states as RunState[])].sort(),
     ...(factoryUids.length > 0 ? { factoryUids: [...new Set(factoryUids.filter(isUuid))].sort() } : {}),
     ...(sources.length > 0 ? { sources: [...new Set(sources)].sort() } : {}),
+    ...(taskStatuses.length > 0 ? { taskStatuses: [...new Set(taskStatuses as TaskStatus[])].sort() } : {}),
+    ...(executionLocation ? { executionLocation: executionLocation as "LOCAL" | "REMOTE" } : {}),
+    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
     ...(search.trim() ? { search: readSearch(search.trim()) } : {}),
     sortBy: sort,
     isDescending: sortOrder !== "asc",

@@ -11,6 +11,7 @@ import type { Run } from "../domain/run.ts";
 import { describeConversation, type DescribeConversationDeps } from "../usecases/describe-conversation.ts";
 import { describeConversations, type DescribeConversationsDeps } from "../usecases/describe-conversations.ts";
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
+import { findRunByReference, type FindRunByReferenceDeps } from "../usecases/find-run-by-reference.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
 import { getTimeline } from "../usecases/get-timeline.ts";
 import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followups.ts";
@@ -25,12 +26,13 @@ export type RunViewDeps = DescribeRunsDeps &
   DescribeConversationDeps &
   DescribeConversationsDeps &
   ListFollowupsDeps &
+  FindRunByReferenceDeps &
   GetTranscriptUrlDeps &
   WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation" | "describeConversations" | "listFollowups"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -69,6 +71,9 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     const [newest, first] = (await describeRuns(deps, [found.newestRun, found.firstRun])).map(runMessage);
     return { conversationUid: found.conversationUid, newestRun: newest!, firstRun: first!, outputs: found.outputs.map(artifactMessage) };
   },
+  async findRunByReference({ url }, context) {
+    return { runUid: await findRunByReference(deps, callerOf(context), url) };
+  },
   async listFollowups(request, context) {
     const { followups, nextPageToken } = await listFollowups(deps, callerOf(context), request);
     return { followups: followups.map(followupMessage), nextPageToken };
@@ -81,10 +86,10 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
 
 function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
   const { teamUid, states, factoryUids, sources, search, ancestorRunUid, sortBy, sortOrder } = request;
-  const { name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType } = request;
+  const { name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType, executorUid, taskStatuses, executionLocation, metadata } = request;
   return {
-    ...{ states, factoryUids, sources, search, sortBy, sortOrder },
-    ...given({ teamUid, ancestorRunUid, name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType }),
+    ...{ states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, sortBy, sortOrder },
+    ...given({ teamUid, ancestorRunUid, name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType, executorUid }),
     ...bound("createdAfter", request.createdAfter),
     ...bound("createdBefore", request.createdBefore),
     ...bound("updatedAfter", request.updatedAfter),

@@ -1,8 +1,8 @@
 import type { Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { isUuid, type RunUid } from "@millwright/ids";
-import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort } from "../domain/run-list.ts";
-import type { Owner, Run } from "../domain/run.ts";
+import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
+import type { Owner, Run, RunState } from "../domain/run.ts";
 import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };
@@ -49,7 +49,7 @@ function ownersInView(caller: Caller, teamUid: string | undefined): Owner[] {
 }
 
 function filters(query: RunListQuery, bind: Bind): string[] {
-  const { states, createdAfter, createdBefore, updatedAfter, factoryUids, ancestorRunUid, sources, environmentUid, artifactType, search } = query;
+  const { states, createdAfter, createdBefore, updatedAfter, factoryUids, ancestorRunUid, sources, environmentUid, artifactType, search, taskStatuses, metadata } = query;
   const equal = (column: string, value: string | undefined): string[] => (value === undefined ? [] : [`${column} = ${bind(value, "text")}`]);
   return [
     ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
@@ -62,12 +62,33 @@ function filters(query: RunListQuery, bind: Bind): string[] {
     ...equal("r.config_name", query.name),
     ...equal("r.model_id", query.modelId),
     ...equal("r.creator_uid", query.creatorUid),
+    ...equal("r.executor_uid", query.executorUid),
+    ...equal("r.execution_location", query.executionLocation),
+    ...(taskStatuses ? ofTasks(taskStatuses, bind) : []),
+    ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")}`] : []),
     ...equal("r.skill_spec", query.skillSpec),
     ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
     ...(environmentUid === EMPTY_ENVIRONMENT ? ["r.environment_uid IS NULL"] : equal("r.environment_uid", environmentUid)),
     ...(artifactType === undefined ? [] : [`EXISTS (SELECT 1 FROM artifacts a WHERE a.run_uid = r.uid AND a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")})`]),
     ...(search ? found(search, bind) : []),
   ];
+}
+
+const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly RunState[]>> = {
+  complete: ["SUCCEEDED"],
+  failed: ["FAILED", "ERROR"],
+  blocked: ["BLOCKED"],
+  cancelled: ["CANCELLED"],
+};
+
+/** Top-level runs by their own end; a task is running while anything of its tree is. */
+function ofTasks(statuses: readonly TaskStatus[], bind: Bind): string[] {
+  const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
+  const ways = [
+    ...(ended.length > 0 ? [`r.state = ANY(${bind(ended, "text[]")})`] : []),
+    ...(statuses.includes("running") ? ["EXISTS (SELECT 1 FROM runs t WHERE t.root_run_uid = r.uid AND t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS'))"] : []),
+  ];
+  return ["r.parent_run_uid IS NULL", `(${ways.join(" OR ")})`];
 }
 
 function found(search: RunSearch, bind: Bind): string[] {
@@ -95,6 +116,17 @@ const descendants = (uid: string): string => `
     SELECT c.uid FROM runs c WHERE c.parent_run_uid = ${uid}
     UNION ALL SELECT c.uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
   SELECT uid FROM tree`;
+
+/** The run that first reported a reference with this canonical URL, among those the caller may see. */
+export async function findByReference(sql: Sql, caller: Caller, url: string): Promise<RunUid | undefined> {
+  const { rows } = await sql.query<{ uid: RunUid }>(
+    `SELECT r.uid FROM artifacts a JOIN runs r ON r.uid = a.run_uid
+      WHERE a.artifact_type = 'EXTERNAL_REFERENCE' AND a.data->>'url' = $1 AND a.committed_at IS NOT NULL AND ${visibleRuns("$2", "$3")}
+      ORDER BY a.created_at, a.uid LIMIT 1`,
+    [url, ...visibleTo(caller)],
+  );
+  return rows[0]?.uid;
+}
 
 /** Visible children of these runs, oldest first. */
 export async function listChildren(sql: Sql, caller: Caller, parentUids: readonly string[], limit: number): Promise<Run[]> {
