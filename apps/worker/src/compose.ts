@@ -17,6 +17,7 @@ import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
 import type { SandboxHost } from "./sandbox/spec.ts";
 import { InstanceDirectory } from "./state/instance-directory.ts";
+import { Room } from "./state/room.ts";
 import type { Timers } from "./time.ts";
 
 export type WorkerOptions = {
@@ -81,6 +82,8 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     onDrain: () => void drain(),
     hold: (assignment, acceptSent) => new HeldExecution(held, assignment, acceptSent),
   });
+  const room = new Room(directory, config.repositoryCacheBytes, clock, log);
+  const isTaking = (): boolean => !taking.signal.aborted && room.isThere;
   const keeper = new LeaseKeeper(
     {
       client,
@@ -89,7 +92,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
       timings,
       log,
       leases: () => executions.all(),
-      state: () => ({ state: taking.signal.aborted ? "DRAINING" : "READY", freeSlots: taking.signal.aborted ? 0 : executions.freeSlots() }),
+      state: () => ({ state: isTaking() ? "READY" : "DRAINING", freeSlots: isTaking() ? executions.freeSlots() : 0 }),
       onDirective: (directive) => executions.route(directive),
       modelCalls,
     },
@@ -103,7 +106,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     log,
     freeSlots: () => executions.freeSlots(),
     slotFreed: () => executions.slotFreed(),
-    hasRoom: () => directory.hasRoom(),
+    hasRoom: () => room.hasRoom(),
     onAssignment: (assignment, acceptSent) => executions.begin(assignment, acceptSent),
   });
   const held = {
@@ -165,6 +168,7 @@ const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], i
   harnesses: [{ type: "oz", version }],
   sandbox: sandbox.kind,
   sandboxFeatures: [...sandbox.features],
+  images: [...(sandbox.host?.rootfs?.keys() ?? [])],
 });
 
 type AttemptRef = { readonly executionId: bigint; readonly attempt: number };

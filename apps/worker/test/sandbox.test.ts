@@ -146,6 +146,17 @@ inEachSandbox("commands", (kind) => {
       { kind },
     ));
 
+  test("show no secret, also where their output is cut in the middle of one", () =>
+    withSandbox(
+      async (sandbox) => {
+        const head = await sandbox.exec('head -c 32763 /dev/zero | tr "\\0" x; printf %s "$TOKEN"; head -c 99999 /dev/zero | tr "\\0" y');
+        const tail = await sandbox.exec('head -c 99999 /dev/zero | tr "\\0" x; printf %s "$TOKEN"; head -c 32763 /dev/zero | tr "\\0" y');
+        for (const { output: shown, truncated } of [head, tail]) expect([truncated, /[canry]{3}|471/.exec(shown.replaceAll(/[xy]{2,}/g, ""))]).toEqual([true, null]);
+        expect(await output('printf %s "$TOKEN" | base64; (printf can; sleep 0.05; printf ary-4711)', sandbox)).toMatch(/^\*\*\*.?=*\n\*\*\*$/);
+      },
+      { kind, env: { TOKEN: "canary-4711" }, secrets: ["canary-4711"] },
+    ));
+
   test("that take too long are ended with their whole group", () =>
     withSandbox(
       async (sandbox) => {

@@ -22,6 +22,7 @@ import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, RunExecution } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
 import { outcomeOf, type Settled } from "./execution-outcome.ts";
+import { maskedPlatform } from "./masked-platform.ts";
 import { platformClientOf } from "./platform-client.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StopLadder } from "./stop-ladder.ts";
@@ -218,7 +219,7 @@ export class HeldExecution implements KeptLease {
       flushed: () => this.#events.flushed(),
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       doors,
-      platform: platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, runToken: () => this.#runToken }),
+      platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, runToken: () => this.#runToken }), this.#masker),
       directives: this.#directives,
       signal,
       phase: (phase) => (this.#phase = phase),

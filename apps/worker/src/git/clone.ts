@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { worker } from "@millwright/contracts";
@@ -55,6 +55,7 @@ async function fetchIntoCache(repository: worker.Repository, { git, cacheDir }: 
   for (let attempt = 1; ; attempt += 1) {
     try {
       await git.run(what, ["init", "--quiet", "--bare", "--template=", cache], settings);
+      await utimes(cache, new Date(), new Date()); // in use: it is not the next to be removed
       await git.run(what, ["-C", cache, "fetch", "--quiet", "--prune", "--force", "--no-tags", "--", repository.cloneUrl, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"], settings);
       return cache;
     } catch (error) {

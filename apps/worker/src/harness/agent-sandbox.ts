@@ -13,7 +13,7 @@ export async function startAgentSandbox(ctx: ExecutionContext, conversation: Con
   const limits = limitsFor(host.limits, instanceShape);
   const rootfs = host.rootfs?.get(dockerImage);
   const egress = host.kind === "bwrap" ? await openAgentEgress(ctx, host) : undefined;
-  const options = { limits, relays: egress?.relays ?? [], ...(rootfs === undefined ? {} : { rootfs }) };
+  const options = { limits, relays: egress?.relays ?? [], secrets: Object.values(ctx.assignment.secrets), ...(rootfs === undefined ? {} : { rootfs }) };
   const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch((error: unknown) => {
     egress?.close();
     throw error;

@@ -51,6 +51,7 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
     ctx.signal.throwIfAborted();
     if (timeout.aborted) throw new SetupFailed("setup_timeout", `Setting up took longer than ${seconds} s.`);
     if (error instanceof GitFailed || error instanceof SandboxRefusal) throw new SetupFailed("workspace_setup", error.message);
+    if (["ENOSPC", "EDQUOT"].includes(String((error as NodeJS.ErrnoException).code))) throw new SetupFailed("workspace_setup", "The worker's disk is full.");
     throw error;
   }
 }

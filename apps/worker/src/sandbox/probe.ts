@@ -68,7 +68,7 @@ async function withImages(host: SandboxHost, entries: readonly string[], warning
 }
 
 /** Borders by name, and limits with what holds them. */
-function featuresOf({ kind, cgroups, users, rootfs }: SandboxHost): string[] {
+function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
   const borders = ["filesystem", "no-network", "process-namespace", "no-capabilities", ...(hasClosedUserns() ? ["no-nested-namespaces"] : []), ...(users ? ["own-user"] : [])];
   const by = (controller: "memory" | "pids" | "cpu"): string | undefined => (cgroups?.controllers.includes(controller) ? `cgroup-${cgroups.version}` : undefined);
   const each = findPrlimit() ? "prlimit" : undefined;
@@ -80,8 +80,7 @@ function featuresOf({ kind, cgroups, users, rootfs }: SandboxHost): string[] {
     "file-size": each,
     disk: "watch",
   };
-  const images = [...(rootfs?.keys() ?? [])].map((image) => `image=${image}`);
-  return [...(kind === "bwrap" ? borders : []), ...Object.entries(limits).flatMap(([name, holder]) => (holder === undefined ? [] : [`${name}-limit=${holder}`])), ...images];
+  return [...(kind === "bwrap" ? borders : []), ...Object.entries(limits).flatMap(([name, holder]) => (holder === undefined ? [] : [`${name}-limit=${holder}`]))];
 }
 
 /** What does not hold, or undefined when all does. */

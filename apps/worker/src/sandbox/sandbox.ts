@@ -100,7 +100,7 @@ export class Sandbox implements SandboxHandle {
     const ordinary = { PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: this.home, USER: "agent", LOGNAME: "agent", SHELL: "/bin/sh", LANG: "C.UTF-8", TERM: "dumb", TMPDIR: this.scratch };
     const quiet = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
     const relays = this.kind === "none" ? [] : (this.#spec.relays ?? []).map(({ port, socket }) => ({ port, socket: `${relayDirectory(port)}/${basename(socket)}` }));
-    await this.#channel.ask({ op: "hello", relays, env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
+    await this.#channel.ask({ op: "hello", relays, secrets: this.#spec.secrets ?? [], env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
     this.#watch.start();
   }
 

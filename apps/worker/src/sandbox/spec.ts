@@ -43,6 +43,8 @@ export type SandboxSpec = {
   /** Complete environment of every command, besides the ordinary PATH, HOME, LANG and so on. */
   readonly env: Readonly<Record<string, string>>;
   readonly limits: Limits;
+  /** Values of `env` that no output may show. */
+  readonly secrets?: readonly string[];
   /** Directory with the root file system; absent: the machine's own tools. */
   readonly rootfs?: string;
   /** User outside; absent: the worker's own. */

@@ -40,10 +40,11 @@ export type WorkspaceOptions = {
   readonly limits?: Limits;
   readonly rootfs?: string;
   readonly relays?: readonly Relay[];
+  readonly secrets?: readonly string[];
 };
 
 /** The sandbox of an execution: workspace, home and exchange directory beneath `dir`. */
-export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs, relays = [] }: WorkspaceOptions = {}): Promise<Sandbox> {
+export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs, relays = [], secrets = [] }: WorkspaceOptions = {}): Promise<Sandbox> {
   const mounts: Mount[] = [
     { source: join(dir, "workspace"), target: WORKSPACE, writable: true },
     { source: join(dir, "home"), target: HOME, writable: true },
@@ -54,7 +55,7 @@ export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env:
   const uid = host.kind === "bwrap" ? host.users?.take() : undefined;
   try {
     if (uid !== undefined) await Promise.all(mounts.map(({ source }) => giveTo(uid, source)));
-    const spec = { host, dir: join(dir, "sandbox"), mounts, relays, env, limits };
+    const spec = { host, dir: join(dir, "sandbox"), mounts, relays, env, limits, secrets };
     const sandbox = await startSandbox({ ...spec, ...(rootfs === undefined ? {} : { rootfs }), ...(uid === undefined ? {} : { uid }) });
     if (uid !== undefined) void sandbox.gone.then(() => host.users?.give(uid));
     return sandbox;

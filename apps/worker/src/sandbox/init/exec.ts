@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { HeadTail } from "./head-tail.ts";
+import { StreamMasker } from "./mask.ts";
 import { Fault, KILL_AFTER_MS, OUTPUT_BYTES_MAX, type ExecRequest, type ExecValue } from "./protocol.ts";
 
 /** Output that arrives this long after a command's end is no longer its own: a background process may hold the pipe for ever. */
@@ -16,13 +17,19 @@ export class Commands {
   readonly #running = new Map<number, Running>();
   /** Groups that may still have members; a background process outlives its command. */
   readonly #groups = new Set<number>();
+  #secrets: readonly string[] = [];
+
+  /** Masked in the output of every command that runs from now on. */
+  keepSecret(secrets: readonly string[]): void {
+    this.#secrets = secrets;
+  }
 
   run(request: ExecRequest, env: Record<string, string>): Promise<ExecValue> {
     if (!statSync(request.cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Fault("no_such_directory", "The working directory does not exist.");
     const [program, ...args] = "argv" in request.run ? request.run.argv : shellArgv(request.run.command);
     if (program === undefined) throw new Fault("invalid_request", "No program to run.");
     const child = spawn(program, args, { cwd: request.cwd, env: { ...env, ...request.env }, detached: true, stdio: ["ignore", "pipe", "pipe", "pipe"] });
-    const running = new Running(child, request, (pid) => this.#forgetIfGone(pid));
+    const running = new Running(child, request, this.#secrets, (pid) => this.#forgetIfGone(pid));
     if (child.pid !== undefined) this.#groups.add(child.pid);
     this.#running.set(request.id, running);
     return running.ended.finally(() => this.#running.delete(request.id));
@@ -54,13 +61,14 @@ class Running {
   #stopped = false;
   #timers: NodeJS.Timeout[] = [];
 
-  constructor(child: ChildProcess, request: ExecRequest, onGroupMayBeGone: (pid: number) => void) {
+  constructor(child: ChildProcess, request: ExecRequest, secrets: readonly string[], onGroupMayBeGone: (pid: number) => void) {
     this.#child = child;
     const output = new HeadTail(OUTPUT_BYTES_MAX);
     const cwd = new HeadTail(8_192);
-    collect(child, 1, output);
-    collect(child, 2, output);
-    collect(child, 3, cwd);
+    const masker = new StreamMasker(secrets); // of both, in the order in which they come
+    collect(child, 1, (chunk) => output.push(masker.push(chunk)));
+    collect(child, 2, (chunk) => output.push(masker.push(chunk)));
+    collect(child, 3, (chunk) => cwd.push(chunk));
     this.#timers.push(setTimeout(() => this.#timeOut(), request.timeoutMs));
     this.ended = new Promise((resolve, reject) => {
       child.once("error", (error) => reject(new Fault("cannot_start", error.message)));
@@ -69,6 +77,7 @@ class Running {
           this.#timers.forEach(clearTimeout);
           if (this.#stopped || this.#timedOut) signalGroup(child.pid, "SIGKILL");
           if (child.pid !== undefined) onGroupMayBeGone(child.pid);
+          output.push(masker.end());
           const { text, truncated } = output.text();
           resolve({ exitCode, signal, timedOut: this.#timedOut, stopped: this.#stopped, output: text, truncated, cwd: cwd.text().text.trimEnd() || request.cwd });
         }),
@@ -103,10 +112,10 @@ class Running {
 }
 
 /** Goes on reading after the command's end, so that a background process is not ended by a full pipe. */
-function collect(child: ChildProcess, descriptor: 1 | 2 | 3, into: HeadTail): void {
+function collect(child: ChildProcess, descriptor: 1 | 2 | 3, take: (chunk: Buffer) => void): void {
   const stream = child.stdio[descriptor];
   if (stream && "on" in stream) {
-    stream.on("data", (chunk: Buffer) => into.push(chunk));
+    stream.on("data", take);
     stream.on("error", () => undefined);
   }
 }

@@ -16,8 +16,8 @@ export const LIST_BYTES_MAX = 1024 * 1024;
 /** Between TERM and KILL of a process group. */
 export const KILL_AFTER_MS = 2_000;
 
-/** The first message. `env` is the complete environment of every command; it comes this way so that no argument list shows it. */
-export type HelloRequest = { id: number; op: "hello"; env: Record<string, string>; relays: readonly RelayRequest[] };
+/** The first message. `secrets`: masked in the output of commands, before it is cut. `env` is the complete environment of every command; it comes this way so that no argument list shows it. */
+export type HelloRequest = { id: number; op: "hello"; env: Record<string, string>; relays: readonly RelayRequest[]; secrets: readonly string[] };
 /** A port of the sandbox's loopback that leads to a unix socket. */
 export type RelayRequest = { port: number; socket: string };
 /** Runs a shell command, or a program with arguments, in its own process group. */
