@@ -58,6 +58,7 @@ test("any gateway answers, and blobs, streams and links go through whichever tak
     const { artifacts } = await eventually(() => api.get(`/agent/runs/${run}`));
     const { headers } = await api.call("GET", `/agent/artifacts/${artifacts[0].data.artifact_uid}/download`, { key: null });
     expect(await (await fetch(headers.get("location")!)).text()).toBe("hello");
+    expect(await (await fetch(`${cluster.url}/docs`)).text()).toContain("API reference");
     const stream = await api.call("GET", `/agent/runs/${run}/events`, { headers: { accept: "text/event-stream" } });
     expect(stream.body).toContain("event: end");
     gateway.launch();
