@@ -83,10 +83,10 @@ async function claimFromOneLane(database: Database, session: WorkerSession, slot
 /** Locks the worker's session, then the capacities; what they leave is right until the transaction ends. */
 async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly CapacityKey[]): Promise<number> {
   const { rows } = await tx.query<{ free: number }>(
-    `WITH worker AS MATERIALIZED (SELECT uid FROM worker_sessions WHERE uid = $3 FOR NO KEY UPDATE)
+    `WITH worker AS MATERIALIZED (SELECT uid FROM worker_sessions WHERE uid = $2 FOR NO KEY UPDATE)
      SELECT CASE WHEN c.paused THEN 0 ELSE c.in_use_max - c.in_use END AS free FROM worker, capacity c
-       JOIN unnest($1::text[], $2::uuid[]) AS k (scope, uid) ON c.scope = k.scope AND c.uid = k.uid ORDER BY c.scope, c.uid FOR UPDATE OF c`,
-    [keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), session.uid],
+       JOIN jsonb_to_recordset($1::jsonb) AS k (scope text, uid uuid) ON c.scope = k.scope AND c.uid = k.uid ORDER BY c.scope, c.uid FOR UPDATE OF c`,
+    [JSON.stringify(keys), session.uid],
   );
   return rows.length < keys.length ? 0 : Math.max(0, Math.min(...rows.map(({ free }) => free)));
 }
