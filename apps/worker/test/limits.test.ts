@@ -7,7 +7,6 @@ import { describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { Cgroups } from "../src/sandbox/cgroups.ts";
 import { DEFAULT_LIMITS } from "../src/sandbox/limits.ts";
-import { userPool } from "../src/sandbox/outside-user.ts";
 import type { Sandbox } from "../src/sandbox/sandbox.ts";
 import { bareHost, type SandboxHost } from "../src/sandbox/spec.ts";
 import { inBubblewrap, markedSeconds, probe, processesLike, withDirectory, withSandbox } from "./support/sandboxes.ts";
@@ -137,8 +136,8 @@ describe("cgroups of version 2", () => {
     }));
 });
 
-const users = userPool(1);
-(users ? inBubblewrap : describe.skip)("a worker that is root", () => {
+const { users } = probe.host; // where the probe could use one
+(users ? inBubblewrap : describe.skip)("a worker that is root and can give sandboxes a user", () => {
   test("runs sandboxes as another user, whose files they are, and gives the user to the next one", async () => {
     const uid = 60_600;
     for (const again of [1, 2]) {

@@ -33,7 +33,8 @@ function knows(option: string): boolean {
 /** Whether sandboxes can be kept from making user namespaces of their own. */
 export const canDisableUserns = (): boolean => knows("--disable-userns");
 
-export type OwnSources = { readonly node: string; readonly init: string; readonly etc: string; readonly tmp: string; readonly disableUserns: boolean };
+/** Where bubblewrap finds what is mounted. `rootfs`: where that of the sandbox is seen, if elsewhere than for us. */
+export type OwnSources = { readonly node: string; readonly init: string; readonly etc: string; readonly tmp: string; readonly disableUserns: boolean; readonly rootfs?: string };
 
 /** Arguments of a sandbox: our own file system, no network, no capability, no way to more, nothing that grows without bounds (execution design §7.2). */
 export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[] {
@@ -41,7 +42,7 @@ export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[
     ...["--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
     ...(own.disableUserns ? ["--disable-userns"] : []),
     ...["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"],
-    ...(spec.rootfs === undefined ? machineTools() : imageTools(spec.rootfs)),
+    ...(spec.rootfs === undefined ? machineTools() : imageTools(spec.rootfs, own.rootfs)),
     ...["--ro-bind", `${own.etc}/passwd`, "/etc/passwd", "--ro-bind", `${own.etc}/group`, "/etc/group"],
     ...["--proc", "/proc", "--dev", "/dev", ...memoryDirectory("/dev/shm", SHARED_MEMORY_BYTES, `${own.tmp}/shm`), "--remount-ro", "/dev"],
     ...[...memoryDirectory("/tmp", spec.limits.temporaryBytes, `${own.tmp}/tmp`), "--dir", "/run"],
@@ -65,11 +66,11 @@ const memoryDirectory = (target: string, bytes: number, onDisk: string): string[
 
 const machineTools = (): string[] => [...TOP_DIRECTORIES.flatMap((name) => topDirectory("/", name)), ...ETC_FILES.flatMap((path) => ["--ro-bind-try", path, path])];
 
-const imageTools = (rootfs: string): string[] => readdirSync(rootfs).filter((name) => !OWN_DIRECTORIES.has(name)).flatMap((name) => topDirectory(rootfs, name));
+const imageTools = (rootfs: string, seenAt?: string): string[] => readdirSync(rootfs).filter((name) => !OWN_DIRECTORIES.has(name)).flatMap((name) => topDirectory(rootfs, name, seenAt));
 
-function topDirectory(root: string, name: string): string[] {
+function topDirectory(root: string, name: string, seenAt = root): string[] {
   const found = lstatSync(join(root, name), { throwIfNoEntry: false });
   if (!found) return [];
   if (found.isSymbolicLink()) return ["--symlink", readlinkSync(join(root, name)), `/${name}`];
-  return ["--ro-bind", join(root, name), `/${name}`];
+  return ["--ro-bind", join(seenAt, name), `/${name}`];
 }

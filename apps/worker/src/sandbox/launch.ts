@@ -77,7 +77,7 @@ async function prepare({ dir, uid }: SandboxSpec): Promise<{ node: string; init:
 function staged(spec: SandboxSpec, uid: number, own: Parameters<typeof bubblewrapArguments>[1], bubblewrap: string[]): { argv: string[]; args: string[] } {
   const directories: string[] = [];
   const seenAt = (directory: string): string => `/tmp/${directories.push(directory) - 1}`;
-  const reachable = { ...own, node: `${seenAt(dirname(own.node))}/${basename(own.node)}`, init: seenAt(own.init), etc: seenAt(own.etc), tmp: seenAt(own.tmp) };
+  const reachable = { ...own, node: `${seenAt(dirname(own.node))}/${basename(own.node)}`, init: seenAt(own.init), etc: seenAt(own.etc), tmp: seenAt(own.tmp), ...(spec.rootfs === undefined ? {} : { rootfs: seenAt(spec.rootfs) }) };
   const mounts = spec.mounts.map((mount) => ({ ...mount, source: seenAt(mount.source) }));
   const relays = (spec.relays ?? []).map(({ port, socket }) => ({ port, socket: join(seenAt(dirname(socket)), basename(socket)) }));
   const args = bubblewrapArguments({ ...spec, mounts, relays }, reachable);
