@@ -84,6 +84,28 @@ inEachSandbox("an execution", (kind) => {
       expect(git(join(root, "e2", "workspace", "shop"), "log", "--format=%s")).toBe("Compare with at least\nBegin");
     }));
 
+  test("runs commands beside others: begun, read, ended, and gone with the sandbox", () =>
+    withDirectory(async (dir) => {
+      const seconds = markedSeconds();
+      const prompt = script(
+        `- shell: {command: 'echo up; until test -e go; do sleep 0.02; done; echo went; sleep ${seconds}', background: true}`,
+        "- shell: {command: 'sleep 0.1; echo quick; exit 3', background: true}",
+        "- write: {path: go, content: x}",
+        "- shell_output: {id: bg-2, wait_seconds: 60, allow_failure: true}",
+        `- shell: 'until grep -q go .went 2>/dev/null; do ls > .went; done'`,
+        "- shell_kill: bg-1",
+        `- shell: {command: 'setsid sleep ${seconds}', background: true}`,
+        "- shell_output: bg-3",
+      );
+      const { result, events } = await execute({ dir, kind, prompt });
+      expect(result).toMatchObject({ outcome: "DONE" });
+      const outputs = ends(events).map(({ output }) => output as { id?: string; running?: boolean; output?: string; exit_code?: number });
+      expect([outputs[0], outputs[1], outputs[3]]).toEqual([{ id: "bg-1", running: true }, { id: "bg-2", running: true }, { id: "bg-2", running: false, exit_code: 3, output: "quick\n", truncated: false }]);
+      expect(outputs[5]).toMatchObject({ id: "bg-1", running: false, output: expect.stringMatching(/^up\n/) });
+      expect(outputs[7]).toMatchObject({ id: "bg-3", running: true });
+      await eventually(() => processesLike(seconds).length === 0);
+    }));
+
   test("says so when there is no AI and no script, and blocks", () =>
     withDirectory(async (dir) => {
       const { result, events } = await execute({ dir, kind, prompt: "Please fix the bug." });

@@ -7,6 +7,7 @@ import type { ModelProvider } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
 import type { ToolContext, Workspace } from "../tools/tool.ts";
+import { BackgroundCommands } from "../tools/background.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { converse } from "./converse.ts";
@@ -81,6 +82,7 @@ function toolContext(ctx: ExecutionContext, conversation: Conversation, workspac
     platform: ctx.platform,
     run: { runUid, factoryUid, spawnableAgents },
     skills: skillShelf(skills, workspace),
+    background: new BackgroundCommands(),
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CHUNK_BYTES_MAX, LIST_ENTRIES_MAX, OUTPUT_BYTES_MAX, type Answer, type ExecValue, type HelloValue, type ListValue, type ReadValue, type StatValue, type WriteValue } from "./init/protocol.ts";
+import { CHUNK_BYTES_MAX, LIST_ENTRIES_MAX, OUTPUT_BYTES_MAX, type Answer, type ExecValue, type HelloValue, type ListValue, type OutputValue, type ReadValue, type StatValue, type WriteValue } from "./init/protocol.ts";
 
 /**
  * What may come out of a sandbox. Processes of the agent run as the same user as `sandbox-init` and could write to its output, so every line
@@ -25,6 +25,7 @@ const exec: z.ZodType<ExecValue> = z.object({
   truncated: z.boolean(),
   cwd: path,
 });
+const output: z.ZodType<OutputValue> = z.object({ output: z.string().max(OUTPUT_BYTES_MAX + 1_024), truncated: z.boolean(), running: z.boolean() });
 const read: z.ZodType<ReadValue> = z.object({ data: z.string().max(Math.ceil(CHUNK_BYTES_MAX / 3) * 4 + 4), sizeBytes: count });
 const write: z.ZodType<WriteValue> = z.object({ created: z.boolean() });
 const stat: z.ZodType<StatValue> = z.object({ type: fileType, sizeBytes: count });
@@ -33,7 +34,7 @@ const list: z.ZodType<ListValue> = z.object({
   truncated: z.boolean(),
 });
 
-export const ANSWERS = { hello, exec, read, write, stat, list, stop: z.object({ stopped: z.boolean() }), terminate: z.object({}) } as const;
+export const ANSWERS = { hello, exec, read, write, stat, list, stop: z.object({ stopped: z.boolean() }), output, terminate: z.object({}) } as const;
 
 /** Reads one line. Errors: throws when it is no answer of the protocol. */
 export const parseAnswer = (line: string): Answer => answer.parse(JSON.parse(line));

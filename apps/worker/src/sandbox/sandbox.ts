@@ -3,7 +3,7 @@ import type { SandboxHandle } from "../executions/execution-context.ts";
 import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { Channel, SandboxGone } from "./channel.ts";
-import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type StatValue } from "./init/protocol.ts";
+import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type OutputValue, type StatValue } from "./init/protocol.ts";
 import { INIT_DIRECTORY, plainPath, PROGRAM_EXTENSION, TAG, type Launched } from "./launch.ts";
 import { giveTo } from "./outside-user.ts";
 import { oomKillsOfMachine, processesWith, signal, startOf, untilGone } from "./processes.ts";
@@ -21,6 +21,18 @@ export type ExecOptions = {
   readonly env?: Record<string, string>;
 };
 const EXEC_TIMEOUT_MS = 120_000;
+/** The longest that a timer can wait: 24 days. */
+const ENDLESS_MS = 2 ** 31 - 1;
+
+/** A command that runs beside others. All of it rejects with `SandboxGone` once the sandbox has ended. */
+export type BackgroundCommand = {
+  /** Its end, with what it has written and nobody has read. */
+  readonly ended: Promise<ExecValue>;
+  /** What it has written since it was last asked. */
+  output(): Promise<OutputValue>;
+  /** Ends it and what it has started in its group. */
+  stop(): Promise<void>;
+};
 
 /** A file is longer than the reader wanted. */
 export class FileTooLarge extends Error {}
@@ -102,6 +114,17 @@ export class Sandbox implements SandboxHandle {
     const relays = this.kind === "none" ? [] : (this.#spec.relays ?? []).map(({ port, socket }) => ({ port, socket: `${relayDirectory(port)}/${basename(socket)}` }));
     await this.#channel.ask({ op: "hello", relays, secrets: this.#spec.secrets ?? [], env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag } }).answer;
     this.#watch.start();
+  }
+
+  /** Begins a shell command and leaves it running, for as long as the sandbox lives. */
+  begin(command: string, options: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
+    const { id, answer } = this.#channel.ask({ op: "exec", run: { command }, cwd: options.cwd ?? this.workspace, timeoutMs: ENDLESS_MS });
+    answer.catch(() => undefined); // whoever asks for it is told
+    return {
+      ended: answer,
+      output: () => this.#channel.ask({ op: "output", exec: id }).answer,
+      stop: async () => void (await this.#channel.ask({ op: "stop", exec: id }).answer),
+    };
   }
 
   /** Runs a shell command (text) or a program (list) to its end. Any exit code is an answer. Errors: SandboxGone, also when the command ran into a limit. */

@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { z } from "zod";
 import type { PlatformClient } from "../executions/execution-context.ts";
 import type { WorkingCopy } from "../git/repository.ts";
+import type { BackgroundCommands } from "./background.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
@@ -28,6 +29,7 @@ export type ToolContext = {
   readonly platform: PlatformClient;
   readonly run: { readonly runUid: string; readonly factoryUid: string; readonly spawnableAgents: readonly string[] };
   readonly skills: SkillShelf;
+  readonly background: BackgroundCommands;
   /** Pushes a commit to the work branch from a clean sandbox, doors asserted. */
   readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;
   /** Adds an event to the run. */

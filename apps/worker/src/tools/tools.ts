@@ -12,6 +12,7 @@ import { screenshot } from "./screenshot.ts";
 import { search } from "./search.ts";
 import { setStage } from "./set-stage.ts";
 import { shell } from "./shell.ts";
+import { shellKill, shellOutput } from "./shell-output.ts";
 import { spawnRun } from "./spawn-run.ts";
 import type { Tool } from "./tool.ts";
 import { wait } from "./wait.ts";
@@ -19,7 +20,7 @@ import { writeFile } from "./write-file.ts";
 
 /** Everything an agent of any run can do. */
 export const TOOLS: readonly Tool[] = [
-  ...[shell, readFile, writeFile, editFile, search, list],
+  ...[shell, shellOutput, shellKill, readFile, writeFile, editFile, search, list],
   ...[plan, artifact, screenshot, externalReference, readSkill],
   ...[pullRequest, spawnRun, wait, setStage, askUser, finish],
 ];

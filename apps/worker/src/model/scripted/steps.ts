@@ -28,9 +28,13 @@ const tool = (name: string, input: Record<string, unknown>, mayFail = false): St
 /** What each step means: an assistant message, the end, or a call of one of the agent's tools. */
 export const STEPS = {
   say: text.transform((said): StepAction => ({ kind: "say", text: said })),
-  shell: shorthand("command", z.strictObject({ command: text, timeout_seconds: count.optional(), allow_failure: flag.optional() })).transform(
+  shell: shorthand("command", z.strictObject({ command: text, timeout_seconds: count.optional(), background: flag.optional(), allow_failure: flag.optional() })).transform(
     ({ allow_failure: mayFail, ...input }) => tool("shell", input, mayFail ?? false),
   ),
+  shell_output: shorthand("id", z.strictObject({ id: text, wait_seconds: count.optional(), allow_failure: flag.optional() })).transform(({ allow_failure: mayFail, ...input }) =>
+    tool("shell_output", input, mayFail ?? false),
+  ),
+  shell_kill: shorthand("id", z.strictObject({ id: text })).transform((input) => tool("shell_kill", input, true)),
   read: shorthand("path", z.strictObject({ path, start_line: count.optional(), end_line: count.optional() })).transform((input) => tool("read_file", input)),
   write: z.strictObject({ path, content: z.string() }).transform((input) => tool("write_file", input)),
   edit: z.strictObject({ path, old: z.string().min(1, "must not be empty"), new: z.string() }).transform((input) => tool("edit_file", input)),

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { HeadTail } from "./head-tail.ts";
 import { StreamMasker } from "./mask.ts";
-import { Fault, KILL_AFTER_MS, OUTPUT_BYTES_MAX, type ExecRequest, type ExecValue } from "./protocol.ts";
+import { Fault, KILL_AFTER_MS, OUTPUT_BYTES_MAX, type ExecRequest, type ExecValue, type OutputValue } from "./protocol.ts";
 
 /** Output that arrives this long after a command's end is no longer its own: a background process may hold the pipe for ever. */
 const DRAIN_MS = 100;
@@ -42,6 +42,12 @@ export class Commands {
     return running !== undefined;
   }
 
+  /** What one command has written since it was last asked. */
+  output(id: number): OutputValue {
+    const running = this.#running.get(id);
+    return running ? { ...running.takeOutput(), running: true } : { output: "", truncated: false, running: false };
+  }
+
   signalAll(signal: NodeJS.Signals): void {
     for (const pid of this.#groups) signalGroup(pid, signal);
   }
@@ -60,14 +66,14 @@ class Running {
   #timedOut = false;
   #stopped = false;
   #timers: NodeJS.Timeout[] = [];
+  #output = new HeadTail(OUTPUT_BYTES_MAX);
 
   constructor(child: ChildProcess, request: ExecRequest, secrets: readonly string[], onGroupMayBeGone: (pid: number) => void) {
     this.#child = child;
-    const output = new HeadTail(OUTPUT_BYTES_MAX);
     const cwd = new HeadTail(8_192);
     const masker = new StreamMasker(secrets); // of both, in the order in which they come
-    collect(child, 1, (chunk) => output.push(masker.push(chunk)));
-    collect(child, 2, (chunk) => output.push(masker.push(chunk)));
+    collect(child, 1, (chunk) => this.#output.push(masker.push(chunk)));
+    collect(child, 2, (chunk) => this.#output.push(masker.push(chunk)));
     collect(child, 3, (chunk) => cwd.push(chunk));
     this.#timers.push(setTimeout(() => this.#timeOut(), request.timeoutMs));
     this.ended = new Promise((resolve, reject) => {
@@ -77,13 +83,19 @@ class Running {
           this.#timers.forEach(clearTimeout);
           if (this.#stopped || this.#timedOut) signalGroup(child.pid, "SIGKILL");
           if (child.pid !== undefined) onGroupMayBeGone(child.pid);
-          output.push(masker.end());
-          const { text, truncated } = output.text();
-          resolve({ exitCode, signal, timedOut: this.#timedOut, stopped: this.#stopped, output: text, truncated, cwd: cwd.text().text.trimEnd() || request.cwd });
+          this.#output.push(masker.end());
+          const { output, truncated } = this.takeOutput();
+          resolve({ exitCode, signal, timedOut: this.#timedOut, stopped: this.#stopped, output, truncated, cwd: cwd.text().text.trimEnd() || request.cwd });
         }),
       );
     });
     void this.ended.catch(() => this.#timers.forEach(clearTimeout));
+  }
+
+  takeOutput(): { output: string; truncated: boolean } {
+    const { text, truncated } = this.#output.text();
+    this.#output = new HeadTail(OUTPUT_BYTES_MAX);
+    return { output: text, truncated };
   }
 
   stop(): void {

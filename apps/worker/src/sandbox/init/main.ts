@@ -24,6 +24,8 @@ async function perform(request: Request): Promise<unknown> {
       return commands.run(request, env);
     case "stop":
       return { stopped: commands.stop(request.exec) };
+    case "output":
+      return commands.output(request.exec);
     case "terminate":
       commands.signalAll("SIGTERM");
       return {};

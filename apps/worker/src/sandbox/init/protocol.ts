@@ -31,6 +31,8 @@ export type ExecRequest = {
 };
 /** Ends a running exec: TERM to its group, KILL after `KILL_AFTER_MS`. Answered at once; the exec answers for itself. */
 export type StopRequest = { id: number; op: "stop"; exec: number };
+/** What a running exec has written since it was last asked; its own answer then holds what came afterwards. */
+export type OutputRequest = { id: number; op: "output"; exec: number };
 /** TERM to every group. */
 export type TerminateRequest = { id: number; op: "terminate" };
 /** Paths of the file operations are inside `root`, symbolic links followed and checked; relative ones start there. */
@@ -39,7 +41,7 @@ export type WriteRequest = { id: number; op: "write"; root: string; path: string
 export type StatRequest = { id: number; op: "stat"; root: string; path: string };
 export type ListRequest = { id: number; op: "list"; root: string; path: string; pattern: string; depth: number };
 
-export type Request = HelloRequest | ExecRequest | StopRequest | TerminateRequest | ReadRequest | WriteRequest | StatRequest | ListRequest;
+export type Request = HelloRequest | ExecRequest | StopRequest | OutputRequest | TerminateRequest | ReadRequest | WriteRequest | StatRequest | ListRequest;
 
 export type HelloValue = { pid: number; shell: string };
 export type ExecValue = {
@@ -54,6 +56,7 @@ export type ExecValue = {
   /** Where the shell was when it ended; the start directory for programs. */
   cwd: string;
 };
+export type OutputValue = { output: string; truncated: boolean; running: boolean };
 export type ReadValue = { data: string; sizeBytes: number };
 export type WriteValue = { created: boolean };
 export type StatValue = { type: FileType; sizeBytes: number };

@@ -1,0 +1,58 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ExecValue } from "../sandbox/init/protocol.ts";
+import type { BackgroundCommand, Sandbox } from "../sandbox/sandbox.ts";
+import { ToolFailure } from "./tool.ts";
+
+const RUNNING_MAX = 16;
+
+type Command = BackgroundCommand & { end?: ExecValue };
+
+/** The commands that an agent has left running in its sandbox; they end with it. */
+export class BackgroundCommands {
+  readonly #commands = new Map<string, Command>();
+  readonly #told = new Set<Command>();
+  #count = 0;
+
+  /** Answers the name by which it is asked for. Errors: ToolFailure when there are too many. */
+  begin(sandbox: Sandbox, command: string, cwd: string): string {
+    if ([...this.#commands.values()].filter(({ end }) => !end).length >= RUNNING_MAX) throw new ToolFailure(`${RUNNING_MAX} commands run in the background already; end one with shell_kill.`);
+    const begun: Command = sandbox.begin(command, { cwd });
+    begun.ended.then((end) => (begun.end = end), () => undefined);
+    const id = `bg-${(this.#count += 1)}`;
+    this.#commands.set(id, begun);
+    return id;
+  }
+
+  /** What it has written since the last time, after at most `waitMs` or its end. Errors: ToolFailure, SandboxGone. */
+  async read(id: string, waitMs: number, signal: AbortSignal): Promise<JsonObject> {
+    const command = this.#find(id);
+    if (waitMs > 0 && !command.end) await Promise.race([command.ended.catch(() => undefined), pause(waitMs, undefined, { signal, ref: false }).catch(() => undefined)]);
+    const { output, truncated, running } = await command.output();
+    if (running) return { id, running: true, output, truncated };
+    const end = await command.ended;
+    const rest = this.#takeRest(command, end);
+    return { id, running: false, exit_code: end.exitCode ?? -1, output: output + rest, truncated: truncated || end.truncated };
+  }
+
+  /** Ends it, and answers what it had written. Errors: ToolFailure, SandboxGone. */
+  async stop(id: string, signal: AbortSignal): Promise<JsonObject> {
+    const command = this.#find(id);
+    if (!command.end) await command.stop();
+    await command.ended;
+    return this.read(id, 0, signal);
+  }
+
+  /** What came after the last question is told once. */
+  #takeRest(command: Command, end: ExecValue): string {
+    if (this.#told.has(command)) return "";
+    this.#told.add(command);
+    return end.output;
+  }
+
+  #find(id: string): Command {
+    const command = this.#commands.get(id);
+    if (!command) throw new ToolFailure(`There is no background command ${id}. Those of a lost worker or sandbox have ended with it.`);
+    return command;
+  }
+}
