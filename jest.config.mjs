@@ -10,5 +10,5 @@ export default {
   globalTeardown: '<rootDir>/tools/jest/global-teardown.mjs',
   reporters: ['default', '<rootDir>/tools/jest/closing-line.mjs'],
   maxWorkers: 2,
-  testTimeout: 30_000,
+  testTimeout: 120_000,
 };

@@ -6,7 +6,7 @@ import { burning, SLOW_MS, type DeploymentName } from "./deployment.ts";
 /** Declares the tests of a suite against a platform whose parts die meanwhile, and that nothing of it is lost or stuck afterwards. */
 export async function underFire(deployment: DeploymentName, suite: () => Promise<unknown>): Promise<void> {
   process.env["MILLWRIGHT_SYSTEM"] = deployment;
-  process.env["MILLWRIGHT_PATIENCE"] = "6";
+  process.env["MILLWRIGHT_PATIENCE"] = "3";
   jest.setTimeout(SLOW_MS);
   await suite();
   test("whatever was killed is back, and nothing is parked, stuck or failed inside", async () => {
