@@ -3,7 +3,7 @@ export class OutOfTime extends Error {}
 
 /** The end of the time that all measuring may take together. */
 export class Deadline {
-  readonly #atMs: number;
+  #atMs: number;
 
   constructor(ms: number) {
     this.#atMs = performance.now() + ms;
@@ -14,7 +14,10 @@ export class Deadline {
     const leftMs = this.#atMs - performance.now();
     if (leftMs <= 0) throw new OutOfTime();
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new OutOfTime()), leftMs);
+    const timer = setTimeout(() => {
+      this.#atMs = Number.NEGATIVE_INFINITY; // timers may be early by a fraction
+      late.reject(new OutOfTime());
+    }, leftMs);
     try {
       return await Promise.race([work(), late.promise]);
     } finally {
