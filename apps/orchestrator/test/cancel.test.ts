@@ -24,6 +24,16 @@ test("a queued run is cancelled without a worker", async () => {
   await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "run_already_finished" }));
 });
 
+test("a cancel repeated with its key is answered as the first time; for another run the key is a conflict", async () => {
+  const { caller } = await team();
+  const [run, other] = [await platform.run(caller), await platform.run(caller)];
+  const keyed = (runUid: string) => platform.life.cancelRun(caller, { runUid, tree: false, idempotencyKey: "k" });
+  expect([(await keyed(run.uid)).state, (await keyed(run.uid)).state]).toEqual(["CANCELLED", "CANCELLED"]);
+  expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
+  await expect(keyed(other.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
+  expect((await platform.getRun(caller, other.uid)).state).toBe("QUEUED");
+});
+
 test("a run that is being offered cannot be cancelled just now", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);

@@ -83,6 +83,27 @@ describe("environments", () => {
   });
 });
 
+describe("a create that is repeated with its key", () => {
+  const environment = (name: string) => ({ environment: { ownerType: "team", ownerUid: teamUid as string, config: { name } }, idempotencyKey: "k" });
+  const codeHost = (name: string) => ({ codeHost: { teamUid, name, kind: "local", root: roots[0]! }, idempotencyKey: "k" });
+  const mismatch = domainError({ kind: "conflict", reason: "idempotency_mismatch" });
+
+  test("makes one environment, also at the same time, and another body is a conflict", async () => {
+    const made = await Promise.all([1, 2, 3].map(() => p.catalogue.createEnvironment(environment("Web"), p.as(caller))));
+    expect(made[1]).toEqual(made[0]);
+    expect(made[2]).toEqual(made[0]);
+    await expect(p.catalogue.createEnvironment(environment("Other"), p.as(caller))).rejects.toEqual(mismatch);
+    expect((await p.catalogue.listEnvironments({}, p.as(caller))).environments.map(({ uid }) => uid)).toEqual([made[0]!.environment!.uid]);
+  });
+  test("makes one code host, and its name is not taken by itself", async () => {
+    const made = await p.catalogue.createCodeHost(codeHost("here"), p.as(caller));
+    expect(await p.catalogue.createCodeHost(codeHost("here"), p.as(caller))).toEqual(made);
+    await expect(p.catalogue.createCodeHost(codeHost("there"), p.as(caller))).rejects.toEqual(mismatch);
+    await expect(p.catalogue.createCodeHost({ ...codeHost("here"), idempotencyKey: "other" }, p.as(caller))).rejects.toEqual(domainError({ reason: "name_taken" }));
+    expect(await p.catalogue.createCodeHost({ ...codeHost("free"), idempotencyKey: "other" }, p.as(caller))).toMatchObject({ codeHost: { name: "free" } });
+  });
+});
+
 describe("code hosts", () => {
   const connect = async (over: Record<string, unknown> = {}, who = caller) =>
     (await p.catalogue.createCodeHost({ codeHost: { teamUid, name: "here", kind: "local", root: roots[0]!, ...over } }, p.as(who))).codeHost!;

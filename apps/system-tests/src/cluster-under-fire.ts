@@ -59,8 +59,10 @@ export class ClusterUnderFire implements Deployment {
   }
 
   async killEverything(): Promise<void> {
-    await this.#fire.stop();
+    const out = this.#fire.abandon();
     await this.cluster.killEverything();
+    await out;
+    await this.cluster.killEverything(); // what was being started meanwhile
   }
 
   async start(): Promise<void> {
@@ -126,10 +128,10 @@ function natsOf(cluster: Cluster): Kindling {
   return {
     name: "nats-server",
     kill: async () => cluster.nats?.wipe(),
-    async revive(isGoingOut) {
-      await growth(isGoingOut);
+    async revive(fire) {
+      await growth(() => !fire.isBurning);
       await cluster.nats?.start();
-      await growth(isGoingOut);
+      await growth(() => !fire.isBurning);
     },
   };
 }

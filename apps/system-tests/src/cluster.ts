@@ -21,6 +21,8 @@ export type ClusterOptions = DeploymentOptions & {
   ownerKey?: string;
   /** PostgreSQL as it is delivered, with fsync; default: faster. */
   isDurable?: boolean;
+  /** PEM files: the services then speak TLS with each other. */
+  tls?: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
 };
 
 type Ports = { readonly grpc: number; readonly ops: number; readonly http: number };
@@ -95,7 +97,7 @@ export class Cluster implements Deployment {
 
   /** The addresses at which a service answers RPCs. */
   rpcUrls(service: ServiceName): string[] {
-    return this.#ports[service].map(({ grpc }) => `http://127.0.0.1:${grpc}`);
+    return this.#ports[service].map(({ grpc }) => `${this.#options.tls ? "https" : "http"}://127.0.0.1:${grpc}`);
   }
 
   opsUrls(service: ServiceName): string[] {
@@ -185,6 +187,7 @@ export class Cluster implements Deployment {
   }
 
   #environment(service: ServiceName, ports: Ports): Record<string, string> {
+    const { tls } = this.#options;
     const neighbours = SERVICES.filter((name) => name !== service).flatMap((name) => [
       [`${name.toUpperCase()}_URL`, this.rpcUrls(name).join(",")],
       [`${name.toUpperCase()}_JWKS_URL`, this.opsUrls(name).map((url) => `${url}/jwks.json`).join(",")],
@@ -193,6 +196,7 @@ export class Cluster implements Deployment {
       ...Object.fromEntries(neighbours),
       DATABASE_URL: this.databaseUrl(service), DATABASE_POOL: "6",
       ...(this.nats && { NATS_URL: this.nats.url }),
+      ...(tls && { TLS_CA_FILE: tls.caFile, TLS_CERT_FILE: tls.certFile, TLS_KEY_FILE: tls.keyFile }),
       GRPC_PORT: String(ports.grpc), OPS_PORT: String(ports.ops), PORT: String(ports.http),
       ...(!this.#options.env?.["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("data", "blobs") }),
       MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!,

@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { isStandalone, SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
 /** The smallest PNG there is. */
@@ -124,7 +124,7 @@ describe("its answer", () => {
     expect(first).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String) });
     expect(again).toEqual(first);
     const run = await succeeded(api, runId);
-    const texts = (await eventsOf(api, runId)).filter(({ kind }) => kind === "model_step").map(({ payload }) => payload.text).filter(Boolean);
+    const texts = (await toldEventsOf(api, runId)).filter(({ kind }) => kind === "model_step").map(({ payload }) => payload.text).filter(Boolean);
     expect(texts).toEqual(["I begin.", "Thank you."]);
     expect(new Set((await api.get(`/agent/runs/${runId}/timeline`)).events.map((one: any) => one.execution_id).filter(Boolean)).size).toBeGreaterThan(1);
     expect(run.finished_at).not.toBeNull();

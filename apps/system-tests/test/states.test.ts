@@ -10,7 +10,7 @@ let api: Client;
 let worker: HandWorker;
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0 });
+  platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
   worker = await HandWorker.register(api);
 }, SLOW_MS);

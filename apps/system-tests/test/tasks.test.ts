@@ -18,7 +18,7 @@ let runId: string;
 let email: string;
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0 });
+  platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
   worker = await HandWorker.register(api);
   factory = await aFactory(api, definitionFiles("No script here."));

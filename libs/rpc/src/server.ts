@@ -147,8 +147,12 @@ function answerTo(error: unknown): Answer {
     const outcome = Code[error.code].toLowerCase();
     return { error: new ConnectError(outcome, error.code), outcome, loud: false };
   }
+  if (error instanceof Error && "code" in error && error.code === CALLER_GONE) return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
   const hidden = new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong." });
   return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };
 }
+
+/** What reading a request ends with when its sender dies in the middle of it. */
+const CALLER_GONE = "ERR_STREAM_PREMATURE_CLOSE";
 
 const FRAMEWORK_CODES: ReadonlySet<Code> = new Set([Code.Canceled, Code.DeadlineExceeded, Code.Unimplemented, Code.Aborted, Code.Unavailable]);

@@ -296,6 +296,15 @@ test("nothing is printed when a reader leaves a stream that goes on", async () =
   }
 });
 
+test("a request whose sender dies in the middle of it is no failure of the service", async () => {
+  const before = log.entries.length;
+  // What Node says of a request body whose connection is closed before its end.
+  read = () => Promise.reject(Object.assign(new Error("Premature close"), { code: "ERR_STREAM_PREMATURE_CLOSE" }));
+  const feed = clientFor(events.EventFeedService, inProcess(routes, options), { signer });
+  await expect(feed.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable" }));
+  expect(log.entries.slice(before).map(({ level, fields }) => [level, fields.outcome])).toEqual([["info", "canceled"]]);
+});
+
 test("a call to nobody is unavailable", async () => {
   const nobody = clientFor(events.EventFeedService, neighbourTransport(["http://127.0.0.1:1"]), { signer });
   await expect(nobody.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable", retryable: true }));

@@ -8,7 +8,7 @@ export { natsServer } from "./nats-server.ts";
 export type { NatsServer } from "./nats-server.ts";
 export { responseValidator } from "./openapi.ts";
 export type { Answer, OpenApiDocument } from "./openapi.ts";
-export { needs } from "./needs.ts";
+export { isExpected, needs } from "./needs.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";
 export type { TestDatabase } from "./postgres.ts";
 export { TraceCollector, type CollectedSpan } from "./trace-collector.ts";

@@ -7,10 +7,13 @@ import { test } from "@jest/globals";
  * with `CI=true` it runs, and fails.
  */
 export function needs(program: "nats-server" | "bwrap" | "git", name: string, f: () => Promise<void> | void, timeoutMs?: number): void {
-  const canRun = isOnPath(program) || process.env["CI"] === "true";
+  const canRun = isExpected(program);
   const declare = canRun ? test : test.skip;
   declare(canRun ? name : `${name} (needs ${program})`, f, timeoutMs);
 }
+
+/** Whether a program is there, or has to be: with `CI=true`. */
+export const isExpected = (program: string): boolean => isOnPath(program) || process.env["CI"] === "true";
 
 function isOnPath(program: string): boolean {
   return (process.env["PATH"] ?? "").split(delimiter).some((dir) => {

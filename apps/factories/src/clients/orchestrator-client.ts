@@ -28,8 +28,8 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return hidden ? { isHidden: true } : { isHidden: false, runUid, creatorUid, metadata, ...(ownerType === "team" && { teamUid: ownerUid }) };
     },
 
-    async cancelTree(caller: Caller, runUid: string, cause: string): Promise<void> {
-      await runs.cancelRun({ runUid, tree: true, cause }, call(caller));
+    async cancelTree(caller: Caller, runUid: string, cause: string, idempotencyKey: string): Promise<void> {
+      await runs.cancelRun({ runUid, tree: true, cause, idempotencyKey }, call(caller));
     },
 
     async close(caller: Caller, factory: Factory): Promise<number> {

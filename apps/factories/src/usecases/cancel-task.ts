@@ -12,7 +12,7 @@ export type CancelTaskDeps = FindTaskDeps &
     runs: {
       standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined>;
       /** With everything live beneath it. Errors: those of cancelling a run. */
-      cancelTree(caller: Caller, runUid: string, cause: string): Promise<void>;
+      cancelTree(caller: Caller, runUid: string, cause: string, idempotencyKey: string): Promise<void>;
     };
   };
 
@@ -24,13 +24,14 @@ export type CancelTaskDeps = FindTaskDeps &
  *   · run_access_denied (permission_denied: it is somebody's own) · run_already_finished · run_not_cancellable · run_pending.
  * Source: API spec §3, §7.
  */
-export async function cancelTask(deps: CancelTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string }): Promise<Task> {
+export async function cancelTask(deps: CancelTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string; idempotencyKey: string }): Promise<Task> {
   const task = await getTask(deps, caller, ref.factoryUid, ref.taskUid);
   await findFactory(deps, caller, ref.factoryUid, "task.manage");
   const current = await deps.runs.standingOf(caller, task.conversationUid);
   if (!current) throw notFound("run");
   if (current.isHidden) throw new DomainError({ kind: "permission_denied", reason: "run_access_denied", message: "You may not act on the task's current run." });
-  await deps.runs.cancelTree(caller, current.runUid, task.uid);
+  // Without a key of the client's, a repetition is told that the run has ended.
+  await deps.runs.cancelTree(caller, current.runUid, task.uid, ref.idempotencyKey && `task-${ref.idempotencyKey}`);
   return deps.tasks.update(
     task.factoryUid,
     task.uid,

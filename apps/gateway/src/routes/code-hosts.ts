@@ -53,6 +53,7 @@ export function codeHostRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[
       verbs: ["factory.manage"],
       params: teamParams,
       errors: [403, 409],
+      idempotent: true,
       status: 201,
       body: NewCodeHost,
       response: CodeHost,
@@ -69,6 +70,7 @@ export function codeHostRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[
               secretName: body.secret_name ?? "",
               owners: body.owners ?? [],
             },
+            idempotencyKey: input.request.idempotency?.key ?? "",
           },
           onBehalf(input),
         );

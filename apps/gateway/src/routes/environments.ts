@@ -67,11 +67,13 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles }: { n
       description: "Ours. `team: false` makes a personal one.",
       errors: [403, 404],
       teamHeader: true,
+      idempotent: true,
       status: 201,
       body: EnvironmentBody,
       response: Environment,
       handler: async (input) => {
-        const { environment } = await catalog.createEnvironment({ environment: { ...owner(input.body.team, input.caller), config: input.body.config as JsonObject } }, onBehalf(input));
+        const asked = { ...owner(input.body.team, input.caller), config: input.body.config as JsonObject };
+        const { environment } = await catalog.createEnvironment({ environment: asked, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
         return (await records([environment!]))[0]!;
       },
     }),

@@ -149,11 +149,12 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       description: "Answers the run's id as a JSON string. `tree=true` cancels every live descendant too.",
       verbs: ["run.manage"],
       errors: [403, 409, 422],
+      idempotent: true,
       params: runParams,
       query: z.object({ tree: queryBoolean().optional() }),
       response: z.string(),
       handler: async (input) => {
-        const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false }, onBehalf(input, { timeoutMs: 30_000 }));
+        const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input, { timeoutMs: 30_000 }));
         return run!.uid;
       },
     }),

@@ -186,10 +186,12 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       description: "Cancels the current top-level run and every live run beneath it, then the task.",
       verbs: ["task.manage"],
       errors: [400, 403, 409, 422],
+      idempotent: true,
       params: taskParams,
       response: Task,
       handler: async (input) => {
-        const { task } = await tasks.cancelTask({ factoryUid: input.params.uid, taskUid: input.params.taskUid }, onBehalf(input));
+        const ref = { factoryUid: input.params.uid, taskUid: input.params.taskUid };
+        const { task } = await tasks.cancelTask({ ...ref, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
         return whole(task!, input);
       },
     }),

@@ -43,11 +43,11 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       const views = await listEnvironments(deps, callerOf(context), teamUid || undefined, sortBy === "name" ? "name" : "last_updated");
       return { environments: views.map(environmentMessage) };
     },
-    async createEnvironment({ environment }, context) {
+    async createEnvironment({ environment, idempotencyKey }, context) {
       const { ownerType = "", ownerUid = "", config = {} } = environment ?? {};
       if (ownerType !== "team" && ownerType !== "user") throw invalidArgument("invalid_environment", 'owner_type must be "team" or "user".');
       const owner: Owner = { type: ownerType, uid: ownerUid };
-      return { environment: environmentMessage(await createEnvironment(deps, callerOf(context), owner, config)) };
+      return { environment: environmentMessage(await createEnvironment(deps, callerOf(context), owner, config, idempotencyKey)) };
     },
     async replaceEnvironment({ environment }, context) {
       return { environment: environmentMessage(await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", environment?.config ?? {})) };
@@ -59,10 +59,10 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     async listCodeHosts({ teamUid }, context) {
       return { codeHosts: (await listCodeHosts(deps, callerOf(context), teamUid || undefined)).map(codeHostMessage) };
     },
-    async createCodeHost({ codeHost }, context) {
+    async createCodeHost({ codeHost, idempotencyKey }, context) {
       const { name = "", kind = "", baseUrl = "", root = "", secretName = "", owners = [], teamUid = "" } = codeHost ?? {};
       const asked = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
-      return { codeHost: codeHostMessage(await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked)) };
+      return { codeHost: codeHostMessage(await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked, idempotencyKey)) };
     },
     async deleteCodeHost({ uid }, context) {
       await deleteCodeHost(deps, callerOf(context), uid);

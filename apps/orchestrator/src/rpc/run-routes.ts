@@ -64,8 +64,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async getRun({ runUid }, context) {
     return { run: await one(deps, await deps.getRun(callerOf(context), runUid)) };
   },
-  async cancelRun({ runUid, tree, cause }, context) {
-    return { run: await one(deps, await deps.cancelRun(callerOf(context), { runUid, tree, ...(cause ? { cause } : {}) })) };
+  async cancelRun({ runUid, tree, cause, idempotencyKey }, context) {
+    return { run: await one(deps, await deps.cancelRun(callerOf(context), { runUid, tree, ...named("cause", cause), ...named("idempotencyKey", idempotencyKey) })) };
   },
   async createFollowup(request, context) {
     const { runUid, conversationUid, message, mode, attachmentUids, idempotencyKey } = request;

@@ -2,16 +2,18 @@ import { isUniqueViolation } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 import type { CodeHost } from "../domain/code-host.ts";
+import type { OnceRequest } from "../domain/run-transaction.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
 import type { CodeHostModel } from "../gen/prisma/models.ts";
+import { createOnce } from "./prisma-client.ts";
 
 export type CodeHostStore = {
   /** Of these teams, by name; ties by uid. */
   list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
   /** Undefined when absent or of another team. */
   find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
-  /** Errors: name_taken (conflict). */
-  insert(host: CodeHost): Promise<CodeHost>;
+  /** Once per key of the request; answers as the first time. Errors: name_taken, idempotency_mismatch (conflict). */
+  insert(host: CodeHost, request: OnceRequest): Promise<CodeHost>;
   delete(uid: string): Promise<void>;
 };
 
@@ -26,9 +28,10 @@ export function codeHostStore(prisma: PrismaClient): CodeHostStore {
       const row = await prisma.codeHost.findFirst({ where: { uid, teamUid: { in: [...teams] } } });
       return row ? toCodeHost(row) : undefined;
     },
-    async insert(host) {
+    async insert(host, request) {
       try {
-        return toCodeHost(await prisma.codeHost.create({ data: { ...host, owners: [...host.owners] } }));
+        const row = await createOnce(prisma, request, (tx) => tx.codeHost.create({ data: { ...host, owners: [...host.owners] } }));
+        return toCodeHost({ ...row, createdAt: new Date(row.createdAt) });
       } catch (error) {
         if (!isUniqueViolation(error)) throw error;
         throw new DomainError({ kind: "conflict", reason: "name_taken", message: `The team already has a connection "${host.name}".`, cause: error });

@@ -1,16 +1,19 @@
 import { isUuid, type EnvironmentUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import type { Environment } from "../domain/environment.ts";
+import type { OnceRequest } from "../domain/run-transaction.ts";
 import type { Owner } from "../domain/run.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
 import type { EnvironmentModel } from "../gen/prisma/models.ts";
+import { createOnce } from "./prisma-client.ts";
 
 export type EnvironmentStore = {
   /** Of these owners, newest update first or by name (case-insensitively); ties by uid. */
   list(owners: readonly Owner[], sort: "last_updated" | "name"): Promise<Environment[]>;
   /** Undefined when absent or of another owner. */
   find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
-  insert(environment: Environment): Promise<Environment>;
+  /** Once per key of the request; answers as the first time. Errors: idempotency_mismatch (conflict). */
+  insert(environment: Environment, request: OnceRequest): Promise<Environment>;
   /** Undefined when it is gone meanwhile. */
   replace(uid: EnvironmentUid, change: Pick<Environment, "config" | "lastEditorUid" | "updatedAt">): Promise<Environment | undefined>;
   delete(uid: EnvironmentUid): Promise<void>;
@@ -30,15 +33,11 @@ export function environmentStore(prisma: PrismaClient): EnvironmentStore {
       const row = await prisma.environment.findFirst({ where: { uid, ...ownedBy(owners) } });
       return row ? toEnvironment(row) : undefined;
     },
-    async insert(environment) {
+    async insert(environment, request) {
       const { uid, owner, config, creatorUid, lastEditorUid, updatedAt } = environment;
-      const row = await prisma.environment.create({
-        data: {
-          ...{ uid, ownerType: owner.type, ownerUid: owner.uid, creatorUid, lastEditorUid, createdAt: updatedAt, updatedAt },
-          ...columnsOf(config),
-        },
-      });
-      return toEnvironment(row);
+      const data = { ...{ uid, ownerType: owner.type, ownerUid: owner.uid, creatorUid, lastEditorUid, createdAt: updatedAt, updatedAt }, ...columnsOf(config) };
+      const row = await createOnce(prisma, request, (tx) => tx.environment.create({ data }));
+      return toEnvironment({ ...row, updatedAt: new Date(row.updatedAt) });
     },
     async replace(uid, { config, lastEditorUid, updatedAt }) {
       const [row] = await prisma.environment.updateManyAndReturn({ where: { uid }, data: { ...columnsOf(config), lastEditorUid, updatedAt } });

@@ -30,12 +30,12 @@ export async function once<T>(tx: Sql, { principalUid, operation, key, body }: O
 }
 
 async function earlierAnswer<T>(tx: Sql, names: string[], hash: Buffer): Promise<T> {
-  const { rows } = await tx.query<{ body_hash: Buffer; answer: T }>(
+  const { rows } = await tx.query<{ body_hash: Uint8Array; answer: T }>(
     "SELECT body_hash, answer FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3",
     names,
   );
   const earlier = rows[0];
-  if (!earlier?.body_hash.equals(hash)) {
+  if (!earlier || !hash.equals(earlier.body_hash)) {
     throw new DomainError({
       kind: "conflict", reason: "idempotency_mismatch", message: "This idempotency key was used with another request body.",
     });

@@ -21,6 +21,8 @@ export type CancelRequest = {
   readonly tree: boolean;
   /** Uid of what asked for it, such as a task. */
   readonly cause?: string;
+  /** The same principal's same key is answered once. */
+  readonly idempotencyKey?: string;
 };
 
 /**
@@ -29,11 +31,12 @@ export type CancelRequest = {
  * creation holds its parent's lock, so looking again after locking finds them.
  *
  * Errors, in this order: run_not_found · not_authorized · run_already_finished (invalid_argument) · run_not_cancellable
- * (unsupported) · run_pending (conflict, retryable). Source: API spec §7, decisions.
+ * (unsupported) · run_pending (conflict, retryable) · idempotency_mismatch (conflict). Source: API spec §7, decisions.
  */
 export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: CancelRequest): Promise<Run> {
   const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, request.runUid), "run.manage");
-  await deps.runs(async (tx) => {
+  const once = { principalUid: actorOf(caller).uid, operation: "cancel", key: request.idempotencyKey, body: [uid, request.tree] };
+  await deps.runs((tx) => tx.once(once, async () => {
     const parentUid = await tx.parentOf(uid);
     const locked = await lockTree(tx, uid, parentUid, request.tree);
     const target = locked.find((run) => run.uid === uid);
@@ -41,7 +44,8 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
     const targets = [target, ...locked.filter((run) => run.uid !== uid && run.uid !== parentUid && !isTerminal(run.state) && isRunTypeCancellable(run))];
     const changes = targets.map((run) => cancelled(run, run.uid !== uid, actorOf(caller).uid));
     await settleChanges(tx, changes, locked, { actor: actorOf(caller), requestId: caller.requestId, ...(request.cause ? { cause: request.cause } : {}) });
-  });
+    return true;
+  }));
   return deps.getVisibleRun(caller, uid);
 }
 

@@ -1,14 +1,15 @@
-import { requireVerb, teamsInView, type Caller } from "@millwright/caller";
+import { actorOf, requireVerb, teamsInView, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { isUuid, newUid, type TeamUid } from "@millwright/ids";
+import type { OnceRequest } from "../domain/run-transaction.ts";
 import { checkCodeHost, type CodeHost, type NewCodeHost } from "../domain/code-host.ts";
 
 export type CodeHostsDeps = {
   readonly codeHosts: {
     list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
     find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
-    insert(host: CodeHost): Promise<CodeHost>;
+    insert(host: CodeHost, request: OnceRequest): Promise<CodeHost>;
     delete(uid: string): Promise<void>;
   };
   /** Directories under which teams may name local repositories; none by default. */
@@ -22,12 +23,13 @@ export function listCodeHosts(deps: CodeHostsDeps, caller: Caller, teamUid: stri
 }
 
 /**
- * Connects a code host to a team. Errors: team_not_found · not_authorized · code_host_invalid · code_host_root_not_allowed ·
- * name_taken (conflict).
+ * Connects a code host to a team, once per key. Errors: team_not_found · not_authorized · code_host_invalid ·
+ * code_host_root_not_allowed · name_taken, idempotency_mismatch (conflict).
  */
-export async function createCodeHost(deps: CodeHostsDeps, caller: Caller, teamUid: TeamUid, asked: NewCodeHost): Promise<CodeHost> {
+export async function createCodeHost(deps: CodeHostsDeps, caller: Caller, teamUid: TeamUid, asked: NewCodeHost, key = ""): Promise<CodeHost> {
   requireVerb(caller, teamUid, "factory.manage", "team");
-  return deps.codeHosts.insert({ ...checkCodeHost(asked, deps.localRepositoryRoots), uid: newUid(), teamUid, createdAt: deps.clock.now() });
+  const host = { ...checkCodeHost(asked, deps.localRepositoryRoots), uid: newUid(), teamUid, createdAt: deps.clock.now() };
+  return deps.codeHosts.insert(host, { principalUid: actorOf(caller).uid, operation: "code-host", key, body: [teamUid, asked] });
 }
 
 /** Runs that name it fall back to the connection that serves their repositories' owner. Errors: code_host_not_found · not_authorized. */

@@ -4,6 +4,7 @@ import { notFound } from "@millwright/errors";
 import { newEnvironmentUid, type EnvironmentUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { checkEnvironmentConfig, type Environment } from "../domain/environment.ts";
+import type { OnceRequest } from "../domain/run-transaction.ts";
 import type { Owner } from "../domain/run.ts";
 
 export type EnvironmentUse = { readonly at: Date; readonly hasFailedSetup: boolean };
@@ -14,7 +15,7 @@ export type EnvironmentsDeps = {
   readonly environments: {
     list(owners: readonly Owner[], sort: "last_updated" | "name"): Promise<Environment[]>;
     find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
-    insert(environment: Environment): Promise<Environment>;
+    insert(environment: Environment, request: OnceRequest): Promise<Environment>;
     replace(uid: EnvironmentUid, change: Pick<Environment, "config" | "lastEditorUid" | "updatedAt">): Promise<Environment | undefined>;
     delete(uid: EnvironmentUid): Promise<void>;
   };
@@ -32,12 +33,15 @@ export async function listEnvironments(deps: EnvironmentsDeps, caller: Caller, t
   return withUse(deps, await deps.environments.list(owners, sort));
 }
 
-/** Creates an environment of a team or of the caller itself. Errors: team_not_found · not_authorized · invalid_environment. */
-export async function createEnvironment(deps: EnvironmentsDeps, caller: Caller, owner: Owner, config: JsonObject): Promise<EnvironmentView> {
+/**
+ * Creates an environment of a team or of the caller itself, once per key. Errors: team_not_found · not_authorized · invalid_environment ·
+ * idempotency_mismatch (conflict).
+ */
+export async function createEnvironment(deps: EnvironmentsDeps, caller: Caller, owner: Owner, config: JsonObject, key = ""): Promise<EnvironmentView> {
   requireOwner(caller, owner, "team");
   const uid = actorOf(caller).uid;
   const environment = { uid: newEnvironmentUid(), owner, config: checkEnvironmentConfig(config), creatorUid: uid, lastEditorUid: uid, updatedAt: deps.clock.now() };
-  return { environment: await deps.environments.insert(environment) };
+  return { environment: await deps.environments.insert(environment, { principalUid: uid, operation: "environment", key, body: [owner, config] }) };
 }
 
 /** Replaces the configuration; runs that exist keep theirs. Errors: environment_not_found · not_authorized · invalid_environment. */

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
+import { Cluster } from "../src/index.ts";
+import { loopbackCertificate } from "./support/certificates.ts";
+import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS } from "./support/deployment.ts";
+import { script, spawn, succeeded } from "./support/runs.ts";
+import { aFactory, definitionFiles } from "./support/world.ts";
+
+const { ca, server } = loopbackCertificate();
+let dir: string;
+let cluster: Cluster;
+let api: Client;
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "millwright-tls-"));
+  const file = (name: string, text: string) => {
+    writeFileSync(join(dir, name), text, { mode: 0o600 });
+    return join(dir, name);
+  };
+  cluster = await Cluster.start({ tls: { caFile: file("ca.pem", ca), certFile: file("cert.pem", server.cert), keyFile: file("key.pem", server.key) } });
+  api = await connect(cluster);
+}, SLOW_MS);
+afterAll(async () => {
+  await cluster?.remove();
+  rmSync(dir, { recursive: true, force: true });
+}, SLOW_MS);
+
+test("services that speak TLS with each other apply a definition, run a tree and keep its task", async () => {
+  const factory = await aFactory(api, definitionFiles("No script here."));
+  const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: script(spawn(script("say: I help."), "helper"), "wait: all", "stage: REVIEW") });
+  await succeeded(api, root);
+  expect(await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${root}`))).toMatchObject({ stage: "REVIEW", run_id: root });
+}, SLOW_MS);
+
+/** How a handshake with each RPC port ends. */
+const handshakes = (trusted: string | undefined): Promise<string[]> =>
+  Promise.all(
+    (["gateway", "orchestrator", "factories"] as const).flatMap((service) => cluster.rpcUrls(service)).map(
+      (url) =>
+        new Promise<string>((resolve) => {
+          const socket = connectTls({ host: "127.0.0.1", port: Number(new URL(url).port), ALPNProtocols: ["h2"], ...(trusted && { ca: trusted }) });
+          socket.once("secureConnect", () => resolve("secure")).once("error", (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+          socket.once("close", () => resolve("closed"));
+          socket.once("secureConnect", () => socket.destroy());
+        }),
+    ),
+  );
+
+test("every RPC port has the certificate, which is good for those who trust its authority", async () => {
+  expect(await handshakes(ca)).toEqual(Array(6).fill("secure"));
+  expect(await handshakes(undefined)).toEqual(Array(6).fill("UNABLE_TO_VERIFY_LEAF_SIGNATURE"));
+  for (const url of cluster.rpcUrls("orchestrator")) await expect(fetch(url.replace("https:", "http:"))).rejects.toThrow("fetch failed");
+});
