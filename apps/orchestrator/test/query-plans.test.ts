@@ -2,9 +2,11 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import { unreportedChildren } from "../src/store/children-store.ts";
+import { readLoad } from "../src/store/load-store.ts";
 import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
 import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
 import { findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
+import { readQueuedLanes } from "../src/store/queue-status-store.ts";
 import { findNewestOfConversation, findRun } from "../src/store/run-store.ts";
 import { environmentUse } from "../src/store/run-view-store.ts";
 import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
@@ -77,6 +79,8 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["a run to be locked", (sql) => lockRuns(sql, [run.uid])],
   ["what an execution was given", (sql) => inputsOf(sql, run.uid, 7)],
   ["what a lost attempt was given", (sql) => untakeMessages(sql, run.uid, 7)],
+  ["the load, for metrics", (sql) => readLoad(sql, 60_000)],
+  ["the queue, for metrics", (sql) => readQueuedLanes(sql, 60_000)],
 ])("%s is found by an index", async (_, find) => {
   expect(await scanned(find)).toEqual([]);
 });
