@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { git } from "./repositories.ts";
@@ -29,20 +29,9 @@ export async function withSmartHttp(root: string, bare: string, use: (host: Smar
       ...(request.headers["content-encoding"] ? { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] } : {}),
       ...(request.headers["git-protocol"] ? { GIT_PROTOCOL: String(request.headers["git-protocol"]) } : {}),
     };
-    const backend = spawn("git", ["http-backend"], { env, stdio: ["pipe", "pipe", "ignore"] });
-    backend.stdin.on("error", () => undefined);
-    void hold(`${request.method} ${request.url}`).then(() => request.pipe(backend.stdin));
-    response.on("close", () => backend.kill());
-    const parts: Buffer[] = [];
-    backend.stdout.on("data", (part: Buffer) => parts.push(part));
-    backend.on("close", () => {
-      const answer = Buffer.concat(parts);
-      const end = answer.indexOf("\r\n\r\n");
-      const headers = answer.subarray(0, end).toString().split("\r\n").map((line) => line.split(": ") as [string, string]);
-      const status = Number(headers.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
-      response.writeHead(status, Object.fromEntries(headers.filter(([name]) => name !== "Status"))).end(answer.subarray(end + 4));
+    return void hold(`${request.method} ${request.url}`).then(() => {
+      if (!response.destroyed) serve(env, request, response);
     });
-    return undefined;
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
@@ -51,4 +40,21 @@ export async function withSmartHttp(root: string, bare: string, use: (host: Smar
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   }
+}
+
+/** One request, by `git http-backend`. */
+function serve(env: Record<string, string>, request: IncomingMessage, response: ServerResponse): void {
+  const backend = spawn("git", ["http-backend"], { env, stdio: ["pipe", "pipe", "ignore"] });
+  backend.stdin.on("error", () => undefined);
+  request.pipe(backend.stdin);
+  response.on("close", () => backend.kill());
+  const parts: Buffer[] = [];
+  backend.stdout.on("data", (part: Buffer) => parts.push(part));
+  backend.on("close", () => {
+    const answer = Buffer.concat(parts);
+    const end = answer.indexOf("\r\n\r\n");
+    const headers = answer.subarray(0, end).toString().split("\r\n").map((line) => line.split(": ") as [string, string]);
+    const status = Number(headers.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
+    response.writeHead(status, Object.fromEntries(headers.filter(([name]) => name !== "Status"))).end(answer.subarray(end + 4));
+  });
 }
