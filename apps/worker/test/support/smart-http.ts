@@ -29,9 +29,7 @@ export async function withSmartHttp(root: string, bare: string, use: (host: Smar
       ...(request.headers["content-encoding"] ? { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] } : {}),
       ...(request.headers["git-protocol"] ? { GIT_PROTOCOL: String(request.headers["git-protocol"]) } : {}),
     };
-    return void hold(`${request.method} ${request.url}`).then(() => {
-      if (!response.destroyed) serve(env, request, response);
-    });
+    return void hold(`${request.method} ${request.url}`).then(() => (response.destroyed ? undefined : serve(env, request, response)));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
