@@ -152,6 +152,8 @@ test("every follow-up has one fate, read in order and in pages: queued, delivere
   expect((await fates()).followups).toMatchObject([{ uid: seen, text: "Seen.", deliveredAt: expect.any(Date) }, { uid: unseen, text: "Unseen." }]);
   expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]); // its worker may say yet that the agent has seen it
+  await held.complete("CANCELLED");
   const first = await listFollowups(platform, caller, run.uid, "", 1);
   const second = await listFollowups(platform, caller, run.uid, first.nextPageToken, 1);
   expect([...first.followups, ...second.followups].map((one) => [one.uid, followupState(one), one.undeliverable])).toEqual([[seen, "delivered", undefined], [unseen, "undeliverable", "run_cancelled"]]);

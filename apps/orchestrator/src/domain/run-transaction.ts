@@ -87,8 +87,13 @@ export interface RunTransaction {
   hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
   /** An attempt was lost: what its agent has not seen is told to the next one. */
   untakeMessages(runUid: string, executionId: number): Promise<void>;
-  /** The run has ended: unseen follow-ups are given up. Returns their uids. */
-  dropUnseenFollowups(runUid: string, reason: string): Promise<string[]>;
+  /**
+   * The run has ended: unseen follow-ups are given up. Those that were given to an execution which is stopping (or, `stopping`,
+   * about to) are not: its worker may have handed them over already and say so yet. Returns their uids.
+   */
+  dropUnseenFollowups(runUid: string, reason: string, stopping?: number): Promise<string[]>;
+  /** A stopping execution is gone: what it was given and did not hand over is given up. Returns the uids of follow-ups. */
+  dropUnseenFollowupsOf(runUid: string, reason: string, executionId: number): Promise<string[]>;
 
   /** Children whose latest end the (locked) parent has not been told; only those named, when any are. */
   unreportedChildren(parentUid: string, named?: readonly string[]): Promise<Child[]>;

@@ -96,11 +96,17 @@ export async function textsOf(sql: Sql, uids: readonly string[]): Promise<Readon
   return new Map(rows.map(({ uid, text }) => [uid, text]));
 }
 
-/** The run has ended: follow-ups that were not seen never will be. Returns them, oldest first. */
-export async function dropUnseenFollowups(tx: Sql, runUid: string, reason: string): Promise<string[]> {
+/** The run has ended: follow-ups that no execution holds, not even one that is stopping, will not be seen. Returns them, oldest first. */
+export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, stopping?: number): Promise<string[]> =>
+  giveUp(tx, runUid, reason, "execution_id IS DISTINCT FROM $3 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = messages.execution_id AND x.state = 'STOPPING')", stopping);
+
+/** A stopping execution is gone: follow-ups that it was given and did not hand over never will be. Returns them, oldest first. */
+export const dropUnseenFollowupsOf = (tx: Sql, runUid: string, reason: string, executionId: number): Promise<string[]> => giveUp(tx, runUid, reason, "execution_id = $3", executionId);
+
+async function giveUp(tx: Sql, runUid: string, reason: string, which: string, executionId: number | undefined): Promise<string[]> {
   const { rows } = await tx.query<{ uid: string; seq: number }>(
-    `UPDATE messages SET undeliverable = true, undeliverable_reason = $2 WHERE ${UNSEEN} AND kind = 'followup' RETURNING uid, seq`,
-    [runUid, reason],
+    `UPDATE messages SET undeliverable = true, undeliverable_reason = $2 WHERE ${UNSEEN} AND kind = 'followup' AND ${which} RETURNING uid, seq`,
+    [runUid, reason, executionId ?? 0],
   );
   return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid }) => uid);
 }

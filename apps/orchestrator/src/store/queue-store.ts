@@ -46,7 +46,8 @@ const NEXT_LANE = `
        AND l.harness = ANY($1::text[]) AND (l.image IS NULL OR $5::text[] IS NULL OR l.image = ANY($5::text[]))
        AND CASE WHEN $2::uuid IS NULL THEN l.worker_host IS NULL
                 ELSE l.owner_type = 'team' AND l.owner_uid = $2 AND (l.worker_host IS NULL OR l.worker_host = $3) END
-       AND l.id <> ALL($4::bigint[]))
+       AND l.id <> ALL($4::bigint[])
+       AND (SELECT s.slots > (SELECT count(*) FROM leases h WHERE h.session_uid = s.uid) FROM worker_sessions s WHERE s.uid = $6))
   SELECT *, weight / (SELECT sum(weight) FROM (SELECT DISTINCT owner_uid, weight FROM eligible) AS o) AS share
     FROM eligible ORDER BY start, virtual_time, owner_uid, depth DESC, waits_since, head_id LIMIT 1`;
 
@@ -68,7 +69,7 @@ export async function claim(database: Database, session: WorkerSession, freeSlot
 
 /** The lane is chosen without a transaction: nothing of the choice is locked, and most looks find nothing. */
 async function claimFromOneLane(database: Database, session: WorkerSession, slots: number, offerTtlMs: number, passed: number[]): Promise<{ laneId: number; offers: Offer[] } | undefined> {
-  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed, session.images.length > 0 ? session.images : null];
+  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed, session.images.length > 0 ? session.images : null, session.uid];
   const lane = (await database.sql.query<Lane>(NEXT_LANE, filter)).rows[0];
   if (!lane) return undefined;
   const keys = capacityKeys({ owner: { type: lane.owner_type, uid: lane.owner_uid }, agentUid: lane.agent_uid ?? undefined, factoryUid: lane.factory_uid ?? undefined });
@@ -76,7 +77,7 @@ async function claimFromOneLane(database: Database, session: WorkerSession, slot
     const free = await lockFreeCapacity(tx, session, keys);
     // While several owners wait, nobody takes all slots of a worker at once.
     const share = Math.max(1, Math.floor(slots * lane.share));
-    return { laneId: lane.id, offers: await offer(tx, session, lane, keys, Math.min(free, share, slots), offerTtlMs) };
+    return { laneId: lane.id, offers: await offer(tx, session, lane, keys, Math.min(free, share, slots, OFFERS_MAX), offerTtlMs) };
   });
 }
 
@@ -91,16 +92,21 @@ async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly 
   return rows.length < keys.length ? 0 : Math.max(0, Math.min(...rows.map(({ free }) => free)));
 }
 
+/** How many executions of a lane are looked at for how many offers: some more, for those whose run somebody holds just now. */
+const CANDIDATES = [{ offers: 4, looked: 16 }, { offers: 32, looked: 64 }, { offers: 200, looked: 256 }] as const;
+
 /**
  * Offers the lane's first executions and takes the capacity they need, in one statement. Runs whose row somebody holds are
- * passed over, so that a claim never waits for a run.
+ * passed over, so that a claim never waits for a run. `looked` is a constant of the text: by a limit that it cannot know the
+ * planner would take for a tenth of the lane, and read whole tables for a long one.
  */
-const OFFER = `
-  WITH queued AS MATERIALIZED (
-    SELECT e.id, e.run_uid FROM executions e JOIN runs r ON r.uid = e.run_uid
-     WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND r.state = 'QUEUED'
-       AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
-     ORDER BY e.depth DESC, e.id
+const offerText = (looked: number): string => `
+  WITH first AS MATERIALIZED (
+    SELECT e.id, e.run_uid, e.depth FROM executions e
+     WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
+     ORDER BY e.depth DESC, e.id LIMIT ${looked}),
+  queued AS MATERIALIZED (
+    SELECT f.id, f.run_uid FROM first f JOIN runs r ON r.uid = f.run_uid WHERE r.state = 'QUEUED' ORDER BY f.depth DESC, f.id
      LIMIT (SELECT greatest(0, least($2::bigint, s.slots - (SELECT count(*) FROM leases h WHERE h.session_uid = s.uid))) FROM worker_sessions s WHERE s.uid = $4)
        FOR NO KEY UPDATE OF r SKIP LOCKED),
   taken AS (
@@ -122,11 +128,16 @@ const OFFER = `
   SELECT l.execution_id AS "executionId", l.attempt, l.expires_at AS "expiresAt", r.uid, r.version, r.owner_type, r.owner_uid, t.traceparent
     FROM lease l JOIN run r ON r.uid = l.run_uid JOIN taken t ON t.id = l.execution_id ORDER BY l.execution_id`;
 
+const OFFER_TEXTS = CANDIDATES.map(({ offers, looked }) => ({ offers, text: offerText(looked) }));
+/** Of one lane at once; a worker that has more room takes from it again. */
+const OFFERS_MAX = 200;
+
 type Offered = Offer & { uid: RunUid; version: number; owner_type: Owner["type"]; owner_uid: string; traceparent: string | null };
 
 async function offer(tx: Sql, session: WorkerSession, lane: Lane, keys: readonly CapacityKey[], count: number, offerTtlMs: number): Promise<Offer[]> {
-  if (count === 0) return [];
-  const { rows } = await tx.query<Offered>(OFFER, [
+  const text = OFFER_TEXTS.find(({ offers }) => count <= offers)?.text;
+  if (count === 0 || text === undefined) return [];
+  const { rows } = await tx.query<Offered>(text, [
     ...[lane.id, count, session.workerHost, session.uid, offerTtlMs],
     // A team's own workers serve nobody else: what they take is no share of the others'.
     ...[keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), session.teamUid ? null : lane.owner_type, lane.start],

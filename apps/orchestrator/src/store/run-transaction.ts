@@ -11,7 +11,7 @@ import { findByCause, insertRun, lockParents } from "./create-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
-import { addMessage, dropUnseenFollowups, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
+import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
@@ -68,7 +68,8 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
   hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
   untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
-  dropUnseenFollowups: (runUid, reason) => dropUnseenFollowups(sql, runUid, reason),
+  dropUnseenFollowups: (runUid, reason, stopping) => dropUnseenFollowups(sql, runUid, reason, stopping),
+  dropUnseenFollowupsOf: (runUid, reason, executionId) => dropUnseenFollowupsOf(sql, runUid, reason, executionId),
   unreportedChildren: (parentUid, named) => unreportedChildren(sql, parentUid, named),
   markReported: (parentUid, children) => markReported(sql, parentUid, children),
   markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),

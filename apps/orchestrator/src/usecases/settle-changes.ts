@@ -16,7 +16,7 @@ export async function settleChanges(tx: RunTransaction, changes: readonly RunCha
   const all: RunChange[] = await Promise.all(
     changes.map(async (change) => {
       if (isRestart(change)) await tx.untakeMessages(change.run.uid, change.run.execution.id);
-      return isEnd(change) ? { ...change, events: [...change.events, ...(await giveUpFollowups(tx, change))] } : change;
+      return { ...change, events: [...change.events, ...(await giveUpFollowups(tx, change))] };
     }),
   );
   for (const change of changes.filter(isEnd)) {
@@ -29,9 +29,14 @@ export async function settleChanges(tx: RunTransaction, changes: readonly RunCha
 const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !isTerminal(run.state);
 const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && next.setupLosses + next.runLosses > run.execution.setupLosses + run.execution.runLosses;
 
-async function giveUpFollowups(tx: RunTransaction, { run, next }: RunChange): Promise<NewRunEvent[]> {
-  const reason = `run_${next.run.toLowerCase()}`;
-  const uids = await tx.dropUnseenFollowups(run.uid, reason);
+/** Each follow-up has one fate: one that a stopping execution was given is decided when that execution is gone. */
+async function giveUpFollowups(tx: RunTransaction, change: RunChange): Promise<NewRunEvent[]> {
+  const { run, next } = change;
+  const { id, state } = run.execution;
+  const reason = isTerminal(next.run) ? `run_${next.run.toLowerCase()}` : "execution_stopped";
+  const isGone = state === "STOPPING" && next.execution === "ENDED";
+  if (!isGone && !isEnd(change)) return [];
+  const uids = isGone ? await tx.dropUnseenFollowupsOf(run.uid, reason, id) : await tx.dropUnseenFollowups(run.uid, reason, next.execution === "STOPPING" ? id : undefined);
   return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason } }));
 }
 

@@ -16,7 +16,7 @@ export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pa
 
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"]), image = text(config["image"])): FrozenConfig => ({
+export const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"]), image = text(config["image"])): FrozenConfig => ({
   agent_prompt: "", base_prompt: "", model_id: "scripted", provider: "scripted", harness, skills: [],
   repositories: [], setup_commands: [], docker_image: image ?? "", env: {}, secret_names: [],
   requirements: { harness, ...(image ? { image } : {}), ...(host ? { worker_host: host } : {}) },

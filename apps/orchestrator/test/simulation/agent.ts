@@ -1,0 +1,76 @@
+import type { Assignment } from "../../src/domain/assignment.ts";
+import type { Directive } from "../../src/domain/directive.ts";
+import type { WorkerEvent } from "../../src/domain/run-events.ts";
+import type { Outcome } from "../../src/domain/run.ts";
+import type { WorkerSession } from "../../src/domain/worker-session.ts";
+import type { EventBatch } from "../../src/usecases/append-events.ts";
+import type { Completion } from "../../src/usecases/complete-executions.ts";
+
+/** A worker's side of one accepted execution: sends in order, drops what it was told twice. */
+export class HeldByWorker {
+  readonly session: WorkerSession;
+  readonly assignment: Assignment;
+  /** A call is under way; heartbeats go beside it. */
+  isBusy = false;
+  hasStarted = false;
+  isStopped = false;
+  lastBatch: EventBatch | undefined;
+  lastCompletion: Completion | undefined;
+  #toSee: { uid: string; text: string }[];
+  #clientSeq = 0;
+  #directiveSeq = 0;
+
+  constructor(session: WorkerSession, assignment: Assignment) {
+    this.session = session;
+    this.assignment = assignment;
+    this.#toSee = assignment.inputs.map(({ uid, text }) => ({ uid, text }));
+  }
+
+  get runUid(): string {
+    return this.assignment.job.run.runUid;
+  }
+
+  get ref() {
+    return { executionId: this.assignment.executionId, attempt: this.assignment.attempt };
+  }
+
+  /** What its agent does next. One that was told to stop starts nothing, but may see what it was being handed. */
+  get next(): "start" | "see" | undefined {
+    if (!this.hasStarted) return this.isStopped ? undefined : "start";
+    return this.#toSee.length > 0 ? "see" : undefined;
+  }
+
+  beat(ackAll = true) {
+    return { state: "READY" as const, freeSlots: 1, leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq: ackAll ? this.#directiveSeq : 0 }] };
+  }
+
+  hear(directives: readonly Directive[]): void {
+    for (const { executionId, attempt, seq, kind, payload } of directives) {
+      if (executionId !== this.ref.executionId || attempt !== this.ref.attempt || seq <= this.#directiveSeq) continue;
+      this.#directiveSeq = seq;
+      if (kind === "cancel") this.isStopped = true;
+      if (kind === "followup") this.#toSee.push({ uid: payload["message_uid"] as string, text: payload["text"] as string });
+    }
+  }
+
+  startBatch(): EventBatch {
+    this.hasStarted = true;
+    return this.#batch([{ kind: "sandbox_ready", payload: { kind: "none" } }, { kind: "agent_started", payload: { session_id: "s" } }]);
+  }
+
+  /** The agent is handed the next thing it was told. */
+  seeBatch(): EventBatch {
+    const { uid, text } = this.#toSee.shift()!;
+    return this.#batch([{ kind: "message", payload: { role: "user", text, message_uid: uid } }]);
+  }
+
+  completion(outcome: Outcome, policy: "all" | "any" = "all"): Completion {
+    this.lastCompletion = { ...this.ref, outcome, lastClientSeq: this.#clientSeq, ...(outcome === "WAITING" ? { waitFor: { policy, runUids: [] } } : {}) };
+    return this.lastCompletion;
+  }
+
+  #batch(events: Pick<WorkerEvent, "kind" | "payload">[]): EventBatch {
+    this.lastBatch = { ...this.ref, events: events.map((event) => ({ ...event, clientSeq: ++this.#clientSeq, at: new Date(0) })) };
+    return this.lastBatch;
+  }
+}

@@ -1,0 +1,265 @@
+import type { LeaseRef, WorkerSession } from "../../src/domain/worker-session.ts";
+import { aRun } from "../support/platform.ts";
+import { HeldByWorker } from "./agent.ts";
+import type { Cast } from "./cast.ts";
+import { Turns } from "./turns.ts";
+import { answered, useCasesOf, type UseCases, type World } from "./world.ts";
+
+const IN_FLIGHT_MAX = 5;
+const RUNS_MAX = 12;
+
+type Act = { readonly about?: string; readonly isCompletion?: boolean; readonly act: (cases: UseCases, step: Step) => Promise<unknown> };
+type Step = <T>(call: () => Promise<T>) => Promise<T>;
+
+/** Plays a script, a list of numbers each of which decides something, in a world. */
+export class Drive {
+  readonly world: World;
+  readonly runs: string[] = [];
+  /** What was seen at each step: where two worlds part shows here first. */
+  readonly story: string[] = [];
+  /** Follow-ups that were under way together with something else about their run; and those with its completion. */
+  readonly raced = new Set<number>();
+  readonly racedCompletion = new Set<number>();
+  readonly #cast: Cast;
+  readonly #script: readonly number[];
+  readonly #turns = new Turns();
+  readonly #held: HeldByWorker[] = [];
+  readonly #gone: HeldByWorker[] = [];
+  /** Executions whose holder is no more. */
+  readonly #orphans = new Set<number>();
+  #workers: WorkerSession[] = [];
+  readonly #parents = new Set<string>();
+  readonly #following = new Map<number, string>();
+  readonly #completing = new Set<string>();
+  #cursor = 0;
+  #followups = 0;
+
+  constructor(world: World, cast: Cast, script: readonly number[]) {
+    this.world = world;
+    this.#cast = cast;
+    this.#script = script;
+  }
+
+  /** Up to the end of the script, where all that is under way is ended; `watch` is called after every step. */
+  async play(watch: () => void = () => {}): Promise<void> {
+    this.#workers = [];
+    for (const worker of this.#cast.workers) this.#workers.push(await this.world.addSession(worker));
+    while (this.#cursor < this.#script.length) {
+      const { inFlight } = this.#turns;
+      this.story.push(`${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#held.length} held, ${this.#gone.length} gone, ${this.#orphans.size} orphans`);
+      if (inFlight === IN_FLIGHT_MAX || (inFlight > 0 && this.#choose(2) === 0)) await this.#turns.take(this.#choose(inFlight));
+      else await this.#begin(this.#next());
+      watch();
+    }
+    await this.#turns.finish();
+  }
+
+  #choose(below: number): number {
+    return (this.#script[this.#cursor++] ?? 0) % below;
+  }
+
+  #pick<T>(from: readonly T[]): T | undefined {
+    return from.length === 0 ? undefined : from[this.#choose(from.length)];
+  }
+
+  async #begin(next: Act | undefined): Promise<void> {
+    if (!next) return;
+    for (const [n, runUid] of this.#following) if (runUid === next.about) this.#note(n, next.isCompletion);
+    await this.#turns.begin(next.about, (step) => next.act(useCasesOf(this.world, step), step));
+  }
+
+  #note(followup: number, isCompletion = false): void {
+    this.raced.add(followup);
+    if (isCompletion) this.racedCompletion.add(followup);
+  }
+
+  /** A run; rather one with which something is under way. */
+  #aRun(): string | undefined {
+    const { abouts } = this.#turns;
+    return abouts.length > 0 && this.#choose(4) > 0 ? this.#pick(abouts) : this.#pick(this.runs);
+  }
+
+  #heldOf(runUid: string | undefined): HeldByWorker | undefined {
+    return this.#held.find((held) => held.runUid === runUid) ?? this.#pick(this.#held);
+  }
+
+  #next(): Act | undefined {
+    const what = this.#choose(24);
+    this.story.push(`does ${what}`);
+    if (what === 0) return this.#create(undefined);
+    if (what < 4) return this.#create(this.#pick(this.#held)?.runUid);
+    if (what < 8) return this.#follow(this.#aRun());
+    if (what === 8) return this.#follow(this.#gone.at(-1)?.runUid); // which has just ended, or waits
+    if (what === 9) return this.#cancel(this.#aRun());
+    if (what < 14) return this.#work(this.#pick(this.#workers)!, 1 + this.#choose(3), this.#choose(16));
+    if (what < 17) return this.#goOn(this.#heldOf(this.#aRun()), 1 + this.#choose(5));
+    if (what === 17) return this.#beat(this.#heldOf(this.#aRun()));
+    if (what < 22) return this.#complete(this.#heldOf(this.#aRun()), this.#choose(7));
+    return this.#misfortune(this.#choose(6));
+  }
+
+  #create(parentRunUid: string | undefined): Act | undefined {
+    if (this.runs.length === RUNS_MAX) return undefined;
+    const caller = this.#cast.callers[this.#choose(2)]!;
+    const agentUid = this.#cast.agents[this.#choose(3)];
+    const factory = this.#choose(3) === 0 ? { factoryUid: this.#cast.factoryUid } : {};
+    const request = aRun(caller, { prompt: "Begin.", ...(agentUid ? { agentUid } : {}), ...factory, ...(parentRunUid ? { parentRunUid } : {}) });
+    return {
+      act: async (cases) => {
+        const made = await answered(cases.createRun(caller, request));
+        if (typeof made === "string") this.runs.push(made);
+        if (typeof made === "string" && parentRunUid) this.#parents.add(parentRunUid);
+      },
+    };
+  }
+
+  #follow(runUid: string | undefined): Act | undefined {
+    if (!runUid) return undefined;
+    const n = ++this.#followups;
+    if (this.#turns.abouts.includes(runUid)) this.#note(n, this.#completing.has(runUid));
+    const isRepeated = this.#choose(6) === 0;
+    const request = { target: { runUid }, message: `f${n}`, mode: "normal" as const, attachmentUids: [], idempotencyKey: `key ${n}` };
+    const send = (cases: UseCases) => answered(cases.followUp(this.#everybody, request));
+    const act = (cases: UseCases) => {
+      this.#following.set(n, runUid);
+      return Promise.all(isRepeated ? [send(cases), send(cases)] : [send(cases)]).finally(() => this.#following.delete(n));
+    };
+    return { about: runUid, act };
+  }
+
+  #cancel(runUid: string | undefined): Act | undefined {
+    const tree = this.#choose(2) === 0;
+    return runUid ? { about: runUid, act: (cases) => answered(cases.cancel(this.#everybody, { runUid, tree })) } : undefined;
+  }
+
+  /** Claims and accepts; now and then the worker dies in between, gives an offer back, or a secret is missing. */
+  #work(session: WorkerSession, slots: number, fate: number): Act {
+    return {
+      act: async (cases) => {
+        const offers = await cases.claim(session, slots);
+        if (fate === 0) return this.#forget(offers);
+        if (fate === 1) return cases.decline(session, offers);
+        const { assignments, lost } = await cases.accept(session, offers, fate === 2);
+        this.story.push(`is given ${assignments.map(({ attempt, inputs }) => `attempt ${attempt} ${inputs.map(({ text }) => text).join()}`).join("; ")}; ${lost.length} lost`);
+        for (const assignment of assignments) this.#held.push(new HeldByWorker(session, assignment));
+        return this.#forget(lost);
+      },
+    };
+  }
+
+  #forget(refs: readonly LeaseRef[]): void {
+    for (const { executionId } of refs) this.#orphans.add(executionId);
+  }
+
+  /** What an agent does next, some steps of it: it starts, it sees one message after the other. */
+  #goOn(held: HeldByWorker | undefined, steps: number): Act | undefined {
+    if (!held || held.isBusy || held.next === undefined) return undefined;
+    return this.#busy(held, async (cases) => {
+      for (let n = 0; n < steps && held.next !== undefined; n++) {
+        const batch = held.next === "start" ? held.startBatch() : held.seeBatch();
+        if ((await cases.append(held.session, batch)).error === "LEASE_LOST") return this.#lose(held);
+      }
+    });
+  }
+
+  #beat(held: HeldByWorker | undefined): Act | undefined {
+    if (!held) return undefined;
+    const beat = held.beat(this.#choose(3) > 0);
+    return {
+      about: held.runUid,
+      act: async (cases) => {
+        const { leases, directives } = await cases.heartbeat(held.session, beat);
+        held.hear(directives);
+        this.story.push(`hears ${leases[0]!.status} ${directives.map(({ attempt, seq, kind }) => `${attempt}.${seq} ${kind}`).join(", ")}`);
+        if (leases[0]!.status === "STOP") held.isStopped = true;
+        if (leases[0]!.status === "LOST") this.#lose(held);
+      },
+    };
+  }
+
+  #complete(held: HeldByWorker | undefined, choice: number): Act | undefined {
+    if (!held || held.isBusy) return undefined;
+    const inSetup = ["FAILED", "FAILED", "ERROR"] as const;
+    const started = this.#parents.has(held.runUid) ? (["DONE", "WAITING", "WAITING", "WAITING", "WAITING", "FAILED", "BLOCKED"] as const) : (["DONE", "DONE", "WAITING", "FAILED", "BLOCKED", "DONE", "ERROR"] as const);
+    const outcome = held.isStopped ? "CANCELLED" : held.hasStarted ? started[choice % started.length]! : inSetup[choice % inSetup.length]!;
+    const completion = held.completion(outcome, choice % 2 ? "any" : "all");
+    this.#completing.add(held.runUid);
+    const act = async (cases: UseCases) => {
+      const { error } = await cases.complete(held.session, completion).finally(() => this.#completing.delete(held.runUid));
+      if (error === "EVENTS_PENDING") throw new Error("every event was acknowledged before");
+      this.#lose(held);
+    };
+    return { ...this.#busy(held, act), isCompletion: true };
+  }
+
+  #busy(held: HeldByWorker, act: (cases: UseCases) => Promise<void>): Act {
+    held.isBusy = true;
+    return { about: held.runUid, act: (cases) => act(cases).finally(() => (held.isBusy = false)) };
+  }
+
+  #lose(held: HeldByWorker): void {
+    const index = this.#held.indexOf(held);
+    if (index < 0) return;
+    this.#held.splice(index, 1);
+    this.#gone.push(held);
+    this.#orphans.add(held.ref.executionId);
+  }
+
+  #misfortune(kind: number): Act | undefined {
+    const held = this.#pick(this.#held);
+    switch (kind) {
+      case 0: // its worker dies
+        if (held) this.#lose(held);
+        return undefined;
+      case 1: // its worker is frozen, or cut off, for too long; it may come back
+        return { act: (_cases, step) => step(async () => (held ? this.world.expire(held.ref.executionId) : undefined)) };
+      case 2: {
+        const orphan = this.#pick([...this.#orphans]);
+        return { act: (_cases, step) => step(async () => (orphan === undefined ? undefined : this.#pass(orphan))) };
+      }
+      case 3: { // an answer was lost: the same is sent again, however late
+        const late = this.#pick([...this.#gone, ...this.#held]);
+        const { lastBatch: batch, lastCompletion: completion } = late ?? {};
+        if (!late || late.isBusy) return undefined;
+        return { about: late.runUid, act: async (cases) => [batch && (await cases.append(late.session, batch)), this.#gone.includes(late) && completion && (await cases.complete(late.session, completion))] };
+      }
+      default:
+        return { act: (cases) => cases.reap() };
+    }
+  }
+
+  async #pass(executionId: number): Promise<void> {
+    await this.world.expire(executionId);
+    await this.world.endGrace(executionId);
+  }
+
+  /** Whoever still works finishes; what the dead have held is given to another worker, until nothing is left. */
+  async end(): Promise<void> {
+    const finisher = await this.world.addSession(this.#cast.finisher);
+    const alone = async (next: Act | undefined) => {
+      await this.#begin(next);
+      await this.#turns.finish();
+    };
+    for (let round = 0; round < 100; round++) {
+      for (const orphan of this.#orphans) await this.#pass(orphan);
+      this.#orphans.clear();
+      await alone({ act: (cases) => cases.reap() });
+      await alone(this.#work(finisher, 100, 9));
+      await alone(this.#work(this.#workers[2]!, 2, 9));
+      if (this.#held.length === 0 && this.#orphans.size === 0) return;
+      for (const held of [...this.#held]) {
+        await alone(this.#beat(held));
+        if (!held.isStopped) await alone(this.#goOn(held, Infinity));
+        if (this.#held.includes(held)) await alone(this.#complete(held, 0));
+      }
+    }
+    throw new Error("there is no end");
+  }
+
+  /** A caller that may do everything to every run. */
+  get #everybody() {
+    const [first, second] = this.#cast.callers;
+    return { ...first!, teams: [...first!.teams, ...second!.teams] };
+  }
+
+}

@@ -1,0 +1,61 @@
+import type { RunChange } from "../../src/domain/run-change.ts";
+import { appendEvents, queueExecution } from "./memory-transaction.ts";
+import { releaseCapacity } from "./memory-queue.ts";
+import type { ExecutionRow, Rows } from "./rows.ts";
+
+/** Saves the change of a run: its row, its execution, what follows from both, and the lease. */
+export function saveChange(rows: Rows, change: RunChange): void {
+  const { run, next } = change;
+  saveRun(rows, change);
+  if (next.execution !== run.execution.state || next.lease !== "keep") saveExecution(rows, change);
+  if (next.isFollowed) queueExecution(rows, run.uid, rows.executionsOf(run.uid).at(-1)!.seq + 1);
+  if (change.wait !== undefined) rows.waits.remove(run.uid);
+  if (change.wait) rows.waits.put(run.uid, change.wait);
+  if (change.directive) {
+    const seq = rows.directives.all().filter(({ executionId }) => executionId === run.execution.id).length + 1;
+    rows.directives.put(`${run.execution.id} ${seq}`, { ...change.directive, executionId: run.execution.id, attempt: run.execution.attempt, seq, isAcked: false });
+  }
+  saveLease(rows, change);
+  appendEvents(rows, run.uid, change.events);
+}
+
+function saveRun(rows: Rows, { run, next, submittedPrompt }: RunChange): void {
+  const { status: before, ...row } = rows.runs.get(run.uid)!;
+  const status = next.status === undefined ? before : (next.status ?? undefined);
+  rows.runs.put(run.uid, {
+    ...row,
+    state: next.run,
+    ...(status ? { status } : {}),
+    ...(submittedPrompt === undefined ? {} : { submittedPrompt }),
+    hasStarted: row.hasStarted || (run.state === "CLAIMED" && next.run === "INPROGRESS"),
+    executionCount: row.executionCount + (next.isFollowed ? 1 : 0),
+  });
+}
+
+function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void {
+  const { outcome: _, ...row } = rows.executions.get(run.execution.id) as ExecutionRow;
+  rows.executions.put(row.id, {
+    ...row,
+    state: next.execution,
+    setupLosses: next.setupLosses,
+    runLosses: next.runLosses,
+    acceptedAttempt: next.execution === "CLAIMED" ? row.attempt : row.acceptedAttempt,
+    keptAttempts: next.runLosses > row.runLosses ? [...row.keptAttempts, row.attempt] : row.keptAttempts,
+    ...(next.outcome ? { outcome: next.outcome } : {}),
+    ...(snapshotKey ? { snapshotKey } : {}),
+  });
+}
+
+function saveLease(rows: Rows, { run, next }: RunChange): void {
+  const { id, attempt, lease } = run.execution;
+  const stream = rows.streams.get(run.uid)!;
+  if (next.lease === "hold") {
+    rows.leases.patch(id, { isAccepted: true, isExpired: false });
+    rows.streams.put(run.uid, { ...stream, executionId: id, attempt, lastClientSeq: 0 });
+  }
+  if (next.lease === "stop") rows.leases.patch(id, { isStopping: true });
+  if (next.lease !== "drop") return;
+  if (lease) releaseCapacity(rows, run);
+  rows.leases.remove(id);
+  if (stream.executionId === id) rows.streams.put(run.uid, { lastSeq: stream.lastSeq, lastClientSeq: stream.lastClientSeq });
+}

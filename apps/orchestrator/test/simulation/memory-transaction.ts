@@ -1,0 +1,175 @@
+import { DomainError } from "@millwright/errors";
+import type { RunUid } from "@millwright/ids";
+import type { LockedExecution, LockedRun } from "../../src/domain/run-change.ts";
+import type { NewRunEvent } from "../../src/domain/run-events.ts";
+import type { RunOfExecution, RunTransaction } from "../../src/domain/run-transaction.ts";
+import { isTerminal, type Run } from "../../src/domain/run.ts";
+import { ensureCapacity, laneOf } from "./memory-queue.ts";
+import { saveChange } from "./memory-save.ts";
+import type { ExecutionRow, MessageRow, Rows, RunRow } from "./rows.ts";
+
+/** What the SQL store does to its tables, done to these: the independent form that the store is compared with. */
+export const memoryTransaction = (rows: Rows): RunTransaction => ({
+  async once({ principalUid, operation, key, body }, f) {
+    if (!key) return f();
+    const name = `${principalUid} ${operation} ${key}`;
+    const earlier = rows.answers.get(name);
+    if (!earlier) return rows.answers.put(name, { body: JSON.stringify(body), answer: await f() }).answer as never;
+    if (earlier.body !== JSON.stringify(body)) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
+    return earlier.answer as never;
+  },
+  async lockRuns(uids, executionIds = []) {
+    return [...new Set(uids)].toSorted().flatMap((uid) => lockedRun(rows, uid, executionIds) ?? []);
+  },
+  async lockParents(uids) {
+    return uids.flatMap((uid) => {
+      const run = rows.runs.get(uid);
+      if (!run) return [];
+      const { rootRunUid, depth, owner, metadata } = run.record;
+      return [{ uid: uid as RunUid, rootRunUid, depth, owner, metadata, state: run.state }];
+    });
+  },
+  holdFactoryOpen: async () => true,
+  async insertRun(record) {
+    if (record.causeKey !== undefined && findByCause(rows, record.owner.uid, record.causeKey)) return undefined;
+    const { submittedPrompt } = record;
+    rows.runs.put(record.uid, { record, state: "QUEUED", hasStarted: false, executionCount: 1, ...(submittedPrompt === undefined ? {} : { submittedPrompt }) });
+    queueExecution(rows, record.uid, 1);
+    rows.streams.put(record.uid, { lastSeq: 0, lastClientSeq: 0 });
+    appendEvents(rows, record.uid, [{ kind: "run_created", payload: {} }]);
+    if (record.message) addMessage(rows, { uid: record.message.uid, runUid: record.uid, kind: "prompt", text: record.message.text, mode: record.mode });
+    return viewOf(rows.runs.get(record.uid)!);
+  },
+  findByCause: async (ownerUid, causeKey) => findByCause(rows, ownerUid, causeKey),
+  async ensureCapacity(subject, settings, defaults, before) {
+    await before;
+    return ensureCapacity(rows, subject, settings, defaults);
+  },
+  runOfExecution: async (executionId) => runOfExecution(rows, executionId),
+  parentOf: async (runUid) => rows.runs.get(runUid)?.record.parentRunUid,
+  liveDescendants: async (runUid) => descendants(rows, runUid).filter(({ state }) => !isTerminal(state)).map(({ record }) => record.uid),
+  async save(changes) {
+    for (const change of changes) saveChange(rows, change);
+  },
+  appendRunEvents: async (runUid, events) => appendEvents(rows, runUid, events),
+
+  async addMessage(given) {
+    const { directiveTo, author: _, ...message } = given;
+    addMessage(rows, { ...message, ...(directiveTo === undefined ? {} : { executionId: directiveTo, takenAs: "directive" }) });
+  },
+  async takeInputs(runUid, executionId) {
+    return unseen(rows, runUid).map(({ uid }) => toMessage(rows.messages.patch(uid, { executionId, takenAs: "input" })));
+  },
+  async inputsOf(runUid, executionId) {
+    const { attempt } = rows.executions.get(executionId)!;
+    return rows.messagesOf(runUid).filter((one) => one.executionId === executionId && one.takenAs === "input" && (one.deliveredAttempt ?? attempt) === attempt).map(toMessage);
+  },
+  // Workspaces are no part of the simulation: no worker saves one.
+  workspaceOf: async () => undefined,
+  ownsSnapshot: async () => false,
+  setCheckpoint: async () => {},
+  keepOnlySnapshot: async () => {},
+  onWorkerLoss: async () => "resume",
+  leaseExpiry: async () => new Date(0),
+  hasUnseenDirectives: async (runUid, executionId) => unseen(rows, runUid).some((one) => one.executionId === executionId && one.takenAs === "directive"),
+  async untakeMessages(runUid, executionId) {
+    for (const { executionId: _, takenAs: _as, ...rest } of rows.messagesOf(runUid).filter((one) => one.executionId === executionId && !one.isDelivered)) rows.messages.put(rest.uid, rest);
+  },
+  async dropUnseenFollowups(runUid, _reason, stopping) {
+    const isHeld = (executionId: number) => executionId === stopping || rows.executions.get(executionId)!.state === "STOPPING";
+    return giveUp(rows, runUid, ({ executionId }) => executionId === undefined || !isHeld(executionId));
+  },
+  dropUnseenFollowupsOf: async (runUid, _reason, executionId) => giveUp(rows, runUid, (one) => one.executionId === executionId),
+
+  async unreportedChildren(parentUid, named = []) {
+    const isNew = ({ record, executionCount }: RunRow) => (rows.reported.get(`${parentUid} ${record.uid}`)?.executionCount ?? 0) < executionCount;
+    return rows.childrenOf(parentUid).filter((child) => isNew(child) && (named.length === 0 || named.includes(child.record.uid)))
+      .map(({ record: { uid, title }, state, status }) => ({ uid, title, state, ...(status ? { message: status.message } : {}) }));
+  },
+  async markReported(parentUid, children) {
+    for (const { uid } of children) rows.reported.put(`${parentUid} ${uid}`, { executionCount: rows.runs.get(uid)!.executionCount });
+  },
+
+  async markDelivered(runUid, uids) {
+    for (const { uid, isDelivered, executionId = 0 } of rows.messagesOf(runUid)) {
+      if (!isDelivered && uids.includes(uid)) rows.messages.patch(uid, { isDelivered: true, deliveredAttempt: rows.executions.get(executionId)!.attempt });
+    }
+  },
+  setSandboxRunning: async () => {},
+  markStallWarned: async () => {},
+  async appendWorkerEvents({ runUid, executionId, attempt }, events) {
+    const stream = rows.streams.get(runUid);
+    if (stream?.executionId !== executionId || stream.attempt !== attempt) return { outcome: "lease_lost" };
+    const fresh = events.filter(({ clientSeq }) => clientSeq > stream.lastClientSeq);
+    if (!fresh.every(({ clientSeq }, n) => clientSeq === stream.lastClientSeq + n + 1)) return { outcome: "gap", ackedClientSeq: stream.lastClientSeq };
+    const ackedClientSeq = stream.lastClientSeq + fresh.length;
+    for (const [n, { kind, payload }] of fresh.entries()) rows.events.put(`${runUid} ${stream.lastSeq + n + 1}`, { runUid, seq: stream.lastSeq + n + 1, kind, payload, executionId, attempt });
+    const { lastSeq } = rows.streams.put(runUid, { ...stream, lastSeq: stream.lastSeq + fresh.length, lastClientSeq: ackedClientSeq });
+    return { outcome: "appended", ackedClientSeq, lastSeq };
+  },
+  async ackedClientSeq(executionId, attempt) {
+    const stream = rows.streams.get(rows.executions.get(executionId)?.runUid ?? "");
+    return stream?.executionId === executionId && stream.attempt === attempt ? stream.lastClientSeq : undefined;
+  },
+});
+
+/** As the API reads it: the parts that the use cases look at. */
+export const viewOf = ({ record, state, status }: RunRow): Run => ({ ...record, state, executionLocation: "REMOTE", ...(status ? { status } : {}) }) as unknown as Run;
+
+export const findByCause = (rows: Rows, ownerUid: string, causeKey: string): RunUid | undefined =>
+  rows.runs.all().find(({ record }) => record.owner.uid === ownerUid && record.causeKey === causeKey)?.record.uid;
+
+export function appendEvents(rows: Rows, runUid: string, events: readonly NewRunEvent[]): void {
+  const stream = rows.streams.get(runUid)!;
+  for (const [n, event] of events.entries()) rows.events.put(`${runUid} ${stream.lastSeq + n + 1}`, { ...event, runUid, seq: stream.lastSeq + n + 1 });
+  rows.streams.put(runUid, { ...stream, lastSeq: stream.lastSeq + events.length });
+}
+
+export function queueExecution(rows: Rows, runUid: string, seq: number): void {
+  const id = rows.nextExecutionId();
+  rows.executions.put(id, { id, runUid, seq, state: "QUEUED", attempt: 0, acceptedAttempt: 0, keptAttempts: [], setupLosses: 0, runLosses: 0, lane: laneOf(rows.runs.get(runUid)!.record) });
+}
+
+const descendants = (rows: Rows, runUid: string): RunRow[] => rows.childrenOf(runUid).flatMap((child) => [child, ...descendants(rows, child.record.uid)]);
+const unseen = (rows: Rows, runUid: string): MessageRow[] => rows.messagesOf(runUid).filter((one) => !one.isDelivered && !one.isUndeliverable);
+const giveUp = (rows: Rows, runUid: string, which: (one: MessageRow) => boolean): string[] =>
+  unseen(rows, runUid).filter((one) => one.kind === "followup" && which(one)).map(({ uid }) => rows.messages.patch(uid, { isUndeliverable: true }).uid);
+const toMessage = ({ uid, kind, text, mode }: MessageRow) => ({ uid, kind, text, mode, attachments: [] });
+
+function addMessage(rows: Rows, message: Omit<MessageRow, "seq" | "isDelivered" | "isUndeliverable">): void {
+  rows.messages.put(message.uid, { ...message, seq: rows.messagesOf(message.runUid).length + 1, isDelivered: false, isUndeliverable: false });
+}
+
+export function runOfExecution(rows: Rows, executionId: number): RunOfExecution | undefined {
+  const record = rows.runs.get(rows.executions.get(executionId)?.runUid ?? "")?.record;
+  return record && { uid: record.uid, ...(record.parentRunUid ? { parentRunUid: record.parentRunUid } : {}) };
+}
+
+function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): LockedRun | undefined {
+  const run = rows.runs.get(uid);
+  if (!run) return undefined;
+  const { parentRunUid, frozen, conversationUid, rootRunUid, owner, depth, title } = run.record;
+  const executions = rows.executionsOf(uid);
+  const wait = rows.waits.get(uid);
+  return {
+    uid: run.record.uid, version: 1, rootRunUid, owner, conversationUid, depth, title, state: run.state, executionLocation: "REMOTE", hasStarted: run.hasStarted,
+    ...(parentRunUid ? { parentRunUid } : {}),
+    ...(frozen.agent_uid ? { agentUid: frozen.agent_uid } : {}),
+    ...(frozen.factory_uid ? { factoryUid: frozen.factory_uid } : {}),
+    ...(run.status ? { statusMessage: run.status.message } : {}),
+    ...(run.submittedPrompt === undefined ? {} : { submittedPrompt: run.submittedPrompt }),
+    ...(wait ? { wait } : {}),
+    execution: lockedExecution(rows, executions.find(({ id }) => executionIds.includes(id)) ?? executions.at(-1)!),
+  };
+}
+
+function lockedExecution(rows: Rows, { id, seq, state, attempt, outcome, setupLosses, runLosses, workerHost }: ExecutionRow): LockedExecution {
+  const lease = rows.leases.get(id);
+  return {
+    id, seq, state, attempt, setupLosses, runLosses, laneId: 0,
+    ...(outcome ? { outcome } : {}),
+    ...(workerHost ? { workerHost } : {}),
+    ...(lease ? { lease: { sessionUid: lease.sessionUid, attempt: lease.attempt, isAccepted: lease.isAccepted, isOver: lease.isExpired || lease.isFenced } } : {}),
+  };
+}
+

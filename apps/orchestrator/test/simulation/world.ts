@@ -1,0 +1,119 @@
+import type { Caller } from "@millwright/caller";
+import { DomainError, isDomainError } from "@millwright/errors";
+import type { Job } from "../../src/domain/assignment.ts";
+import type { Directive } from "../../src/domain/directive.ts";
+import type { NewRun } from "../../src/domain/new-run.ts";
+import type { CapacityDefaults } from "../../src/domain/queue-settings.ts";
+import { DEFAULT_QUEUE_SETTINGS } from "../../src/domain/queue-settings.ts";
+import type { InRunTransaction, RunOfExecution } from "../../src/domain/run-transaction.ts";
+import type { Run } from "../../src/domain/run.ts";
+import type { LeaseRef, WorkerSession } from "../../src/domain/worker-session.ts";
+import { acceptOffers } from "../../src/usecases/accept-offers.ts";
+import { appendEvents, type EventBatch } from "../../src/usecases/append-events.ts";
+import { cancelRun, type CancelRequest } from "../../src/usecases/cancel-run.ts";
+import { completeExecutions, type Completion } from "../../src/usecases/complete-executions.ts";
+import { createFollowup, type FollowupRequest } from "../../src/usecases/create-followup.ts";
+import { createRuns } from "../../src/usecases/create-runs.ts";
+import { declineOffers } from "../../src/usecases/decline-offers.ts";
+import { heartbeat, type Heartbeat, type HeldLease, type RenewedLease } from "../../src/usecases/heartbeat.ts";
+import { reap } from "../../src/usecases/reap.ts";
+import { frozenFor } from "../support/platform.ts";
+import type { SessionRow } from "./rows.ts";
+import type { RawView } from "./view.ts";
+
+/** How many run at once; small, so that caps are met all the time. */
+export const CAPS: CapacityDefaults = { team: 4, agent: 2, factory: 3 };
+
+/** Where the use cases keep runs: in memory, or in SQL. Each call is one transaction, or one statement by itself. */
+export type World = {
+  readonly runs: InRunTransaction;
+  claim(session: WorkerSession, slots: number): Promise<readonly LeaseRef[]>;
+  runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
+  findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
+  findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
+  renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
+  pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
+  tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
+  findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
+  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
+
+  addSession(session: SessionRow): Promise<WorkerSession>;
+  /** Time passes: a lease that is not renewed before the reaper looks is lost. */
+  expire(executionId: number): Promise<void>;
+  /** Time passes: the grace of a stopping execution is over. */
+  endGrace(executionId: number): Promise<void>;
+  raw(): Promise<RawView>;
+  close(): Promise<void>;
+};
+
+export type UseCases = ReturnType<typeof useCasesOf>;
+
+/** The product's use cases over a world. `step` waits for its turn before each call; so any order of transactions can be tried. */
+export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Promise<T>) {
+  const runs: InRunTransaction = (f) => step(() => world.runs(f));
+  const getVisibleRun = (caller: Caller, uid: string) => step(() => world.getVisibleRun(caller, uid));
+  const findRunOfLease = (session: WorkerSession, lease: LeaseRef) => step(() => world.findRunOfLease(session, lease));
+  const unused = async (): Promise<undefined> => undefined;
+  return {
+    createRun: async (caller: Caller, request: NewRun) => {
+      const [created] = await createRuns(
+        {
+          runs, sharedRuns: runs, capacityDefaults: CAPS,
+          resolveRun: async (_caller, asked) => ({
+            agentConfig: {}, frozen: frozenFor(asked), executorUid: asked.agentUid ?? asked.owner.uid,
+            queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
+          }),
+          findVisibleRun: (who, uid) => step(() => world.findVisibleRun(who, uid)),
+          findNewestOfConversation: unused, findByCause: unused, putFile: unused, dropFile: unused,
+          getRun: async () => Promise.reject(new Error("every run here is new")),
+        },
+        caller,
+        [request],
+      );
+      return created!.run.uid;
+    },
+    followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused }, caller, request),
+    cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun }, caller, request),
+    claim: (session: WorkerSession, slots: number) => step(() => world.claim(session, slots)),
+    accept: (session: WorkerSession, offers: readonly LeaseRef[], failing: boolean) =>
+      acceptOffers(
+        {
+          runs,
+          findJob: (who, lease) => step(() => world.findJob(who, lease)),
+          prepareAssignment: async () => (failing ? Promise.reject(secretMissing) : { repositories: [], secrets: {} }),
+          mintRunToken: async () => "token",
+          downloadUrl: async () => "",
+        },
+        session,
+        offers,
+      ),
+    decline: (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers),
+    append: async (session: WorkerSession, batch: EventBatch) => (await appendEvents({ runs, findRunOfLease }, session, [batch]))[0]!,
+    complete: async (session: WorkerSession, completion: Completion) => (await completeExecutions({ runs, runOfExecution: (id) => step(() => world.runOfExecution(id)) }, session, [completion]))[0]!,
+    heartbeat: (session: WorkerSession, beat: Heartbeat) =>
+      heartbeat(
+        {
+          touchSession: unused,
+          renewLeases: (who, held) => step(() => world.renewLeases(who, held)),
+          ackDirectives: (who, acks) => step(() => world.ackDirectives(who, acks)),
+          pendingDirectives: (who) => step(() => world.pendingDirectives(who)),
+          mintRunToken: async () => "token",
+        },
+        session,
+        beat,
+      ),
+    reap: () => reap({ runs, tick: (after) => step(() => world.tick(after)), findBrokenLimits: async () => [] }),
+  };
+}
+
+/** What a secret that has gone says while a run is being accepted. */
+const secretMissing = new DomainError({ kind: "not_found", reason: "secret_not_found", message: "No such secret." });
+
+/** The answer, or the reason of a refusal. Errors: everything else. */
+export async function answered<T>(answer: Promise<T>): Promise<T | { refused: string }> {
+  return answer.catch((error: unknown) => {
+    if (isDomainError(error)) return { refused: error.reason };
+    throw error;
+  });
+}
