@@ -55,7 +55,8 @@ const BREACHES = `
    WHERE s.last_seq <> (SELECT count(*) FROM stream.run_events e WHERE e.run_uid = s.run_uid)
   UNION ALL
   SELECT 'a follow-up without a fate' FROM messages m JOIN runs r ON r.uid = m.run_uid
-   WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')`;
+   WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')
+     AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state = 'STOPPING')`;
 
 test("whatever happens at once, rows agree with each other, nothing deadlocks, and everything can be finished", async () => {
   const seed = 20_260_101;

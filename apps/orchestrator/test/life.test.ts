@@ -73,36 +73,6 @@ test("many are accepted and completed in one call, each with what is its own", a
   }
 });
 
-test("accepting, appending and completing may be repeated: a lost answer loses nothing and doubles nothing", async () => {
-  const { caller, worker } = await team();
-  const run = await platform.run(caller);
-  const offers = await platform.claim(worker);
-  const first = await platform.life.worker.accept(worker.session, offers);
-  const again = await platform.life.worker.accept(worker.session, offers);
-  expect(again.assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
-  const held = new HeldExecution(platform, worker.session, first.assignments[0]!);
-  const batch = [held.event("agent_started", { session_id: "s" }), held.event("warning", { text: "a" })];
-  expect(await held.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
-  expect(await held.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
-  expect((await platform.life.worker.accept(worker.session, offers)).assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
-  expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
-  expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
-  expect(await held.complete("DONE")).toMatchObject({ error: "ALREADY_TERMINAL" });
-  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "BLOCKED", status: { message: "Which name?" } });
-  expect(await platform.kinds(run.uid)).toEqual(["run_created", "run_claimed", "agent_started", "warning", "run_finished"]);
-});
-
-test("a gap is refused and tells what is missing; Complete waits for every event", async () => {
-  const { caller, worker } = await team();
-  await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  const [lost, next] = [held.event("warning", { text: "1" }), held.event("warning", { text: "2" })];
-  expect(await held.append(next)).toMatchObject({ error: "SEQUENCE_GAP", ackedClientSeq: 3 });
-  expect(await held.complete("DONE")).toMatchObject({ error: "EVENTS_PENDING", ackedClientSeq: 3 });
-  expect(await held.append(lost, next)).toMatchObject({ error: "", ackedClientSeq: 5 });
-  expect(await held.complete("DONE")).toMatchObject({ error: "" });
-});
-
 test("an execution that cannot be set up ends its run with the reason, and no worker is given it", async () => {
   const failing = await testPlatform({
     prepareAssignment: async () => {
@@ -185,28 +155,6 @@ test("history covers the earlier runs of a conversation that have the same owner
   expect(told.at(-1)!.payload["text"]).toBe(long);
   const wrong = { ...held.ref, afterSeq: 0, wholeConversation: true, pageToken: `${foreign.uid}/0` };
   await expect(platform.life.worker.readHistory(worker.session, wrong)).rejects.toEqual(domainError({ reason: "page_token_invalid" }));
-});
-
-test("a worker that cannot be seen by its key, or is too old, is refused", async () => {
-  const { worker } = await team();
-  const registration = { workerHost: "h", instanceUid: "i", version: "0.0.9", backend: "b", slots: 1, labels: {}, harnesses: [], models: [], images: [], sandbox: "none", sandboxFeatures: [] };
-  await expect(platform.life.worker.register("mww_unknown", registration)).rejects.toEqual(domainError({ reason: "key_invalid" }));
-  await expect(platform.life.worker.register(worker.key, registration)).rejects.toEqual(domainError({ reason: "worker_too_old" }));
-  await expect(platform.life.worker.authenticate("nothing")).rejects.toEqual(domainError({ reason: "session_invalid" }));
-});
-
-test("a process that registers again keeps its leases, and its old token is dead", async () => {
-  const { caller, worker } = await team();
-  await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  const instance = await platform.database.sql.query<{ instance_uid: string; worker_host: string }>("SELECT instance_uid, worker_host FROM worker_sessions WHERE uid = $1", [worker.session.uid]);
-  const token = await platform.life.worker.register(worker.key, {
-    workerHost: instance.rows[0]!.worker_host, instanceUid: instance.rows[0]!.instance_uid, version: "0.1.0", backend: "test", slots: 1, labels: {},
-    harnesses: [{ type: "oz", version: "1" }], models: [], images: [], sandbox: "none", sandboxFeatures: [],
-  });
-  await expect(platform.life.worker.authenticate(worker.token)).rejects.toEqual(domainError({ reason: "session_invalid" }));
-  expect((await platform.life.worker.authenticate(token)).uid).toBe(worker.session.uid);
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });
 
 test("revoking a worker's key ends its session when the key is checked again", async () => {

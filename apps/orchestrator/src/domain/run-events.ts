@@ -50,7 +50,14 @@ export const isWorkerEventKind = (kind: string): kind is WorkerEventKind => (WOR
 export type NewRunEvent = { readonly kind: OwnEventKind; readonly payload: JsonObject; readonly executionId?: number };
 
 /** An event as an attempt of a worker sends it; `clientSeq` counts 1, 2, 3 … per attempt. */
-export type WorkerEvent = { readonly clientSeq: number; readonly at: Date; readonly kind: WorkerEventKind; readonly payload: JsonObject };
+export type WorkerEvent = {
+  readonly clientSeq: number;
+  readonly at: Date;
+  readonly kind: WorkerEventKind;
+  readonly payload: JsonObject;
+  /** It was larger than an event may be; its payload was left out. */
+  readonly isOversized?: boolean;
+};
 
 /** Something that happened in a run. `seq` is gapless per run, across executions. */
 export type RunEvent = {
@@ -70,4 +77,12 @@ export type RunEvent = {
 /** Bounds of what an attempt may send. */
 export const EVENT_BATCH_MAX = 200;
 export const EVENT_BATCH_BYTES_MAX = 256 * 1024;
+/** One event may be larger than a batch, and then is one of its own. */
+export const EVENT_BYTES_MAX = 1024 * 1024;
 export const EVENTS_PER_RUN_MAX = 50_000;
+
+/** Why a run is stopped that writes more than it may. */
+export type EventQuota = "event_quota" | "event_size_quota";
+
+export const quotaMessage = (quota: EventQuota): string =>
+  quota === "event_quota" ? `The run wrote more than ${EVENTS_PER_RUN_MAX} events.` : `The run wrote an event of more than ${EVENT_BYTES_MAX} bytes.`;

@@ -4,7 +4,7 @@ import { worker } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { STEP_LIMIT, type Assignment, type Input } from "../domain/assignment.ts";
 import type { Directive } from "../domain/directive.ts";
-import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
+import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, EVENT_BYTES_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
 import type { Outcome } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
 import type { Timings } from "../domain/timings.ts";
@@ -35,9 +35,11 @@ export function eventBatch(batch: worker.EventBatch): EventBatch {
   if (batch.events.length > EVENT_BATCH_MAX) throw tooLarge();
   let bytes = 0;
   const events = batch.events.map(({ clientSeq, at, kind, payload = {} }) => {
-    bytes += Buffer.byteLength(JSON.stringify(payload));
+    const size = Buffer.byteLength(JSON.stringify(payload));
+    bytes += size;
     if (!isWorkerEventKind(kind)) throw invalidArgument("event_kind_unknown", "A worker does not write events of this kind.", { kind });
-    return { clientSeq: Number(clientSeq), at: at ? timestampDate(at) : new Date(0), kind, payload: storableJson(payload) };
+    const event = { clientSeq: Number(clientSeq), at: at ? timestampDate(at) : new Date(0), kind };
+    return size > EVENT_BYTES_MAX ? { ...event, payload: { size_bytes: size }, isOversized: true } : { ...event, payload: storableJson(payload) };
   });
   if (bytes > EVENT_BATCH_BYTES_MAX && batch.events.length > 1) throw tooLarge();
   return { ...leaseRef(batch), events };

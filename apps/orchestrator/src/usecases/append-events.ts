@@ -1,5 +1,5 @@
 import { isUuid, newUid } from "@millwright/ids";
-import { EVENTS_PER_RUN_MAX, type WorkerEvent } from "../domain/run-events.ts";
+import { EVENTS_PER_RUN_MAX, quotaMessage, type EventQuota, type WorkerEvent } from "../domain/run-events.ts";
 import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AppendOutcome, AttemptRef, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
@@ -34,7 +34,8 @@ async function append(deps: AppendEventsDeps, session: WorkerSession, batch: Eve
   const ref: AttemptRef = { runUid, executionId, attempt };
   const touchesRun = events.some(({ kind }) => STATE_KINDS.includes(kind));
   const outcome = await deps.runs((tx) => (touchesRun ? appendToLockedRun(tx, ref, session, events) : tx.appendWorkerEvents(ref, events)));
-  if (outcome.outcome === "appended" && outcome.lastSeq > EVENTS_PER_RUN_MAX) await deps.runs((tx) => stopForQuota(tx, ref));
+  const quota = outcome.outcome === "appended" ? brokenQuota(outcome.lastSeq, events) : undefined;
+  if (quota) await deps.runs((tx) => stopForQuota(tx, ref, quota));
   return { executionId, attempt, ...answer(outcome) };
 }
 
@@ -77,16 +78,19 @@ function agentStarted(run: LockedRun, { payload }: WorkerEvent): RunChange {
 
 const contextOf = (session: WorkerSession): ChangeContext => ({ actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
 
-/** A run that writes without end is stopped; its last events still land. */
-async function stopForQuota(tx: RunTransaction, ref: AttemptRef): Promise<void> {
+const brokenQuota = (lastSeq: number, events: readonly WorkerEvent[]): EventQuota | undefined =>
+  events.some(({ isOversized }) => isOversized) ? "event_size_quota" : lastSeq > EVENTS_PER_RUN_MAX ? "event_quota" : undefined;
+
+/** A run that writes too much is stopped; its last events still land. */
+async function stopForQuota(tx: RunTransaction, ref: AttemptRef, quota: EventQuota): Promise<void> {
   const parentUid = await tx.parentOf(ref.runUid);
   const locked = await tx.lockRuns([ref.runUid, ...(parentUid ? [parentUid] : [])], [ref.executionId]);
   const run = locked.find(({ uid }) => uid === ref.runUid);
   if (!run || !isHeld(run.execution.state) || run.execution.attempt !== ref.attempt) return;
-  const message = `The run wrote more than ${EVENTS_PER_RUN_MAX} events.`;
+  const message = quotaMessage(quota);
   const status = { message, errorCode: "operation_not_supported", retryable: false };
   const next = transition(lifeOf(run), { type: "stop", state: "FAILED", status });
-  const events = [finished(next, ref.executionId, { reason: "event_quota" })];
+  const events = [finished(next, ref.executionId, { reason: quota })];
   const change: RunChange = { run, next, events, directive: { kind: "cancel", payload: { reason: message } } };
   await settleChanges(tx, [change], locked, { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() });
 }

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
-import { REAPER_BATCH } from "../src/store/reaper-store.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
-import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { REAPER_BATCH } from "../../src/store/reaper-store.ts";
+import { hold, holdStarted } from "../support/fake-worker.ts";
+import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ async function lose({ ref }: { ref: { executionId: number } }): Promise<void> {
   await platform.life.reapOnce();
 }
 
-test("a lost attempt is fenced off everywhere, and the next one goes on without a gap", async () => {
+test("Worker frozen, then wakes: the old attempt is refused everywhere, and the next one goes on without a gap", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const old = await holdStarted(platform, worker);
@@ -124,7 +124,7 @@ test("a run that ends without a last word is continued from its newest checkpoin
   expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-1`);
 });
 
-test("a worker lost in setup three times is replaced, a fourth time ends the run", async () => {
+test("Worker dies in SETUP: the run is queued again three times, a fourth loss ends it with a retryable error", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   for (let n = 1; n <= 4; n++) {
@@ -136,14 +136,14 @@ test("a worker lost in setup three times is replaced, a fourth time ends the run
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
 
-test("a worker lost while running twice is replaced, a third time ends the run", async () => {
+test("Worker dies while RUNNING: the run goes on in another attempt twice, a third loss ends it", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   for (let n = 1; n <= 3; n++) await lose(await holdStarted(platform, worker));
   expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable" } });
 });
 
-test("an expired offer is no loss: the run is queued again, as often as it takes", async () => {
+test("Worker dies before Accept: the offer ends, the run is queued again as often as it takes, and no loss is counted", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   for (let n = 1; n <= 6; n++) {
@@ -155,7 +155,7 @@ test("an expired offer is no loss: the run is queued again, as often as it takes
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
 });
 
-test("after an outage nobody is reaped: the first look extends every lease", async () => {
+test("Control plane restarts: nobody could renew, so the first look extends every lease and reaps nothing", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
@@ -168,7 +168,7 @@ test("after an outage nobody is reaped: the first look extends every lease", asy
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
 });
 
-test("a renewed lease is not reaped, and its run token lives no longer than it", async () => {
+test("Network split or control-plane outage: a lease that is renewed in time is not reaped, and its run token lives no longer than it", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
   const held = await holdStarted(platform, worker);
@@ -177,6 +177,21 @@ test("a renewed lease is not reaped, and its run token lives no longer than it",
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+});
+
+test("Outage 30 s – 10 min: a lease that was renewed late, but before anybody took it away, is good again; one that was taken away is LOST", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  await platform.expire(held.ref.executionId);
+  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" })); // meanwhile its token is good for nothing
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect(await platform.life.checkLease(held.ref)).toMatchObject({ runUid: run.uid });
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
+  await lose(held);
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
 });
 
 test("two replicas that reap at once lose an attempt once", async () => {
@@ -249,6 +264,20 @@ test("a setup that takes too long fails the run", async () => {
   await platform.database.sql.query("UPDATE executions SET claimed_at = 'epoch' WHERE run_uid = $1", [run.uid]);
   await platform.life.reapOnce();
   expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "FAILED", status: { errorCode: "environment_setup_failed" } });
+});
+
+test("an execution that takes longer than the longest time ends its run, and its worker is told to stop", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const since = (ms: number) => platform.database.sql.query("UPDATE executions SET claimed_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1", [run.uid, ms]);
+  await since(platform.timings.executionTimeoutMs - 60_000);
+  await platform.life.reapOnce();
+  expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
+  await since(platform.timings.executionTimeoutMs + platform.timings.leaseTtlMs + 60_000);
+  await platform.life.reapOnce();
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "ERROR", status: { errorCode: "infrastructure_timeout", retryable: false } });
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
 });
 
 test("a lease that cannot be judged keeps no other one", async () => {

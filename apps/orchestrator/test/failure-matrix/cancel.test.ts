@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError, eventually } from "@millwright/testing";
-import { hold, holdStarted } from "./support/fake-worker.ts";
-import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { hold, holdStarted } from "../support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -16,7 +16,7 @@ async function team() {
 
 const cancel = (caller: ReturnType<typeof aCaller>, runUid: string, tree = false) => platform.life.cancelRun(caller, { runUid, tree });
 
-test("a queued run is cancelled without a worker", async () => {
+test("Cancel while QUEUED: the run is CANCELLED at once, and no worker hears of it", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   expect(await cancel(caller, run.uid)).toMatchObject({ state: "CANCELLED", status: { message: "Cancelled." } });
@@ -34,7 +34,7 @@ test("a cancel repeated with its key is answered as the first time; for another 
   expect((await platform.getRun(caller, other.uid)).state).toBe("QUEUED");
 });
 
-test("a run that is being offered cannot be cancelled just now", async () => {
+test("Cancel while PENDING: refused for the moment, with when to try again; the offer stays", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   await platform.claim(worker);
@@ -52,7 +52,7 @@ test("a run that its client executes cannot be cancelled here, unless it has end
   await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ reason: "run_already_finished" }));
 });
 
-test("a running run is cancelled at once; its worker is told, its token is dead, its last events still land", async () => {
+test("Cancel while running: CANCELLED at once; the worker is told, the run token is dead, last events still land", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
@@ -72,7 +72,7 @@ test("a running run is cancelled at once; its worker is told, its token is dead,
   expect((await platform.facts(run.uid)).filter(({ type }) => type.includes("finished"))).toHaveLength(1);
 });
 
-test("a silent worker is fenced off when the grace is over", async () => {
+test("Cancel while running, worker silent: fenced off when the grace is over", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const held = await holdStarted(platform, worker);
@@ -85,7 +85,7 @@ test("a silent worker is fenced off when the grace is over", async () => {
   expect((await platform.getRun(caller, run.uid)).state).toBe("CANCELLED");
 });
 
-test("a cancel and a completion race: one of them decides, the other is told", async () => {
+test("Cancel races completion: one of them decides, the other is told", async () => {
   const { caller, worker } = await team();
   for (let n = 0; n < 10; n++) {
     const run = await platform.run(caller);
@@ -101,7 +101,7 @@ test("a cancel and a completion race: one of them decides, the other is told", a
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
 
-test("a plain cancel leaves children alone; a tree cancel ends them in every state", async () => {
+test("Cancel of a tree ends its runs in every state, PENDING ones too; a plain cancel leaves children alone", async () => {
   const { caller, worker } = await team();
   const root = await platform.run(caller);
   const waiting = await platform.run(caller, { parentRunUid: root.uid });
@@ -130,7 +130,7 @@ test("a plain cancel leaves children alone; a tree cancel ends them in every sta
   expect(await platform.inUse(teamOf(caller))).toBe(3); // three executions are still stopping
 });
 
-test("children that are created while their tree is cancelled go with it, or are refused", async () => {
+test("Child created while its tree is cancelled: it goes with the tree, or is refused", async () => {
   const { caller } = await team();
   for (let n = 0; n < 5; n++) {
     const root = await platform.run(caller);
