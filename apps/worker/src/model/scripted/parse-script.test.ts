@@ -48,7 +48,7 @@ test("several blocks of one text are one script, in order; what only looks like 
 
 describe("a fault is told with its line and column in the whole text", () => {
   test.each([
-    [["- shel: x"], 3, 3, /there is no step "shel"; the steps are say, shell, read/],
+    [["- shel: x"], 3, 3, /there is no step "shel"; the steps are say, shell, /],
     [["- say: a", "- write: {path: a.txt}"], 4, 3, /write.content: Invalid input/],
     [["- say: a", "- write:", "    path: ''", "    content: x"], 5, 11, /write.path: must not be empty/],
     [["- edit: {path: a, old: b, new: c, all: d}"], 3, 9, /edit: Unrecognized key: "all"/],
