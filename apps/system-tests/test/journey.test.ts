@@ -226,6 +226,9 @@ test("a dispatch repeated with its key is the same run and one task; another bod
   expect([again.status, again.body.run_id, again.body.ticket_ref]).toEqual([first.status, first.body.run_id, first.body.ticket_ref]);
   expect(other).toMatchObject({ status: 409, body: { error_code: "conflict", retryable: false } });
   await succeeded(api, first.body.run_id);
-  const tasks = await eventually(async () => (await api.get(`/factory/${factory}/tasks`)).tasks.filter((one: any) => one.run_id === first.body.run_id));
+  const tasks = await eventually(async () => {
+    const found = (await api.get(`/factory/${factory}/tasks`)).tasks.filter((one: any) => one.run_id === first.body.run_id);
+    return found.length > 0 && found;
+  });
   expect(tasks).toHaveLength(1);
 });

@@ -7,7 +7,7 @@ import { burning, SLOW_MS, type DeploymentName } from "./deployment.ts";
 /** Declares the tests of a suite against a platform whose parts die meanwhile, and that nothing of it is lost or stuck afterwards. */
 export async function underFire(deployment: DeploymentName, suite: () => Promise<unknown>): Promise<void> {
   process.env["MILLWRIGHT_SYSTEM"] = deployment;
-  process.env["MILLWRIGHT_PATIENCE"] = "3";
+  process.env["MILLWRIGHT_PATIENCE"] = "6";
   jest.setTimeout(SLOW_MS);
   if (deployment === "nats-under-fire") {
     needs("nats-server", "there is a nats-server to kill", () => expect(burning().cluster.nats).toBeDefined());
