@@ -35,7 +35,7 @@ export function releaseCapacity(rows: Rows, subject: CapacitySubject): void {
 type Candidate = { readonly lane: string; readonly record: RunRecord; readonly head: ExecutionRow; readonly start: number; readonly own: CapacityRow; readonly waitsSince: number };
 
 /**
- * What a worker is offered, in order: as the concepts page tells it, lane by lane. Ends when its slots are full, or nothing is
+ * What a worker is offered, in order: lane by lane. Ends when its slots are full, or nothing is
  * left that it may take.
  */
 export function claimInMemory(rows: Rows, session: SessionRow, slots: number): { executionId: number; attempt: number }[] {

@@ -2,7 +2,7 @@ import { array, nat, type Arbitrary } from "fast-check";
 
 const { MILLWRIGHT_DRILL_SCALE, MILLWRIGHT_DRILL_SEED } = process.env;
 
-/** How many times as much as in an ordinary test run is tried; `npm run drill` sets it. */
+/** How many times as much as in an ordinary test run is tried; `MILLWRIGHT_DRILL_SCALE`. */
 export const SCALE = Number(MILLWRIGHT_DRILL_SCALE ?? 1);
 
 /** The same for every test run, so that none fails by chance; a drill has its own each time, and prints it. */
