@@ -47,8 +47,8 @@ const queryOf = ({ query }: Operation, more: Record<string, string> = {}) => {
   const search = new URLSearchParams({ ...Object.fromEntries(required), ...more }).toString();
   return search && `?${search}`;
 };
-const ask = (operation: Operation, ids: Record<string, string>, { body = bodyOf(operation), query = {}, headers = {}, key }: { body?: unknown; query?: Record<string, string>; headers?: Record<string, string>; key?: string | null } = {}) =>
-  ours!.call(operation.method, pathWith(operation.path, ids) + queryOf(operation, query), { ...(body === undefined ? {} : { body }), headers, ...(key === undefined ? {} : { key }) });
+const ask = (operation: Operation, ids: Record<string, string>, { body = bodyOf(operation), query = {}, headers = {}, key, isAbsent = false }: { body?: unknown; query?: Record<string, string>; headers?: Record<string, string>; key?: string | null; isAbsent?: boolean } = {}) =>
+  ours!.call(operation.method, pathWith(operation.path, ids) + queryOf(operation, query), { ...(body === undefined ? {} : { body }), headers, isAbsent, ...(key === undefined ? {} : { key }) });
 
 /** Asks twice, once with their id and once with one that nobody has, and fails when the answers can be told apart. */
 async function expectTheSame(theirId: string, asking: (id: string) => ReturnType<typeof ask>): Promise<void> {
@@ -70,7 +70,7 @@ describe("another team's ids answer exactly as ids that nobody has", () => {
         const foreignIds = chosen.map((index) => ({ name: parts[index]!.name, id: idIn(foreign!, parts[index]!.collection) }));
         const nobodys = foreignIds.map(({ name, id }) => ({ name, id: randomLike(id) }));
         const sent = [...foreignIds, ...nobodys].map(({ id }) => id);
-        const asking = (swapped: { name: string; id: string }[]) => ask(operation, { ...ownIds(operation), ...Object.fromEntries(swapped.map(({ name, id }) => [name, id])) });
+        const asking = (swapped: { name: string; id: string }[]) => ask(operation, { ...ownIds(operation), ...Object.fromEntries(swapped.map(({ name, id }) => [name, id])) }, { isAbsent: true });
         const [seen, unseen] = [await asking(foreignIds), await asking(nobodys)];
         expect(comparable(seen, sent)).toBe(comparable(unseen, sent));
         expect(seen.status).toBe(404);

@@ -13,6 +13,8 @@ export type Ask = {
   headers?: Readonly<Record<string, string>>;
   /** Sent once, though the platform is under fire. */
   isOnce?: boolean;
+  /** What it names is not there for the client: a 404 is never the echo of its own deletion. */
+  isAbsent?: boolean;
 };
 
 /** The whole document of the public API, as the platform serves it. */
@@ -60,7 +62,7 @@ function clientOf(server: Server, ownKey: string): Client {
     };
     const url = `${server.url}/api/v1${path}`;
     const isStream = headers["accept"]?.includes("event-stream") === true;
-    const { status, headers: told, text } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked.isOnce)).catch((cause: unknown) => {
+    const { status, headers: told, text } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked)).catch((cause: unknown) => {
       throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
     });
     const isJson = /json/.test(told.get("content-type") ?? "");
@@ -89,7 +91,7 @@ function clientOf(server: Server, ownKey: string): Client {
 const CONVERGING = /\/source\/(validate|plan|apply)$/;
 
 /** Sends one request; to a platform under fire as often as it takes. */
-async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, isOnce = false): Promise<Told> {
+async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, { isOnce = false, isAbsent = false }: Ask): Promise<Told> {
   const headers = { ...(init.headers as Record<string, string>) };
   if (init.method === "POST" && takesKey(document, new URL(url).pathname)) headers["idempotency-key"] ??= randomUUID();
   const mayRepeat = init.method !== "POST" || headers["idempotency-key"] !== undefined || CONVERGING.test(new URL(url).pathname);
@@ -97,7 +99,7 @@ async function send({ isUnderFire, document }: Server, url: string, init: Reques
   return patiently(async (attempt) => {
     const told = await ask(url, { ...init, headers });
     // What the first try deleted, before its answer was lost, is not found by the second.
-    return init.method === "DELETE" && attempt > 1 && told.status === 404 ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) } : told;
+    return init.method === "DELETE" && attempt > 1 && !isAbsent && told.status === 404 ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) } : told;
   });
 }
 
