@@ -24,6 +24,8 @@ import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
 
+export { egressRangesSetting } from "./egress-ranges.ts";
+
 /** Where this service's migrations are; whoever starts it applies them first. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 

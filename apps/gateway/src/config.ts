@@ -1,6 +1,7 @@
 import { blobSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
+import { egressRangesSetting } from "./egress-ranges.ts";
 
 /** Every environment variable of this service; those of all services are in libs/service. */
 export const loadConfig = (env: Env) =>
@@ -17,6 +18,7 @@ export const loadConfig = (env: Env) =>
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
     /** As the orchestrators have it: files in a directory are served here under `/blobs/*`, links to those in a bucket lead there. */
     ...blobSettings,
+    egressRanges: egressRangesSetting,
     /** API key (`mw_…`) of the first team's owner, made on the first start of the platform and not looked at afterwards. */
     bootstrapApiKey: required.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
     /** The platform's worker key (`mww_…`), for workers that take runs of every team. Absent: teams make keys of their own. */

@@ -26,6 +26,7 @@ await runService({
       ...base,
       neighbours: { orchestrator, factories },
       ...(store && { blobs: { store, signingKey } }),
+      egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,
       workerDoor: mountHttp1((router) => forwardService(router, worker.WorkerService, orchestrator), door, "/rpc"),

@@ -33,6 +33,8 @@ export type GatewayOptions = {
   workerDoor?: RequestListener;
   /** Public keys of the run tokens, which the orchestrator signs. */
   runTokenKeys: KeySource;
+  /** Networks that requests of service-hosted agents come from, canonical; none by default. */
+  egressRanges?: readonly string[];
   /** Names of the active-team header, beside the specification's own. */
   teamHeaderAliases?: readonly string[];
 };

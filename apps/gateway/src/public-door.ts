@@ -19,6 +19,7 @@ import type { IdentityRouteDeps } from "./routes/identity-deps.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { memberRoutes } from "./routes/members.ts";
 import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
+import { networkingRoutes } from "./routes/networking.ts";
 import type { FindProfiles, Profile } from "./routes/profiles.ts";
 import { followupRoutes } from "./routes/followups.ts";
 import { runViewRoutes } from "./routes/run-views.ts";
@@ -54,6 +55,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...artifactRoutes(neighbours),
     ...environmentRoutes(shared),
     ...modelAndWorkerRoutes(neighbours),
+    ...networkingRoutes(o),
     ...codeHostRoutes(neighbours),
     ...factoryRoutes(shared),
     ...factorySourceRoutes(neighbours),

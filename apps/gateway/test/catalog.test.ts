@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { egressRangesSetting } from "../src/egress-ranges.ts";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
 import { AGENT, OTHER_TEAM, TEAM, USER } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
@@ -26,6 +27,27 @@ test("workers are those of the active team", async () => {
   const { body } = await door.call("GET", "/api/v1/agent/connected-self-hosted-workers", { headers: { "x-service-team-uid": OTHER_TEAM } });
   expect(body).toEqual({ workers: [{ worker_host: "w1", connection_count: 2, connected_at: CREATED, last_seen_at: UPDATED, sandbox: "bwrap", sandbox_features: ["memory-limit=cgroup-v2"] }] });
   expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
+});
+
+describe("egress ranges", () => {
+  const PATH = "/api/v1/networking/egress-ranges";
+  const cidrs = ["203.0.113.0/24", "2001:db8::/32"];
+  test.each([["no team", undefined], ["a team of the caller", TEAM]])("are told for %s", async (_name, team) => {
+    door.answer({});
+    expect(await door.call("GET", PATH, team === undefined ? {} : { headers: { "x-service-team-uid": team } })).toMatchObject({ status: 200, body: { cidrs } });
+  });
+  test("of a team that the caller is not in are as empty as those of no team at all", async () => {
+    door.answer({});
+    for (const team of [OTHER_TEAM, "0198c2d0-0000-7000-8000-00000000ffff", "nonsense"]) expect((await door.call("GET", PATH, { headers: { "x-service-team-uid": team } })).body).toEqual({ cidrs: [] });
+  });
+  test("are not told without a key", async () => {
+    door.answer({});
+    expect((await door.call("GET", PATH, { key: null })).status).toBe(401);
+  });
+  test("are read in one canonical form, or refused by name", () => {
+    expect(egressRangesSetting.read(" 203.0.113.7/24, 2001:DB8::1/32 ,203.0.113.0/24")).toEqual({ value: cidrs });
+    expect([egressRangesSetting.read(undefined), egressRangesSetting.read("host"), egressRangesSetting.read("10.0.0.0/40")]).toEqual([{ value: [] }, { fault: expect.any(String) }, { fault: expect.any(String) }]);
+  });
 });
 
 describe("environments", () => {

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
+import { egressRangesSetting } from "@millwright/gateway/compose";
 import { modelSettings } from "@millwright/orchestrator/compose";
 import { loadTracingSettings } from "@millwright/telemetry";
 
@@ -38,6 +39,7 @@ export const loadConfig = (env: Env) => {
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
     /** Directories below which local code hosts and definition repositories may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    egressRanges: egressRangesSetting,
     ...modelSettings,
     /** How long the newest workspace of a conversation is kept for a follow-up. */
     snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),

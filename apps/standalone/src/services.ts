@@ -75,6 +75,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     neighbours: { orchestrator: transports.orchestrator, factories: transports.factories },
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
+    egressRanges: config.egressRanges,
     workerDoor: orchestrator.workerDoor,
     runTokenKeys: localKeys([orchestrator.runTokenJwk]),
   });

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
-import { addressSet } from "./egress/addresses.ts";
+import { addressSet } from "@millwright/addresses";
 import { hostPatterns } from "./egress/host-patterns.ts";
 
 /** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */

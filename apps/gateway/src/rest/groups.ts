@@ -12,6 +12,7 @@ const GROUPS: readonly Group[] = [
   { name: "Factory definitions", description: "Factories as code: validate, plan, apply.", paths: /^\/factory\/\{\w+\}\/source(\/|$)/ },
   { name: "Factories", description: "Agents, repositories and tasks under one name, and the door through which work enters.", paths: /^\/factory(\/|$)/ },
   { name: "Teams", description: "Members, keys, secrets, code hosts, audit log.", paths: /^\/team(\/|$)/ },
+  { name: "Networking", description: "Where the platform's requests come from.", paths: /^\/networking(\/|$)/ },
   { name: "Platform", description: "Who one is, and this document.", paths: /^\// },
 ];
 

@@ -26,6 +26,7 @@ import { environmentRoutes } from "../../src/routes/environments.ts";
 import { factoryRoutes } from "../../src/routes/factories.ts";
 import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
 import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
+import { networkingRoutes } from "../../src/routes/networking.ts";
 import type { Profile } from "../../src/routes/profiles.ts";
 import { followupRoutes } from "../../src/routes/followups.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
@@ -91,7 +92,7 @@ export async function openDoor(): Promise<Door> {
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...environmentRoutes(deps),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { addressSet, isInternal } from "./addresses.ts";
+import { addressSet, isInternal } from "@millwright/addresses";
 import { hostPatterns, type HostPatterns } from "./host-patterns.ts";
 
 /** What the operator lets runs reach. */

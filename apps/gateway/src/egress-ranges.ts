@@ -1,0 +1,14 @@
+import { canonicalNetworks } from "@millwright/addresses";
+import type { Setting } from "@millwright/config";
+
+/** From where the platform's workers reach the outside, as the operator of their network knows it: addresses and networks, canonical once read. */
+export const egressRangesSetting: Setting<readonly string[]> = {
+  name: "MILLWRIGHT_EGRESS_RANGES",
+  read(text = "") {
+    try {
+      return { value: canonicalNetworks(text.split(",").map((part) => part.trim()).filter(Boolean)) };
+    } catch {
+      return { fault: "must be addresses or networks such as 203.0.113.0/24, with commas between" };
+    }
+  },
+};

@@ -1,0 +1,2 @@
+export { addressSet, isInternal } from "./addresses.ts";
+export { canonicalNetworks } from "./networks.ts";
