@@ -53,6 +53,21 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
   });
 });
 
+describe("POST /agent/runs/{runId}/retry", () => {
+  const answer = { retryRun: { run: { run: aRun(), created: true, atCapacity: true } } };
+  test("answers the new run's ids", async () => {
+    door.answer(answer);
+    const { status, body } = await post(`${RUNS}/${RUN}/retry`, undefined, { headers: { "idempotency-key": "k-1" } });
+    expect([status, body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED", at_capacity: true }]);
+    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, idempotencyKey: "k-1", causeKey: "" });
+  });
+  test("under a run's token happens once per tool call", async () => {
+    door.answer(answer);
+    await post(`${RUNS}/${RUN}/retry`, undefined, { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } });
+    expect(door.calls[0]!.request).toMatchObject({ idempotencyKey: "", causeKey: `${RUN}:c7-2` });
+  });
+});
+
 describe("attached files", () => {
   const file = (bytes: number) => ({ file_name: "a.bin", mime_type: "application/octet-stream", data: Buffer.alloc(bytes).toString("base64") });
   const tenMegabytes = file(10_000_000);

@@ -50,7 +50,7 @@ import { describeRuns } from "./usecases/describe-runs.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
-import { resolveRunConfig } from "./usecases/resolve-run.ts";
+import { resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
 import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
 import { writeTranscript } from "./usecases/transcripts.ts";
 
@@ -137,6 +137,7 @@ export function composeCatalog(options: CatalogOptions) {
   return {
     prisma,
     resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(shared, caller, request),
+    resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) => resolveQueueSettings(shared, caller, request),
     prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
     /** Records of runs for the answers of RunService. */
     runMessages: async (runs: readonly Run[]) => (await describeRuns(reads, runs)).map(runMessage),

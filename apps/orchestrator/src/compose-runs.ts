@@ -1,4 +1,5 @@
-import type { BlobStore } from "@millwright/blobs";
+import { buffer } from "node:stream/consumers";
+import type { Blob, BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
@@ -7,7 +8,7 @@ import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { NewRun } from "./domain/new-run.ts";
-import type { CapacityDefaults, QueueSettings } from "./domain/queue-settings.ts";
+import type { CapacityDefaults, QueueSettings, ScopeSettings } from "./domain/queue-settings.ts";
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { Run } from "./domain/run.ts";
 import type { RunTokenClaims } from "./domain/run-token.ts";
@@ -19,9 +20,10 @@ import { findByCause } from "./store/create-store.ts";
 import { ackDirectives, pendingDirectives } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
 import { runOfExecution } from "./store/locked-runs.ts";
+import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
-import { textsOf } from "./store/message-store.ts";
+import { promptFiles, textsOf } from "./store/message-store.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
@@ -43,6 +45,7 @@ import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heart
 import { interruptRun } from "./usecases/interrupt-run.ts";
 import type { RunTarget } from "./usecases/run-target.ts";
 import { LeaseWork } from "./usecases/lease-work.ts";
+import { retryRun, type RetryRequest } from "./usecases/retry-run.ts";
 import { readHistory, type HistoryRequest } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
 import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
@@ -56,9 +59,11 @@ export type RunLifeOptions = {
   /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
   readonly replicas?: ReplicaBell;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
+  /** Errors: agent_not_found. */
+  resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  readonly blobs: Pick<BlobStore, "put" | "delete" | "signDownload">;
+  readonly blobs: Pick<BlobStore, "put" | "get" | "delete" | "signDownload">;
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
@@ -92,6 +97,7 @@ export function composeRuns(options: RunLifeOptions) {
   };
   const files = {
     putFile: async (key: string, data: Uint8Array, contentType: string) => void (await options.blobs.put(key, data, { contentType })),
+    readFile: async (key: string) => bytesOf(await options.blobs.get(key), key),
     dropFile: (key: string) => bestEffort("drop a file of no run", log, () => options.blobs.delete(key)),
   };
   const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
@@ -129,10 +135,17 @@ export function composeRuns(options: RunLifeOptions) {
   const stopping = new AbortController();
   let stopListening = (): void => {};
 
+  const creating = { ...reads, ...files, runs, sharedRuns, resolveRun: (caller: Caller, request: ResolveRunRequest) => options.resolveRun(caller, request), capacityDefaults: options.capacityDefaults };
+  const retrying = {
+    ...creating,
+    resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) => options.resolveQueueSettings(caller, request),
+    findFrozen: async (uid: string) => (await findRunWithFrozen(sql, uid))?.frozen,
+    promptFiles: (uid: string) => promptFiles(sql, uid),
+  };
   return {
     bell,
-    createRuns: (caller: Caller, requests: readonly NewRun[]) =>
-      createRuns({ ...reads, ...files, runs, sharedRuns, resolveRun: (who, request) => options.resolveRun(who, request), capacityDefaults: options.capacityDefaults }, caller, requests),
+    createRuns: (caller: Caller, requests: readonly NewRun[]) => createRuns(creating, caller, requests),
+    retryRun: (caller: Caller, request: RetryRequest) => retryRun(retrying, caller, request),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, runs }, caller, request),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
@@ -185,6 +198,12 @@ export function composeRuns(options: RunLifeOptions) {
       await Promise.all(loops.map((one) => one.stop()));
     },
   };
+}
+
+/** Errors: internal, when a file that a row names is not there. */
+async function bytesOf(blob: Blob | undefined, key: string): Promise<Uint8Array> {
+  if (!blob) throw new Error(`the file ${key} is missing`);
+  return buffer(blob.body);
 }
 
 export type RunLife = ReturnType<typeof composeRuns>;

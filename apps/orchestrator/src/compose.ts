@@ -108,6 +108,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     ...(o.replicas ? { replicas: o.replicas } : {}),
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
     resolveRun: (caller, request) => catalog.resolveRun(caller, request),
+    resolveQueueSettings: (caller, request) => catalog.resolveQueueSettings(caller, request),
     prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),
     mintRunToken: (claims) => mintRunToken(tokens, claims),
     blobs,

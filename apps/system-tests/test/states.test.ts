@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
@@ -176,6 +177,25 @@ describe("an interrupt", () => {
   test.each(ENDED)("of a run that is %s is a 400", async (state) => {
     const { runId } = await bring(state);
     expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 400, body: { reason: "run_already_finished", retryable: false } });
+  });
+});
+
+describe("a retry", () => {
+  test.each(ENDED)("of a run that is %s is a new run like it, linked to it, and the same key makes it once", async (state) => {
+    const { runId } = await bring(state);
+    const key = { headers: { "idempotency-key": randomUUID() } };
+    const [made, again] = [await api.post(`/agent/runs/${runId}/retry`, undefined, key), await api.post(`/agent/runs/${runId}/retry`, undefined, key)];
+    expect([made.state, again.run_id]).toEqual(["QUEUED", made.run_id]);
+    const [first, second] = [await runOf(api, runId), await runOf(api, made.run_id)];
+    expect([first.state, second.retry_of_run_id, second.prompt, second.agent_config]).toEqual([state, runId, first.prompt, first.agent_config]);
+    expect(second.conversation_id).not.toBe(first.conversation_id);
+  });
+  test.each(LIVE)("of a run that is %s is refused, and makes nothing", async (state) => {
+    const { runId } = await bring(state);
+    const count = async () => (await api.get("/agent/runs?limit=500")).runs.length;
+    const before = await count();
+    expect(await api.call("POST", `/agent/runs/${runId}/retry`)).toMatchObject({ status: 409, body: { reason: "run_not_finished", error_code: "conflict", retryable: false } });
+    expect(await count()).toBe(before);
   });
 });
 

@@ -75,6 +75,17 @@ export const runCommands: Command[] = [
     },
   },
   {
+    words: "run retry",
+    args: ["RUN"],
+    options: { watch: { type: "boolean" } },
+    summary: "Do a run that has ended again, with the same configuration; --watch follows it.",
+    run: async (cli, [id], values) => {
+      const made = await cli.api().post<{ run_id: string; state: string }>(`/agent/runs/${id}/retry`);
+      if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
+      return exitOf(await watch(cli, made.run_id));
+    },
+  },
+  {
     words: "run interrupt",
     args: ["RUN"],
     summary: "End the current turn of a run; it goes on with the next message.",

@@ -49,6 +49,7 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     artifacts: run.artifacts.map(artifactItem),
     ...present({
       parent_run_id: run.parentRunUid,
+      retry_of_run_id: run.retryOfRunUid,
       status_message: run.statusMessage && { message: run.statusMessage.message, ...present({ error_code: run.statusMessage.errorCode, retryable: run.statusMessage.retryable }) },
       submitted_prompt: run.submittedPrompt,
       creator: profiles.get(run.creatorUid),

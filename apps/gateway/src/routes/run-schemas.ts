@@ -75,6 +75,7 @@ export const RunItem = z
     task_id: z.string().meta({ description: "Deprecated: equals run_id." }),
     root_run_id: z.string(),
     parent_run_id: z.string().optional(),
+    retry_of_run_id: z.string().optional().meta({ description: "Ours: the run that this one does again." }),
     title: z.string(),
     state: RunState,
     status_message: StatusMessage.optional(),

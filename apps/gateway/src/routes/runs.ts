@@ -50,8 +50,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       handler: async (input) => {
         const request = runRequest(input.body, input.caller, input.request.idempotency?.key);
         const answer = await runs.createRuns({ runs: [request] }, onBehalf(input, { timeoutMs: 30_000 }));
-        const { run, atCapacity } = answer.runs[0]!;
-        return { run_id: run!.uid, task_id: run!.uid, state: run!.state as z.input<typeof RunState>, ...(atCapacity ? { at_capacity: true } : {}) };
+        return createdRun(answer.runs[0]!);
       },
     });
   return [
@@ -144,6 +143,23 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
     }),
     route({
       method: "POST",
+      path: "/agent/runs/{runId}/retry",
+      summary: "Do a run again",
+      description:
+        "Ours: a new run with the configuration that an ended one was frozen with, its prompt as submitted and its files, in a conversation of its own; `retry_of_run_id` of its record names the first. A run that has not ended is a 409, a local run a 422. No task is made for it.",
+      verbs: ["run.create"],
+      idempotent: true,
+      errors: [403, 409, 422],
+      params: runParams,
+      response: CreatedRun,
+      handler: async (input) => {
+        const key = input.request.idempotency?.key;
+        const answer = await runs.retryRun({ runUid: input.params.runId, ...idempotencyOf(input.caller, key) }, onBehalf(input, { timeoutMs: 30_000 }));
+        return createdRun(answer.run!);
+      },
+    }),
+    route({
+      method: "POST",
       path: "/agent/runs/{runId}/cancel",
       summary: "Cancel a run",
       description: "Answers the run's id as a JSON string. `tree=true` cancels every live descendant too.",
@@ -193,11 +209,21 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
       agentName: body.agent_name,
       conversationUid: body.conversation_id,
       parentRunUid,
-      causeKey: key !== undefined && caller.run ? `${caller.run.runUid}:${key}` : undefined,
-      idempotencyKey: caller.run ? undefined : key,
+      ...idempotencyOf(caller, key),
     }),
   });
 }
+
+/** What an execution makes by its run token is made once per tool call, for ever. */
+function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: string; idempotencyKey?: string } {
+  if (key === undefined) return {};
+  return caller.run ? { causeKey: `${caller.run.runUid}:${key}` } : { idempotencyKey: key };
+}
+
+const createdRun = ({ run, atCapacity }: orchestrator.CreatedRun): z.input<typeof CreatedRun> => ({
+  ...{ run_id: run!.uid, task_id: run!.uid, state: run!.state as z.input<typeof RunState> },
+  ...(atCapacity ? { at_capacity: true } : {}),
+});
 
 /** An image without a name is called by its place and type: "image-1.png". */
 const named = <T extends { file_name?: string | undefined; mime_type: string }>(image: T, index: number): T & { file_name: string } => ({

@@ -1,4 +1,5 @@
 import { invalidArgument } from "@millwright/errors";
+import type { RunUid } from "@millwright/ids";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
 import { storable } from "./text.ts";
 
@@ -19,6 +20,8 @@ export type NewRun = {
   readonly factoryUid?: string;
   readonly conversationUid?: string;
   readonly parentRunUid?: string;
+  /** The run that it does again. */
+  readonly retryOfRunUid?: RunUid;
   readonly interactive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly source: string;

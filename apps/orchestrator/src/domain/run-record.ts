@@ -4,7 +4,7 @@ import type { Actor } from "./run-change.ts";
 import type { Run } from "./run.ts";
 
 type Kept =
-  | ("uid" | "rootRunUid" | "parentRunUid" | "depth" | "owner" | "executorUid" | "factoryUid" | "conversationUid")
+  | ("uid" | "rootRunUid" | "parentRunUid" | "retryOfRunUid" | "depth" | "owner" | "executorUid" | "factoryUid" | "conversationUid")
   | ("title" | "prompt" | "submittedPrompt" | "mode" | "interactive" | "source" | "origin" | "agentConfig" | "agentSkill" | "metadata");
 
 /** A run about to be inserted. */

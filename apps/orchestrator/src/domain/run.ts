@@ -35,6 +35,8 @@ export type Run = {
   readonly uid: RunUid;
   readonly rootRunUid: RunUid;
   readonly parentRunUid?: RunUid;
+  /** The run that this one does again. */
+  readonly retryOfRunUid?: RunUid;
   readonly depth: number;
   readonly owner: Owner;
   readonly creatorType: string;

@@ -42,6 +42,7 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     ...(status ? { statusMessage: create(orchestrator.StatusMessageSchema, status) } : {}),
     ...present({
       parentRunUid: run.parentRunUid,
+      retryOfRunUid: run.retryOfRunUid,
       submittedPrompt: run.submittedPrompt,
       startedAt: run.startedAt && timestampFromDate(run.startedAt),
       finishedAt: run.finishedAt && timestampFromDate(run.finishedAt),

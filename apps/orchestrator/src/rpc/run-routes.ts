@@ -11,12 +11,14 @@ import type { LeaseRef } from "../domain/worker-session.ts";
 import type { CancelRequest } from "../usecases/cancel-run.ts";
 import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
 import type { Created } from "../usecases/create-runs.ts";
+import type { RetryRequest } from "../usecases/retry-run.ts";
 import type { RunTarget } from "../usecases/run-target.ts";
 import { leaseRef } from "./worker-messages.ts";
 
 /** The use cases that change runs, bound to their stores. */
 export type RunUseCases = {
   createRuns(caller: Caller, requests: readonly NewRun[]): Promise<Created[]>;
+  retryRun(caller: Caller, request: RetryRequest): Promise<Created>;
   getRun(caller: Caller, uid: string): Promise<Run>;
   cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
   createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
@@ -35,7 +37,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "getRun" | "cancelRun" | "createFollowup" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
+  "createRuns" | "retryRun" | "getRun" | "cancelRun" | "createFollowup" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -57,9 +59,11 @@ const TITLES_MAX = 500;
 export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async createRuns({ runs: requests }, context) {
     if (requests.length === 0 || requests.length > RUNS_MAX) throw invalidArgument("runs_count", `Between 1 and ${RUNS_MAX} runs are created at once.`);
-    const created = await deps.createRuns(callerOf(context), requests.map(newRun));
-    const messages = await deps.runMessages(created.map(({ run }) => run));
-    return { runs: created.map(({ created: isNew, atCapacity }, n) => ({ run: messages[n]!, created: isNew, atCapacity })) };
+    return { runs: await createdMessages(deps, await deps.createRuns(callerOf(context), requests.map(newRun))) };
+  },
+  async retryRun({ runUid, idempotencyKey, causeKey }, context) {
+    const created = await deps.retryRun(callerOf(context), { runUid, ...named("idempotencyKey", idempotencyKey), ...named("causeKey", causeKey) });
+    return { run: (await createdMessages(deps, [created]))[0]! };
   },
   async getRun({ runUid }, context) {
     return { run: await one(deps, await deps.getRun(callerOf(context), runUid)) };
@@ -103,6 +107,11 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return { titles: await deps.getRunTitles(runUids) };
   },
 });
+
+async function createdMessages(deps: RunRoutesDeps, created: readonly Created[]) {
+  const messages = await deps.runMessages(created.map(({ run }) => run));
+  return created.map(({ created: isNew, atCapacity }, n) => ({ run: messages[n]!, created: isNew, atCapacity }));
+}
 
 const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => (await deps.runMessages([run]))[0]!;
 

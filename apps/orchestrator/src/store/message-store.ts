@@ -21,6 +21,16 @@ const ATTACHMENTS = `coalesce((
   SELECT jsonb_agg(jsonb_build_object('uid', a.uid, 'fileName', a.file_name, 'mimeType', a.mime_type, 'sizeBytes', a.size_bytes, 'sha256', a.sha256) ORDER BY a.seq)
     FROM message_attachments a WHERE a.message_uid = m.uid), '[]') AS attachments`;
 
+/** The files that came with a run's prompt, in order. */
+export async function promptFiles(sql: Sql, runUid: string): Promise<Attachment[]> {
+  const { rows } = await sql.query<Attachment>(
+    `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
+       FROM messages m JOIN message_attachments a ON a.message_uid = m.uid WHERE m.run_uid = $1 AND m.kind = 'prompt' ORDER BY a.seq`,
+    [runUid],
+  );
+  return rows;
+}
+
 /** Notes the files of a message that has just been added. */
 export async function addAttachments(tx: Sql, messageUid: string, attachments: readonly Attachment[]): Promise<void> {
   for (const [index, { uid, fileName, mimeType, sizeBytes, sha256 }] of attachments.entries()) {

@@ -7,7 +7,7 @@ import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } fr
 import type { JsonObject, Run, RunMode, RunState, RunStatus } from "../domain/run.ts";
 
 const STORED = `
-  r.uid, r.root_run_uid, r.parent_run_uid, r.depth, r.owner_type, r.owner_uid, r.creator_type, r.creator_uid, r.executor_uid,
+  r.uid, r.root_run_uid, r.parent_run_uid, r.retry_of_run_uid, r.depth, r.owner_type, r.owner_uid, r.creator_type, r.creator_uid, r.executor_uid,
   r.agent_uid, r.agent_name, r.factory_uid, r.definition_version, r.environment_uid, r.title, r.state, r.status_message, r.error_code,
   r.error_retryable, r.prompt, r.submitted_prompt, r.mode, r.interactive, r.source, r.origin, r.execution_location,
   r.conversation_uid, r.session_uid, r.trigger_url, r.schedule, r.agent_config, r.agent_skill, r.metadata,
@@ -26,7 +26,7 @@ export const RUN_COLUMNS = `${STORED},
 export const NEW_RUN_COLUMNS = `${STORED}, false AS is_sandbox_running, 0 AS run_time_ms, false AS has_artifacts, false AS has_usage`;
 
 export type RunRow = {
-  uid: string; root_run_uid: string; parent_run_uid: string | null; depth: number;
+  uid: string; root_run_uid: string; parent_run_uid: string | null; retry_of_run_uid: string | null; depth: number;
   owner_type: "team" | "user"; owner_uid: string; creator_type: string; creator_uid: string; executor_uid: string;
   agent_uid: string | null; agent_name: string | null; factory_uid: string | null; definition_version: number | null;
   environment_uid: string | null; title: string; state: RunState; status_message: string | null; error_code: string | null;
@@ -140,6 +140,7 @@ export function toRun(row: RunRow): Run {
     updatedAt: row.updated_at,
   };
   if (row.parent_run_uid !== null) run.parentRunUid = as<RunUid>(row.parent_run_uid);
+  if (row.retry_of_run_uid !== null) run.retryOfRunUid = as<RunUid>(row.retry_of_run_uid);
   if (row.agent_uid !== null) run.agentUid = as<AgentUid>(row.agent_uid);
   if (row.agent_name !== null) run.agentName = row.agent_name;
   if (row.factory_uid !== null) run.factoryUid = as<FactoryUid>(row.factory_uid);

@@ -153,6 +153,7 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     uid,
     rootRunUid: parent?.rootRunUid ?? uid,
     ...(parent ? { parentRunUid: parent.uid } : {}),
+    ...(request.retryOfRunUid ? { retryOfRunUid: request.retryOfRunUid } : {}),
     depth: parent ? parent.depth + 1 : 0,
     owner: request.owner,
     creator: { type, uid: creatorUid },

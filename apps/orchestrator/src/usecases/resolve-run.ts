@@ -10,7 +10,7 @@ import type { Runner, Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { chooseModel, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
-import { DEFAULT_QUEUE_SETTINGS } from "../domain/queue-settings.ts";
+import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { Owner } from "../domain/run.ts";
@@ -105,9 +105,17 @@ const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: bool
   ...(isPreloaded ? { preloaded: true } : {}),
 });
 
+/**
+ * What the records say now of whoever a run would use the capacity of.
+ *
+ * Errors: agent_not_found.
+ */
+export const resolveQueueSettings = async (deps: Pick<ResolveRunDeps, "identity">, caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings> =>
+  (await findAgent(deps, caller, { ...request, config: {} })).queueSettings;
+
 const NO_AGENT: ResolvedAgent = { definitionVersion: 0, layers: [], siblingAgents: [], queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS }, teamSecrets: [] };
 
-async function findAgent(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedAgent> {
+async function findAgent(deps: Pick<ResolveRunDeps, "identity">, caller: Caller, request: ResolveRunRequest): Promise<ResolvedAgent> {
   const { owner, agentUid, agentName, factoryUid } = request;
   if (owner.type === "user") {
     if (agentUid || agentName || factoryUid) throw invalidArgument("agent_needs_team", "Only runs owned by a team can name an agent.");

@@ -1,4 +1,5 @@
 import { aCaller, memoryLog, testDatabase, type TestDatabase } from "@millwright/testing";
+import { Readable } from "node:stream";
 import type { Caller } from "@millwright/caller";
 import { Database } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
@@ -40,6 +41,10 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
     stored.set(key, body as Uint8Array);
     return { size: 0, sha256: "" };
   },
+  get: async (key) => {
+    const bytes = stored.get(key);
+    return bytes && { body: Readable.from([bytes]), size: bytes.length, contentType: "" };
+  },
   delete: async (key) => void stored.delete(key),
   signDownload: async (key) => `https://blobs.example/${key}`,
 });
@@ -65,6 +70,7 @@ export async function testPlatform(overrides: Overrides = {}) {
     capacityDefaults: { team: 1000, agent: 1000, factory: 1000, ...overrides.limits },
     log: memoryLog(),
     resolveRun: async (_caller, request) => resolvedFor(request, overrides.queueSettings?.(request)),
+    resolveQueueSettings: async (_caller, request) => resolvedFor({ ...request, config: {} }).queueSettings,
     prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
     mintRunToken: async ({ executionId, attempt }) => `mwr_${executionId}.${attempt}`,
     blobs: memoryBlobs(stored),

@@ -1,0 +1,70 @@
+import { actorOf, requireVerb, type Caller } from "@millwright/caller";
+import { DomainError, notFound } from "@millwright/errors";
+import { attachmentKey } from "../domain/blob-keys.ts";
+import type { Attachment } from "../domain/message.ts";
+import type { NewAttachment } from "../domain/new-run.ts";
+import type { ScopeSettings } from "../domain/queue-settings.ts";
+import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import { isTerminal, type Run } from "../domain/run.ts";
+import { createRuns, type Created, type CreateRunsDeps } from "./create-runs.ts";
+
+export type RetryRunDeps = CreateRunsDeps & {
+  /** Errors: run_not_found. */
+  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
+  findFrozen(runUid: string): Promise<FrozenConfig | undefined>;
+  /** The files that came with a run's prompt. */
+  promptFiles(runUid: string): Promise<readonly Attachment[]>;
+  readFile(key: string): Promise<Uint8Array>;
+  /** What the records say now of whose capacity a run uses. Errors: agent_not_found. */
+  resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
+};
+
+export type RetryRequest = {
+  readonly runUid: string;
+  /** The same principal's same key is answered once, for 24 hours. */
+  readonly idempotencyKey?: string;
+  /** Answered once, for ever: the tool call of a run. */
+  readonly causeKey?: string;
+};
+
+/**
+ * Does a run that has ended again: a new run with the configuration that the first was frozen with, its prompt as submitted and
+ * its files, in a conversation and a workspace of its own. Who asks is its creator; it acts as the same agent, else as its creator. A run
+ * that asks gets it as a child.
+ *
+ * Errors: run_not_found · not_authorized · run_not_finished (conflict) · operation_not_supported (unsupported: a local run) ·
+ * agent_not_found · factory_closed, idempotency_mismatch (conflict). Source: runtime contract.
+ */
+export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...keys }: RetryRequest): Promise<Created> {
+  const run = await deps.getVisibleRun(caller, runUid);
+  if (run.owner.type === "team") requireVerb(caller, run.owner.uid, "run.create", "run");
+  checkRetryable(run);
+  const frozen = await deps.findFrozen(run.uid);
+  if (!frozen) throw notFound("run");
+  const [queueSettings, attachments] = await Promise.all([deps.resolveQueueSettings(caller, { owner: run.owner, ...(run.agentUid ? { agentUid: run.agentUid } : {}) }), filesOf(deps, run.uid)]);
+  const resolved: ResolvedRun = {
+    agentConfig: run.agentConfig,
+    frozen,
+    queueSettings,
+    ...(run.agentSkill ? { skill: run.agentSkill } : {}),
+    executorUid: run.agentUid ?? actorOf(caller).uid,
+  };
+  const request = {
+    ...{ prompt: run.submittedPrompt ?? run.prompt, title: run.title, config: run.agentConfig, mode: run.mode, owner: run.owner },
+    ...{ interactive: run.interactive, metadata: run.metadata, source: "API", attachments, retryOfRunUid: run.uid },
+    ...(caller.run ? { parentRunUid: caller.run.runUid } : {}),
+    ...keys,
+  };
+  const [created] = await createRuns({ ...deps, resolveRun: async () => resolved }, caller, [request]);
+  return created!;
+}
+
+function checkRetryable({ state, executionLocation }: Run): void {
+  if (!isTerminal(state)) throw new DomainError({ kind: "conflict", reason: "run_not_finished", message: "The run has not finished; a follow-up reaches it, and cancelling ends it." });
+  if (executionLocation === "LOCAL") {
+    throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "This run was executed by its client; start it there again." });
+  }
+}
+
+const filesOf = async (deps: Pick<RetryRunDeps, "promptFiles" | "readFile">, runUid: string): Promise<NewAttachment[]> =>
+  Promise.all((await deps.promptFiles(runUid)).map(async (file) => ({ fileName: file.fileName, mimeType: file.mimeType, data: await deps.readFile(attachmentKey(file)) })));

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { domainError } from "@millwright/testing";
+import type { NewRun } from "../src/domain/new-run.ts";
+import { DEFAULT_QUEUE_SETTINGS } from "../src/domain/queue-settings.ts";
+import { hold, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+/** What the configuration of new runs comes to now. */
+let model = "first";
+let deleted: string | undefined;
+beforeAll(async () => {
+  platform = await testPlatform({
+    resolveRun: async (_caller, request) => {
+      const resolved = resolvedFor(request);
+      return { ...resolved, frozen: { ...resolved.frozen, model_id: model } };
+    },
+    resolveQueueSettings: async (_caller, { agentUid }) => {
+      if (agentUid !== undefined && agentUid === deleted) throw domainErrorOf("agent_not_found");
+      return { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS };
+    },
+  });
+});
+afterAll(() => platform.close());
+
+const domainErrorOf = (reason: string) => Object.assign(new Error(reason), { reason });
+const file = (text: string) => ({ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode(text) });
+const retry = (caller: ReturnType<typeof aCaller>, runUid: string, more = {}) => platform.life.retryRun(caller, { runUid, ...more });
+
+/** A run that has failed. */
+async function failed(request: Partial<NewRun> = {}, caller = aCaller()) {
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller, request);
+  await (await holdStarted(platform, worker)).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
+  return { caller, worker, run };
+}
+
+test("a retry is a new run with the configuration the first was frozen with, its prompt, files, title, mode and metadata", async () => {
+  model = "first";
+  const { caller, worker, run } = await failed({ prompt: "Do it well.", title: "Work", mode: "plan", metadata: { ticket: "T-1" }, config: { base_prompt: "Be brief." }, attachments: [file("one")] });
+  model = "second";
+  const { run: again, created } = await retry(caller, run.uid);
+  expect([created, again.uid === run.uid, again.conversationUid === run.conversationUid]).toEqual([true, false, false]);
+  expect(again).toMatchObject({ retryOfRunUid: run.uid, state: "QUEUED", prompt: "Do it well.", title: "Work", mode: "plan", metadata: { ticket: "T-1" }, agentConfig: run.agentConfig, rootRunUid: again.uid });
+  const { assignment } = await hold(platform, worker);
+  expect([assignment.job.run.runUid, assignment.job.frozen.model_id]).toEqual([again.uid, "first"]);
+  const [{ text, attachments }] = assignment.inputs as [(typeof assignment.inputs)[number]];
+  const [copy] = attachments;
+  expect([text, copy?.fileName, new TextDecoder().decode(platform.stored.get(copy!.downloadUrl.replace("https://blobs.example/", "")))]).toEqual(["Do it well.", "a.txt", "one"]);
+});
+
+test("follow-ups that were sent before the start belong to what is done again", async () => {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller);
+  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "And quickly.", mode: "normal", attachmentUids: [] });
+  await (await holdStarted(platform, worker)).complete("DONE");
+  expect((await retry(caller, run.uid)).run.prompt).toBe("Do it.\n\nAnd quickly.");
+});
+
+describe("retries with one key", () => {
+  test("are one run, also when they come at once", async () => {
+    const { caller, run } = await failed();
+    const answers = await Promise.all(Array.from({ length: 4 }, () => retry(caller, run.uid, { idempotencyKey: "k" })));
+    expect(new Set(answers.map((answer) => answer.run.uid)).size).toBe(1);
+    expect(answers.filter(({ created }) => created)).toHaveLength(1);
+  });
+  test("are refused for another run, and without a key each is its own", async () => {
+    const { caller, run } = await failed();
+    const { run: other } = await failed({}, caller);
+    await retry(caller, run.uid, { idempotencyKey: "k" });
+    await expect(retry(caller, other.uid, { idempotencyKey: "k" })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+    expect((await retry(caller, run.uid)).run.uid).not.toBe((await retry(caller, run.uid)).run.uid);
+  });
+  test("of a tool call are one run for ever", async () => {
+    const { caller, run } = await failed();
+    const causeKey = `${newUid()}:call-1`;
+    expect((await retry(caller, run.uid, { causeKey })).run.uid).toBe((await retry(caller, run.uid, { causeKey })).run.uid);
+  });
+});
+
+test("a run that has not ended cannot be done again, nor one of another team, and nothing changes", async () => {
+  const caller = aCaller();
+  const run = await platform.run(caller);
+  await expect(retry(caller, run.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "run_not_finished" }));
+  await expect(retry(aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+  const { rows } = await platform.database.sql.query("SELECT 1 FROM runs WHERE retry_of_run_uid = $1", [run.uid]);
+  expect(rows).toEqual([]);
+});
+
+test("whoever may only see runs may not do them again", async () => {
+  const { caller, run } = await failed();
+  const viewer = aCaller({ ...caller, teams: [{ ...caller.teams[0]!, verbs: ["run.view"] }] });
+  await expect(retry(viewer, run.uid)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+});
+
+test("a run of an agent that is gone is not done again; a living agent's acts as that agent", async () => {
+  const agentUid = newUid();
+  const { caller, run } = await failed({ agentUid });
+  expect((await retry(caller, run.uid)).run).toMatchObject({ agentUid, executorUid: agentUid });
+  deleted = agentUid;
+  await expect(retry(caller, run.uid)).rejects.toMatchObject({ reason: "agent_not_found" });
+});
+
+test("what was done by one member for itself, another one does as itself", async () => {
+  const { caller, run } = await failed();
+  const colleague = aCaller({ teams: caller.teams });
+  const { run: again } = await retry(colleague, run.uid);
+  expect([again.creatorUid, again.executorUid]).toEqual([colleague.principal.uid, colleague.principal.uid]);
+});
+
+test("a run that does another one again by its own token gets it as its child", async () => {
+  const { caller, worker, run } = await failed();
+  const parent = await platform.run(caller, aRun(caller));
+  await holdStarted(platform, worker);
+  const agent = aCaller({ ...caller, run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: 1, attempt: 1 } as never });
+  expect((await retry(agent, run.uid)).run).toMatchObject({ parentRunUid: parent.uid, rootRunUid: parent.uid, retryOfRunUid: run.uid });
+});
