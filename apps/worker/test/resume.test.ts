@@ -23,6 +23,8 @@ async function aModel(...answers: ModelAnswer[]): Promise<NonNullable<ContextOpt
 
 const commandsOf = (events: readonly Event[]) => events.filter(({ kind }) => kind === "tool_start").map(({ payload }) => payload["input"] as { command?: string; files?: { path: string }[] });
 const outputs = (events: readonly Event[]) => ends(events).map(({ output }) => (output as { output?: string }).output);
+const turnEnds = (events: readonly Event[]) => events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]);
+const INTERRUPT = [{ seq: 1n, executionId: 1n, attempt: 2, directive: { case: "interrupt" as const, value: { turnId: "" } } }];
 const resumed = (events: readonly Event[]) => events.find(({ kind }) => kind === "agent_resumed")?.payload;
 
 inEachSandbox("when its worker is lost, an execution", (kind) => {
@@ -138,6 +140,59 @@ inBubblewrap("when its worker is lost,", () => {
       const { runUid } = first.ctx.assignment;
       const { events } = await execute({ history: upToList, assignment: { executionId: 1n, attempt: 2, runUid, inputs: [], mode: "normal" }, dir: await executionDir(root, "a2") });
       expect(ends(events)[0]).toMatchObject({ state: "denied" });
+    }));
+
+  test("an interrupt that it had not taken ends the turn that the next one goes on with; what was said after it begins another", () =>
+    withDirectory(async (root) => {
+      const lost = await losing({ prompt: script(FOREVER, "- say: never"), dir: await executionDir(root, "a1") }, callBegun(1));
+      const { assignment, ...options } = nextAttempt(lost, { prompt: "", dir: await executionDir(root, "a2") });
+      const inputs = [{ uid: "0190-later", text: script("- say: heard"), kind: "followup", mode: "normal" }];
+      const { result, events, ackedDirectiveSeq } = await execute({ ...options, assignment: { ...assignment!, inputs, directives: INTERRUPT } });
+      expect([result.outcome, said(events), commandsOf(events)]).toEqual(["DONE", ["heard"], []]);
+      expect(turnEnds(events)).toEqual(["interrupted", "done"]);
+      expect(ackedDirectiveSeq()).toBe(1n);
+    }));
+
+  test("an interrupt is acknowledged when the end of its turn is stored, and the run is idle then", () =>
+    withDirectory(async (root) => {
+      const lost = await losing({ prompt: script(FOREVER), dir: await executionDir(root, "a1") }, callBegun(1));
+      const { assignment, ...options } = nextAttempt(lost, { prompt: "", dir: await executionDir(root, "a2") });
+      const isStored = Promise.withResolvers<void>();
+      const next = { ...options, flushed: () => isStored.promise, assignment: { ...assignment!, idleTimeoutSeconds: 600, directives: INTERRUPT } };
+      const { running, events } = await during(next, async (context) => {
+        await eventually(() => turnEnds(context.events).length === 1);
+        expect([context.ackedDirectiveSeq(), context.phases.includes("IDLE")]).toEqual([0n, false]);
+        isStored.resolve();
+        await eventually(() => context.ackedDirectiveSeq() === 1n && context.phases.includes("IDLE"));
+        context.endIdle();
+      });
+      expect([await running, turnEnds(events)]).toMatchObject([{ outcome: "BLOCKED", message: "Waiting for input." }, ["interrupted"]]);
+    }));
+
+  test("an interrupt of a turn that had ended changes nothing", () =>
+    withDirectory(async (root) => {
+      const first = await execute({ prompt: script("- say: Hello."), dir: await executionDir(root, "a1") });
+      const { assignment, ...options } = nextAttempt(first, { prompt: "", dir: await executionDir(root, "a2") });
+      const inputs = [{ uid: "0190-later", text: script("- say: heard"), kind: "followup", mode: "normal" }];
+      const { events } = await execute({ ...options, assignment: { ...assignment!, inputs, directives: INTERRUPT } });
+      expect([said(events), turnEnds(events)]).toEqual([["heard"], ["done"]]);
+    }));
+
+  test("files of messages that it had been handed lie where they lay", () =>
+    withDirectory(async (root) => {
+      const attachments = [{ uid: "att-1", fileName: "notes.txt", downloadUrl: "memory:a" }];
+      const inputs = [{ uid: "0190-input", text: script("- shell: cat .attachments/att-1/notes.txt; until test -e go; do sleep 0.02; done"), kind: "prompt", attachments }];
+      const files = { "memory:a": Buffer.from("attached\n") };
+      const lost = await losing({ assignment: { inputs }, files, dir: await executionDir(root, "a1") }, callBegun(1));
+      const { assignment, ...options } = nextAttempt(lost, { prompt: "", files, dir: await executionDir(root, "a2") });
+      const earlierAttachments = [...attachments, { uid: "att-2", fileName: "gone.txt", downloadUrl: "memory:gone" }];
+      const { running, events } = await during({ ...options, assignment: { ...assignment!, earlierAttachments } }, async (context) => {
+        await callBegun(1)(context);
+        await writeFile(join(root, "a2", "workspace", "go"), "");
+      });
+      expect(await running).toMatchObject({ outcome: "DONE" });
+      expect(outputs(events).at(-1)).toBe("attached\n");
+      expect(events.filter(({ kind }) => kind === "warning")).toHaveLength(1); // the one that cannot be had
     }));
 
   test("a model goes on from what is recorded: nothing done runs again, and it is told what it must know", () =>

@@ -1,3 +1,4 @@
+import type { Directive } from "./directive.ts";
 import type { Attachment, Message } from "./message.ts";
 import type { AssignmentDetails, FrozenConfig } from "./resolved-run.ts";
 import type { RunRef } from "./run-token.ts";
@@ -29,6 +30,10 @@ export type Assignment = {
   readonly executionSeq: number;
   /** What the agent is asked now, oldest first. */
   readonly inputs: readonly Input[];
+  /** Files of messages that the agent has been handed already, in this run or an earlier one of its conversation. */
+  readonly earlierAttachments: Input["attachments"];
+  /** What a lost attempt was told and had not taken. */
+  readonly directives: readonly Directive[];
   /** Signed URL of the workspace to restore; "" = start from fresh clones. */
   readonly snapshotUrl: string;
   /** An earlier attempt of this execution was lost. */

@@ -1,5 +1,6 @@
 import type { RunUid } from "@millwright/ids";
-import type { Message, NewMessage } from "./message.ts";
+import type { Directive } from "./directive.ts";
+import type { Attachment, Message, NewMessage } from "./message.ts";
 import type { CapacityDefaults, ScopeSettings } from "./queue-settings.ts";
 import type { ChangeContext, LockedRun, RunChange } from "./run-change.ts";
 import type { RunRecord } from "./run-record.ts";
@@ -73,6 +74,10 @@ export interface RunTransaction {
   takeInputs(runUid: string, executionId: number): Promise<Message[]>;
   /** What an execution was given when it was accepted. */
   inputsOf(runUid: string, executionId: number): Promise<Message[]>;
+  /** Files of messages that agents have been handed in the conversation of a run, by runs that have the same owner; oldest first. */
+  earlierAttachments(run: Pick<LockedRun, "conversationUid" | "owner">): Promise<Attachment[]>;
+  /** What a lost attempt was told and had not taken, and the present one shall take; the same however often it is asked. */
+  takeOverDirectives(executionId: number, attempt: number): Promise<Directive[]>;
   /** The workspace to begin with: the execution's own checkpoint, else the newest saved before it by the runs of its conversation that have the same owner. */
   workspaceOf(run: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined>;
   /** Whether an execution was given this place to save its workspace. */

@@ -108,6 +108,8 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },
     restarted: assignment.isRestarted,
+    directives: assignment.directives.map(directiveMessage),
+    earlierAttachments: assignment.earlierAttachments.map(attachmentRef),
     traceparent: job.traceparent,
     ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
   });

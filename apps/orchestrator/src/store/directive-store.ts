@@ -23,8 +23,22 @@ export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<D
       WHERE l.session_uid = $1 AND l.accepted AND d.acked_at IS NULL ORDER BY d.execution_id, d.seq`,
     [sessionUid],
   );
-  return rows.map(({ execution_id, ...rest }) => ({ executionId: execution_id, ...rest }));
+  return rows.map(toDirective);
 }
+
+/**
+ * Gives the present attempt the interrupts that an earlier one had not taken: the turn that it goes on with is the one that was to end. Other directives
+ * die with their attempt (a message is told anew as input, and who is to stop is not restarted). Answers them, in order. The run must be locked.
+ */
+export async function takeOverDirectives(tx: Sql, executionId: number, attempt: number): Promise<Directive[]> {
+  const { rows } = await tx.query<Row>(
+    `UPDATE execution_directives SET attempt = $2 WHERE execution_id = $1 AND kind = 'interrupt' AND acked_at IS NULL RETURNING execution_id, seq, attempt, kind, payload`,
+    [executionId, attempt],
+  );
+  return rows.toSorted((a, b) => a.seq - b.seq).map(toDirective);
+}
+
+const toDirective = ({ execution_id, ...rest }: Row): Directive => ({ executionId: execution_id, ...rest });
 
 export type DirectiveAck = { readonly executionId: number; readonly attempt: number; readonly seq: number };
 

@@ -1,5 +1,6 @@
 import { sendTo, type Sql } from "@millwright/database";
 import type { Followup } from "../domain/followup.ts";
+import type { LockedRun } from "../domain/run-change.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
 
 /** Adds a message to a run, which must be locked (or new). */
@@ -57,6 +58,17 @@ export async function inputsOf(sql: Sql, runUid: string, executionId: number): P
     `SELECT m.uid, m.kind, m.text, m.mode, ${ATTACHMENTS} FROM messages m JOIN executions x ON x.id = m.execution_id
       WHERE m.run_uid = $1 AND m.execution_id = $2 AND m.taken_as = 'input' AND coalesce(m.delivered_at >= x.claimed_at, true) ORDER BY m.seq`,
     [runUid, executionId],
+  );
+  return rows;
+}
+
+/** Files of messages that agents have been handed in a conversation, by runs that have the same owner; oldest first. */
+export async function earlierAttachments(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">): Promise<Attachment[]> {
+  const { rows } = await sql.query<Attachment>(
+    `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
+       FROM runs r JOIN messages m ON m.run_uid = r.uid JOIN message_attachments a ON a.message_uid = m.uid
+      WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 AND m.delivered_at IS NOT NULL ORDER BY r.created_at, r.uid, m.seq, a.seq`,
+    [conversationUid, owner.type, owner.uid],
   );
   return rows;
 }

@@ -11,7 +11,8 @@ import { findByCause, insertRun, lockParents } from "./create-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
-import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
+import { takeOverDirectives } from "./directive-store.ts";
+import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
@@ -60,6 +61,8 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   addMessage: (message) => addMessage(sql, message),
   takeInputs: (runUid, executionId) => takeInputs(sql, runUid, executionId),
   inputsOf: (runUid, executionId) => inputsOf(sql, runUid, executionId),
+  earlierAttachments: (run) => earlierAttachments(sql, run),
+  takeOverDirectives: (executionId, attempt) => takeOverDirectives(sql, executionId, attempt),
   workspaceOf: (run, executionId) => workspaceOf(sql, run, executionId),
   ownsSnapshot: (key, executionId) => snapshotStore.belongsTo(sql, key, executionId),
   setCheckpoint: (executionId, key) => setCheckpoint(sql, executionId, key),

@@ -2,7 +2,8 @@ import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { Assignment, Input, Job } from "../domain/assignment.ts";
 import { attachmentKey, SNAPSHOT_TYPE } from "../domain/blob-keys.ts";
-import type { Message } from "../domain/message.ts";
+import type { Directive } from "../domain/directive.ts";
+import type { Attachment, Message } from "../domain/message.ts";
 import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AssignmentDetails } from "../domain/resolved-run.ts";
@@ -58,19 +59,20 @@ async function prepareOffer(deps: AcceptOffersDeps, session: WorkerSession, offe
 
 async function assignmentOf(deps: AcceptOffersDeps, { offer: { executionId, attempt }, job, prepared }: Item, claim: Claim | undefined): Promise<Assignment | undefined> {
   if (!claim || "failure" in prepared) return undefined;
-  const { snapshotKey, inputs, ...rest } = claim;
-  const [runToken, snapshotUrl, linked] = await Promise.all([
+  const { snapshotKey, inputs, earlierAttachments, ...rest } = claim;
+  const [runToken, snapshotUrl, linked, earlier] = await Promise.all([
     deps.mintRunToken({ run: job.run, executionId, attempt, expiresAt: claim.leaseExpiresAt }),
     snapshotKey ? deps.downloadUrl(snapshotKey, SNAPSHOT_TYPE) : "",
     Promise.all(inputs.map((message) => withLinks(deps, message))),
+    linksTo(deps, earlierAttachments),
   ]);
-  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: linked, ...rest };
+  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: linked, earlierAttachments: earlier, ...rest };
 }
 
-const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({
-  ...message,
-  attachments: await Promise.all(message.attachments.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) }))),
-});
+const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({ ...message, attachments: await linksTo(deps, message.attachments) });
+
+const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<Input["attachments"]> =>
+  Promise.all(files.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) })));
 
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 
@@ -88,6 +90,8 @@ type Claim = {
   readonly leaseExpiresAt: Date;
   readonly executionSeq: number;
   readonly inputs: readonly Message[];
+  readonly earlierAttachments: readonly Attachment[];
+  readonly directives: readonly Directive[];
   readonly snapshotKey?: string;
   readonly isRestarted: boolean;
 };
@@ -118,13 +122,16 @@ const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
 });
 
 async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean): Promise<Claim> {
-  const { id, setupLosses, runLosses, seq } = run.execution;
-  const [inputs, snapshotKey, leaseExpiresAt] = await Promise.all([
+  const { id, attempt, setupLosses, runLosses, seq } = run.execution;
+  const isRestarted = setupLosses + runLosses > 0;
+  const [inputs, earlierAttachments, directives, snapshotKey, leaseExpiresAt] = await Promise.all([
     isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
+    tx.earlierAttachments(run),
+    isRestarted ? tx.takeOverDirectives(id, attempt) : [],
     tx.workspaceOf(run, id),
     tx.leaseExpiry(id),
   ]);
-  return { leaseExpiresAt, executionSeq: seq, inputs, ...(snapshotKey ? { snapshotKey } : {}), isRestarted: setupLosses + runLosses > 0 };
+  return { leaseExpiresAt, executionSeq: seq, inputs, earlierAttachments, directives, ...(snapshotKey ? { snapshotKey } : {}), isRestarted };
 }
 
 /** The run ends in the transaction that claimed it: no worker is told of it. */

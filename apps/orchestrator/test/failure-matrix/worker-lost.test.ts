@@ -65,6 +65,46 @@ test("what the agent of a lost attempt has seen is not told again; what it has n
   expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");
 });
 
+test("files of messages that an agent has seen are named to every later sandbox of its conversation, once it has seen them", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller, { attachments: [{ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode("one") }] });
+  const inSetup = await hold(platform, worker);
+  expect([inSetup.assignment.inputs[0]!.attachments.length, inSetup.assignment.earlierAttachments]).toEqual([1, []]);
+  await lose(inSetup);
+  const lost = await holdStarted(platform, worker);
+  expect(lost.assignment.earlierAttachments).toEqual([]);
+  await lose(lost);
+  const next = await holdStarted(platform, worker);
+  const [file] = next.assignment.earlierAttachments;
+  expect([next.assignment.inputs, file]).toMatchObject([[], { fileName: "a.txt", mimeType: "text/plain", sizeBytes: 3 }]);
+  expect(new TextDecoder().decode(platform.stored.get(file!.downloadUrl.replace("https://blobs.example/", "")))).toBe("one");
+  await next.complete("DONE");
+  await platform.run(caller, { conversationUid: run.conversationUid });
+  expect((await hold(platform, worker)).assignment.earlierAttachments).toMatchObject([{ uid: file!.uid }]);
+});
+
+test("an interrupt that a lost worker had not taken is told to the next attempt, until one has taken it; a taken one is not told again", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const interrupt = () => platform.life.interruptRun(caller, { runUid: run.uid });
+  const first = await holdStarted(platform, worker);
+  await interrupt();
+  await first.heartbeat(1);
+  await interrupt();
+  await lose(first);
+  const second = await hold(platform, worker);
+  const left = [{ executionId: first.ref.executionId, attempt: 2, seq: 2, kind: "interrupt" }];
+  expect(second.assignment.directives).toMatchObject(left);
+  expect((await platform.life.worker.accept(worker.session, [second.ref])).assignments[0]?.directives).toMatchObject(left);
+  await lose(second);
+  const third = await holdStarted(platform, worker);
+  expect(third.assignment.directives).toMatchObject([{ attempt: 3, seq: 2 }]);
+  expect((await third.heartbeat()).directives).toMatchObject([{ attempt: 3, seq: 2, kind: "interrupt" }]);
+  await third.heartbeat(2);
+  await lose(third);
+  expect((await hold(platform, worker)).assignment.directives).toEqual([]);
+});
+
 test("a run whose configuration says so fails when its worker is lost at work, and is tried again when it is lost in setup", async () => {
   const careful = await testPlatform({
     resolveRun: async (_caller, request) => {

@@ -64,6 +64,11 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     const { attempt } = rows.executions.get(executionId)!;
     return rows.messagesOf(runUid).filter((one) => one.executionId === executionId && one.takenAs === "input" && (one.deliveredAttempt ?? attempt) === attempt).map(toMessage);
   },
+  earlierAttachments: async () => [],
+  async takeOverDirectives(executionId, attempt) {
+    const left = rows.directives.all().filter((one) => one.executionId === executionId && one.kind === "interrupt" && !one.isAcked).toSorted((a, b) => a.seq - b.seq);
+    return left.map(({ seq, kind, payload }) => (rows.directives.patch(`${executionId} ${seq}`, { attempt }), { executionId, attempt, seq, kind, payload }));
+  },
   // Workspaces are no part of the simulation: no worker saves one.
   workspaceOf: async () => undefined,
   ownsSnapshot: async () => false,

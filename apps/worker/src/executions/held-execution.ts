@@ -88,6 +88,7 @@ export class HeldExecution implements KeptLease {
       onCancel: (reason) => this.cancel(new ExecutionCancelled("cancelled", reason || "The run was cancelled.")),
       onError: (error) => this.#log.warn({ operation: "directive", error }, "directive handler failed"),
     });
+    for (const directive of assignment.directives) this.#directives.deliver(directive);
   }
 
   get phase(): string {

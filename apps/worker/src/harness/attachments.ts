@@ -15,9 +15,9 @@ export class AttachmentFailed extends Error {}
  * Brings what is attached to a message into the workspace, `.attachments/<uid>/<file name>`, outside every repository. Files come through the
  * sandbox's own hands, so no link in the workspace can lead them astray. Answers the paths as the agent sees them.
  */
-export async function bringAttachments(ctx: Pick<ExecutionContext, "dir" | "platform">, sandbox: Sandbox, message: worker.InputMessage): Promise<string[]> {
+export async function bringAttachments(ctx: Pick<ExecutionContext, "dir" | "platform">, sandbox: Sandbox, { attachments }: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
   const paths: string[] = [];
-  for (const { uid, fileName, downloadUrl } of message.attachments) {
+  for (const { uid, fileName, downloadUrl } of attachments) {
     const path = `${DIRECTORY}/${safeName(uid)}/${safeName(fileName)}`;
     const content = await fetchFile(ctx, safeName(uid), downloadUrl);
     await sandbox.writeFile(sandbox.workspace, path, content);

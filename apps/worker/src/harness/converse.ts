@@ -1,28 +1,39 @@
 import type { TurnEnd } from "../tools/tool.ts";
 import type { Messages } from "./messages.ts";
+import type { Resumption } from "./resumption.ts";
 import { WAITING_FOR_INPUT } from "./result.ts";
 import { runTurn, type TurnDeps } from "./turn.ts";
 import { turnEndPayload } from "./turn-end.ts";
 
 /**
  * The turns of one execution. After an interrupt, and always in an interactive run, it stays idle for the next message for a while; a message
- * that came as a turn was ending is still answered here. `ended`: how the last turn of a lost attempt ended, when nothing has been said since.
- * Errors: as `runTurn`.
+ * that came as a turn was ending is still answered here. `past`: what a lost attempt left, its last turn ended or open. Errors: as `runTurn`.
  */
-export async function converse(deps: ConverseDeps, ended?: TurnEnd): Promise<TurnEnd> {
+export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd> {
   const { ctx, conversation, messages } = deps;
   const { inbox } = messages;
-  for (let known = messages.hasNews ? undefined : ended; ; known = undefined) {
+  for (let known = past && knownEnd(past, messages); ; known = undefined) {
     const end = known ?? (await runTurn({ ...deps, takeMessages: () => messages.take() }, inbox.beginTurn()));
     if (conversation.events.findLast(({ kind }) => TURN_KINDS.includes(kind))?.kind !== "turn_end") conversation.record("turn_end", turnEndPayload(end));
+    if (end.kind === "interrupted") await ctx.flushed();
+    inbox.endTurn();
     if (end.kind === "failed" || end.kind === "waiting") return end;
-    if (inbox.hasMessages) continue;
+    if (messages.hasNews) continue;
     const staysIdle = end.kind === "interrupted" || (end.kind === "done" && ctx.assignment.interactive);
     if (!staysIdle) return end;
     ctx.phase("IDLE");
     if ((await inbox.idle(ctx.assignment.idleTimeoutSeconds * 1_000, ctx.signal)) === "end") return { kind: "blocked", message: WAITING_FOR_INPUT };
     ctx.phase("RUNNING");
   }
+}
+
+export type Past = Pick<Resumption, "end" | "isInTurn">;
+
+/** How the turn ended, or ends now, that a lost attempt was in; undefined when it goes on, or a new one begins. */
+function knownEnd({ end, isInTurn }: Past, { inbox, hasNews }: Messages): TurnEnd | undefined {
+  if (isInTurn) return inbox.isInterrupted ? { kind: "interrupted" } : undefined;
+  if (end) inbox.endTurn(); // an interrupt that comes now was of that one
+  return hasNews ? undefined : end;
 }
 
 export type ConverseDeps = Omit<TurnDeps, "takeMessages"> & { readonly messages: Messages };

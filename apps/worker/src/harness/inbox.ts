@@ -9,7 +9,8 @@ export type Wakeup = "message" | "end";
 /** What people send to a running execution: messages, interrupts, and the order to end an idle one. */
 export class Inbox {
   readonly #followups: Followup[] = [];
-  #turn = new AbortController();
+  /** The present turn, the one that was last, or (before any) the one that comes first. */
+  #turn = { abort: new AbortController(), end: Promise.withResolvers<void>(), isOver: false };
   #wake: (wakeup: Wakeup) => void = () => {};
 
   constructor(directives: ExecutionDirectives) {
@@ -17,14 +18,32 @@ export class Inbox {
       this.#followups.push({ message, seq });
       this.#wake("message");
     });
-    directives.onInterrupt(() => this.#turn.abort(new Error("The turn was interrupted."))); // with no turn running it changes nothing
+    directives.onInterrupt(() => this.#interrupt());
     directives.onEndIdle(() => this.#wake("end"));
   }
 
-  /** Begins a turn; the signal is aborted by an interrupt. */
+  /** Begins a turn, or goes on with one that has not ended; the signal is aborted by an interrupt, also by one that came before the first turn. */
   beginTurn(): AbortSignal {
-    this.#turn = new AbortController();
-    return this.#turn.signal;
+    if (this.#turn.isOver) this.#turn = { abort: new AbortController(), end: Promise.withResolvers(), isOver: false };
+    return this.#turn.abort.signal;
+  }
+
+  /** The end of the turn is stored: whoever goes on from there knows of it, and an interrupt of it is done. */
+  endTurn(): void {
+    this.#turn.isOver = true;
+    this.#turn.end.resolve();
+  }
+
+  /** Somebody wants the turn to end that runs, or is about to. */
+  get isInterrupted(): boolean {
+    return !this.#turn.isOver && this.#turn.abort.signal.aborted;
+  }
+
+  /** Acknowledged when the turn has ended, so that a worker that is lost before leaves the interrupt to the next one. Between turns it changes nothing. */
+  #interrupt(): Promise<void> | void {
+    if (this.#turn.isOver) return;
+    this.#turn.abort.abort(new Error("The turn was interrupted."));
+    return this.#turn.end.promise;
   }
 
   get hasMessages(): boolean {

@@ -50,6 +50,11 @@ export class Messages {
     return this.#mode;
   }
 
+  /** Puts the files of earlier messages where the agent was told they are: a new sandbox has none of them, and no snapshot keeps them. */
+  async bringEarlier(): Promise<void> {
+    for (const file of this.#deps.ctx.assignment.earlierAttachments) await this.#bring({ attachments: [file] });
+  }
+
   async #hand(message: worker.InputMessage): Promise<void> {
     const { conversation } = this.#deps;
     const attachments = await this.#bring(message);
@@ -59,7 +64,7 @@ export class Messages {
   }
 
   /** What cannot be had is said; the message itself still counts. */
-  async #bring(message: worker.InputMessage): Promise<string[]> {
+  async #bring(message: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
     const { ctx, conversation, sandbox } = this.#deps;
     try {
       return await bringAttachments(ctx, sandbox(), message);

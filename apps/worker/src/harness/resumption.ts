@@ -20,6 +20,8 @@ export type Resumption = {
   readonly stepCount: number;
   /** The turn had ended, and nothing was said since. */
   readonly end: TurnEnd | undefined;
+  /** A turn had begun, and had not ended. */
+  readonly isInTurn: boolean;
   /** Where the agent's shell stood, as a path in the workspace of that attempt. */
   readonly cwd: string;
   /** Model calls that were answered, and counted nowhere. */
@@ -35,10 +37,12 @@ export function resumptionOf(events: readonly ConversationEvent[], tools: readon
   const steps = events.filter(({ kind }) => kind === "model_step");
   const counted = new Set(events.filter(({ kind }) => kind === "usage_recorded").map(({ payload }) => textAt(payload, "call_id")));
   const shells = events.filter(({ kind, payload }) => kind === "tool_end" && textAt(objectAt(payload, "output"), "cwd") !== "");
+  const end = openEnd(events);
   return {
     calls: newest(steps.flatMap(({ payload }) => callsOf(payload).map((call) => pastCall(events, call, tools, checkpointAt, payload["truncated"] === true)))),
     stepCount: steps.length,
-    end: openEnd(events),
+    end,
+    isInTurn: end === undefined && events.some(({ kind, payload }) => kind === "model_step" || isSpoken({ kind, payload })),
     cwd: textAt(objectAt(shells.at(-1)?.payload ?? {}, "output"), "cwd"),
     uncounted: steps.flatMap(({ payload }) => {
       const callId = textAt(payload, "step_id");
@@ -71,9 +75,11 @@ function pastCall(events: readonly ConversationEvent[], call: ToolCall, tools: r
   };
 }
 
+const isSpoken = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";
+
 /** The newest word on the end of a turn, unless somebody has spoken since or the agent has gone on. */
 function openEnd(events: readonly ConversationEvent[]): TurnEnd | undefined {
-  const spokenAt = events.findLastIndex(({ kind, payload }) => kind === "message" && payload["role"] === "user");
+  const spokenAt = events.findLastIndex(isSpoken);
   const since = events.slice(spokenAt + 1);
   const steppedAt = since.findLastIndex(({ kind }) => kind === "model_step");
   return since.slice(Math.max(0, steppedAt)).map(endIn).findLast((end) => end !== undefined);

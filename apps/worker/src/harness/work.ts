@@ -31,6 +31,7 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace |
   const { ctx, conversation, provider, messages, budget } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before));
   onReady(workspace);
+  if (!before) await messages.bringEarlier(); // another sandbox over the same directories finds them there
   ctx.phase("RUNNING");
   const context = toolContext(ctx, conversation, workspace);
   const isScript = provider.name === "scripted"; // which reads nothing but what it asks for
@@ -44,7 +45,7 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace |
     if (hasWritten) checkpoints.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = { count: past?.stepCount ?? 0 };
-  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools: TOOLS, context, rules, skills, budget, steps, checkpoints }, past?.end));
+  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools: TOOLS, context, rules, skills, budget, steps, checkpoints }, past));
   ctx.phase("STOPPING");
   const snapshotKey = await checkpoints.last();
   return snapshotKey === undefined ? result : { ...result, snapshotKey };

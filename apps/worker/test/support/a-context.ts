@@ -81,11 +81,12 @@ export function aContext(options: ContextOptions): TestContext {
   const stop = new AbortController();
   const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
-  let directiveSeq = 0n;
+  let directiveSeq = BigInt(assignment.directives.length);
   let isLost = false;
   const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
     directives.deliver(create(worker.DirectiveSchema, { seq: (directiveSeq += 1n), executionId: 1n, attempt: 1, ...(directive ? { directive } : {}) }));
 
+  for (const directive of assignment.directives) directives.deliver(directive);
   const ctx: ExecutionContext = {
     assignment,
     dir,
