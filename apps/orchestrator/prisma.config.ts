@@ -17,6 +17,7 @@ export default defineConfig({
       "public.run_streams",
       "public.messages",
       "public.message_attachments",
+      "public.prepared_attachments",
       "public.execution_directives",
       "public.waits",
       "public.reported_children",

@@ -256,8 +256,15 @@ describe("the usage of a harness", () => {
   refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/harness-usage`), ["getRun", refusal("not_found", "run_not_found")]);
 });
 
+const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
+
 describe("a follow-up", () => {
   const path = `${RUNS}/${RUN}/followups`;
+  test("names its files, and what they are to be called", async () => {
+    door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
+    await post(path, { attachments: [{ attachment_id: "a1" }, { attachment_id: "a2", file_name: "plan.txt" }] });
+    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, message: "", attachmentUids: ["a1", "a2"], attachmentNames: { a2: "plan.txt" } });
+  });
   test.each([["live_session", "u1"], ["queued_prompt", undefined], ["handoff_execution", "u1"], ["queue_pending", "u1"]])("answers %s with its id", async (outcome, followupUid) => {
     door.answer({ createFollowup: { outcome, followupUid, runUid: RUN } });
     expect((await post(path, { message: "go on" })).body).toEqual({ outcome, followup_id: followupUid ?? null });
@@ -271,8 +278,24 @@ describe("a follow-up", () => {
   neverReachNeighbours(() => door, 400, [{ message: 1 }, { mode: "x" }, { attachments: [{}] }, [], { attachments: Array.from({ length: 26 }, () => ({ attachment_id: "a" })) }].map((body) => ["POST", path, body] as const));
   refusalsBecomeProblems(() => door, () => post(path, { message: "x" }), [
     "createFollowup", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "message_empty"),
-    refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }), refusal("conflict", "idempotency_mismatch"),
+    refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }), refusal("unsupported", "attachment_not_uploaded", { code: "unknown_attachment" }), refusal("conflict", "idempotency_mismatch"),
+    refusal("too_large", "attachment_too_large"), refusal("conflict", "attachment_changed", { retryable: true }),
   ]);
+});
+
+describe.each([["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, {}, "run_not_found"], ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, { run_id: RUN }, "conversation_not_found"]])("files for %s", (_what, target, asked, named, absent) => {
+  const path = `${target}/attachments/prepare`;
+  const file = { filename: "a.png", mime_type: "image/png" };
+  test("are given an id and an address each, in their order", async () => {
+    const uid = (n: number) => `0190c1a2-0000-7000-8000-00000000000${n}`;
+    const prepared = (n: number) => ({ uid: uid(n), uploadUrl: `https://files.example/${n}?sig=s`, uploadHeaders: { "content-type": "image/png" } });
+    const shown = (n: number) => ({ attachment_id: uid(n), upload_url: `https://files.example/${n}?sig=s`, upload_target: { url: `https://files.example/${n}?sig=s`, method: "PUT", headers: { "content-type": "image/png" } } });
+    door.answer({ prepareAttachments: { runUid: RUN, attachments: [prepared(1), prepared(2)] } });
+    expect(await post(path, { files: [file, file] })).toMatchObject({ status: 200, body: { attachments: [shown(1), shown(2)], ...named } });
+    expect(door.calls[0]!.request).toMatchObject({ ...asked, files: [{ fileName: "a.png", mimeType: "image/png" }, { fileName: "a.png", mimeType: "image/png" }] });
+  });
+  neverReachNeighbours(() => door, 400, [{}, { files: [] }, { files: Array.from({ length: 26 }, () => file) }, { files: [{ filename: "a" }] }, { files: [{ ...file, filename: "" }] }, { files: [{ ...file, mime_type: "x".repeat(256) }] }, []].map((body) => ["POST", path, body] as const));
+  refusalsBecomeProblems(() => door, () => post(path, { files: [file] }), ["prepareAttachments", refusal("not_found", absent), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "attachments_invalid")]);
 });
 
 describe("the fates of follow-ups", () => {
@@ -292,7 +315,6 @@ describe("the fates of follow-ups", () => {
   refusalsBecomeProblems(() => door, () => door.call("GET", path), ["listFollowups", refusal("not_found", "run_not_found"), refusal("invalid_argument", "invalid_cursor")]);
 });
 
-const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
 describe.each([["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, "run_not_found"], ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, "conversation_not_found"]])("an interrupt of %s", (_what, path, target, absent) => {
   test("is accepted and names the run", async () => {
     door.answer({ interruptRun: { runUid: RUN } });

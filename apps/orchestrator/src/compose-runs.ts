@@ -9,6 +9,7 @@ import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { NewRun } from "./domain/new-run.ts";
 import type { CapacityDefaults, QueueSettings, ScopeSettings } from "./domain/queue-settings.ts";
+import type { AnnouncedFile, PreparedAttachment } from "./domain/prepared-attachment.ts";
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { Run } from "./domain/run.ts";
 import type { RunTokenClaims } from "./domain/run-token.ts";
@@ -17,13 +18,14 @@ import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worke
 import { putSettings } from "./store/capacity-store.ts";
 import { closeFactory } from "./store/closed-factory-store.ts";
 import { findByCause } from "./store/create-store.ts";
-import { ackDirectives, pendingDirectives } from "./store/directive-store.ts";
+import { ackDirectives, pendingDirectives as listPending } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
 import { runOfExecution } from "./store/locked-runs.ts";
 import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
 import { promptFiles, textsOf } from "./store/message-store.ts";
+import { preparedStore } from "./store/prepared-store.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
@@ -46,6 +48,8 @@ import { interruptRun } from "./usecases/interrupt-run.ts";
 import type { RunTarget } from "./usecases/run-target.ts";
 import { LeaseWork } from "./usecases/lease-work.ts";
 import { retryRun, type RetryRequest } from "./usecases/retry-run.ts";
+import { pendingDirectives } from "./usecases/pending-directives.ts";
+import { prepareAttachments } from "./usecases/prepare-attachments.ts";
 import { readHistory, type HistoryRequest } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
 import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
@@ -63,7 +67,7 @@ export type RunLifeOptions = {
   resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
   prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
-  readonly blobs: Pick<BlobStore, "put" | "get" | "delete" | "signDownload">;
+  readonly blobs: Pick<BlobStore, "put" | "get" | "delete" | "signDownload" | "signOpenUpload">;
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
@@ -83,6 +87,7 @@ export function composeRuns(options: RunLifeOptions) {
   const bell = new Bell(options.replicas);
   const runs = runTransactions(database, timings);
   const sharedRuns = sharedRunTransactions(runs);
+  const downloadUrl = (key: string, contentType: string) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS });
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
@@ -92,13 +97,19 @@ export function composeRuns(options: RunLifeOptions) {
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     earlierRuns: (runUid: string, limit: number) => earlierRuns(sql, runUid, limit),
     textsOfMessages: (uids: readonly string[]) => textsOf(sql, uids),
-    pendingDirectives: (session: WorkerSession) => pendingDirectives(sql, session.uid),
+    pendingDirectives: (session: WorkerSession) => pendingDirectives({ listPending: (uid) => listPending(sql, uid), downloadUrl }, session),
     readQueueFacts: (runUid: string) => readQueueFacts(sql, runUid, timings.leaseTtlMs),
   };
   const files = {
     putFile: async (key: string, data: Uint8Array, contentType: string) => void (await options.blobs.put(key, data, { contentType })),
     readFile: async (key: string) => bytesOf(await options.blobs.get(key), key),
     dropFile: (key: string) => bestEffort("drop a file of no run", log, () => options.blobs.delete(key)),
+  };
+  const prepared = {
+    uploads: options.blobs,
+    insertPrepared: (runUid: string, some: readonly PreparedAttachment[]) => preparedStore.insert(sql, runUid, some),
+    findPrepared: (runUid: string, uids: readonly string[]) => preparedStore.find(sql, runUid, uids),
+    settlePrepared: (uid: string, content: { size: number; sha256: string }) => preparedStore.settle(sql, uid, content),
   };
   const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
   const polls = new LeaseWork({ claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs), giveBack, bell, pollMs: timings.pollMs });
@@ -123,7 +134,7 @@ export function composeRuns(options: RunLifeOptions) {
 
   const loops = [
     loop("reaper", timings.reaperTickMs, reapOnce),
-    loop("sweeper", SWEEP_MS, () => Promise.all([sweepIdempotencyKeys(sql), sweepSessions(sql)])),
+    loop("sweeper", SWEEP_MS, () => Promise.all([sweepIdempotencyKeys(sql), sweepSessions(sql), preparedStore.sweep(sql)])),
   ];
   function loop(component: string, everyMs: number, step: () => Promise<unknown>): BackgroundLoop {
     return new BackgroundLoop({
@@ -147,7 +158,8 @@ export function composeRuns(options: RunLifeOptions) {
     createRuns: (caller: Caller, requests: readonly NewRun[]) => createRuns(creating, caller, requests),
     retryRun: (caller: Caller, request: RetryRequest) => retryRun(retrying, caller, request),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
-    createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, runs }, caller, request),
+    createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, ...prepared, runs }, caller, request),
+    prepareAttachments: (caller: Caller, target: RunTarget, announced: readonly AnnouncedFile[]) => prepareAttachments({ ...reads, ...prepared }, caller, target, announced),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
     getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
     getRun: reads.getVisibleRun,
@@ -169,7 +181,7 @@ export function composeRuns(options: RunLifeOptions) {
             findJob: (who, lease) => findJob(database.lookups, who, lease),
             prepareAssignment: (job, who) => options.prepareAssignment(job, who),
             mintRunToken: leases.mintRunToken,
-            downloadUrl: (key, contentType) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS }),
+            downloadUrl,
           },
           session,
           offers,

@@ -150,12 +150,14 @@ test("files that nothing names go after a day, in every folder; those that somet
   await p.follow("PUT", snapshot.uploadUrl, bytes("tar"));
   await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
   await p.work.drain(); // the transcript
+  const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [{ fileName: "a", mimeType: "text/plain" }]);
+  await p.follow("PUT", attachments[0]!.upload.url, bytes("new"));
   const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts");
   const named = [await keyOf(artifactUid), snapshot.snapshotKey, ...rows.map(({ key }) => key)];
-  expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(new Set(BLOB_FOLDERS));
+  expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(new Set(BLOB_FOLDERS.filter((folder) => folder !== "uploads"))); // nothing names an upload for longer than a day
 
-  const orphans = [`artifacts/${runUid}/${newUid()}-x`, `artifacts/odd/x`, `attachments/${newUid()}`, `snapshots/${newUid()}/1-1-x`, `transcripts/${runUid}/9999.jsonl`];
-  for (const key of orphans) await p.blobs.put(key, bytes("orphan"), { contentType: "text/plain" });
+  const orphans = [`artifacts/${runUid}/${newUid()}-x`, `artifacts/odd/x`, `attachments/${newUid()}`, `snapshots/${newUid()}/1-1-x`, `transcripts/${runUid}/9999.jsonl`, `uploads/${attachments[0]!.uid}`];
+  for (const key of orphans.slice(0, -1)) await p.blobs.put(key, bytes("orphan"), { contentType: "text/plain" });
   const present = async (keys: string[]) => (await Promise.all(keys.map(isThere))).filter(Boolean).length;
 
   clock.advance(23 * HOUR_MS);

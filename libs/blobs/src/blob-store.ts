@@ -15,6 +15,8 @@ export type PutOptions = {
   readonly contentType: string;
   /** Refuses every other content with `blob_content_mismatch`; nothing is stored then. */
   readonly expected?: BlobContent;
+  /** Refuses more bytes with `blob_too_large`; nothing is stored then. */
+  readonly sizeMax?: number;
 };
 
 export type DownloadOptions = {
@@ -27,6 +29,8 @@ export type DownloadOptions = {
 
 export type UploadOptions = BlobContent & { readonly expiresInSeconds: number; readonly contentType: string };
 
+export type OpenUploadOptions = { readonly expiresInSeconds: number; readonly contentType: string; readonly sizeMax: number };
+
 /** A PUT that works without authorization: the headers have to be sent as they stand, `content-length` as the content has it. */
 export type SignedUpload = { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
@@ -35,7 +39,7 @@ export type SignedUpload = { readonly url: string; readonly headers: Readonly<Re
  * Errors everywhere: blob_key_invalid (invalid_argument), blob_store_unavailable (unavailable).
  */
 export interface BlobStore {
-  /** Stores a body whole or not at all, replacing what was there; it is durable when this returns. Errors: blob_content_mismatch. */
+  /** Stores a body whole or not at all, replacing what was there; it is durable when this returns. Errors: blob_content_mismatch, blob_too_large. */
   put(key: string, body: Uint8Array | Readable, options: PutOptions): Promise<BlobContent>;
   /** The caller must consume or destroy `body`. */
   get(key: string): Promise<Blob | undefined>;
@@ -52,4 +56,9 @@ export interface BlobStore {
    * of its content never has any other.
    */
   signUpload(key: string, options: UploadOptions): Promise<SignedUpload>;
+  /**
+   * A PUT of whatever comes, again and again until it expires: for keys that are read once and then given up. A bucket does not know `sizeMax`;
+   * whoever reads the key must measure.
+   */
+  signOpenUpload(key: string, options: OpenUploadOptions): Promise<SignedUpload>;
 }

@@ -1,21 +1,24 @@
 import { createHash } from "node:crypto";
-import { invalidArgument } from "@millwright/errors";
-import type { BlobContent } from "./blob-store.ts";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import type { BlobContent, PutOptions } from "./blob-store.ts";
 
 /** Measures content as it passes, and refuses what is not the expected. */
 export class ContentCheck {
   readonly #expected: BlobContent | undefined;
+  readonly #sizeMax: number;
   readonly #hash = createHash("sha256");
   #size = 0;
 
-  constructor(expected: BlobContent | undefined) {
+  constructor({ expected, sizeMax = Infinity }: Pick<PutOptions, "expected" | "sizeMax">) {
     this.#expected = expected;
+    this.#sizeMax = sizeMax;
   }
 
-  /** Errors: blob_content_mismatch, as soon as it is too long. */
+  /** Errors: blob_content_mismatch, blob_too_large, as soon as it is too long. */
   add(chunk: Uint8Array): void {
     this.#size += chunk.byteLength;
     if (this.#expected && this.#size > this.#expected.size) throw mismatch();
+    if (this.#size > this.#sizeMax) throw new DomainError({ kind: "too_large", reason: "blob_too_large", message: `The content has more than ${this.#sizeMax} bytes.` });
     this.#hash.update(chunk);
   }
 

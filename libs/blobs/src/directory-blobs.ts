@@ -7,7 +7,7 @@ import { headerType } from "./blob-headers.ts";
 import { blobKeySegments } from "./blob-key.ts";
 import type { Blob, BlobContent, BlobStore, ListedBlob, PutOptions } from "./blob-store.ts";
 import { ContentCheck } from "./content-check.ts";
-import { signDownload, signUpload } from "./signed-url.ts";
+import { signDownload, signOpenUpload, signUpload } from "./signed-url.ts";
 
 export type DirectoryBlobsOptions = {
   readonly dir: string;
@@ -32,6 +32,7 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
     deleteDrafts: async (before) => deleteDrafts(join(options.dir, DRAFTS), before),
     signDownload: async (key, download) => signDownload(options, key, download),
     signUpload: async (key, upload) => ({ url: signUpload(options, key, upload), headers: { "content-type": headerType(upload.contentType) } }),
+    signOpenUpload: async (key, upload) => ({ url: signOpenUpload(options, key, upload), headers: { "content-type": headerType(upload.contentType) } }),
   };
 }
 
@@ -53,8 +54,8 @@ async function write(dir: string, path: string, body: Uint8Array | Readable, opt
   }
 }
 
-async function writeDraft(path: string, body: Uint8Array | Readable, { contentType, expected }: PutOptions): Promise<BlobContent> {
-  const check = new ContentCheck(expected);
+async function writeDraft(path: string, body: Uint8Array | Readable, { contentType, ...bounds }: PutOptions): Promise<BlobContent> {
+  const check = new ContentCheck(bounds);
   const file = await open(path, "wx", 0o600);
   try {
     await file.writeFile(`${headerType(contentType)}\n`);

@@ -17,9 +17,9 @@ export function s3Blobs(options: S3Options): BlobStore {
   const s3 = new S3Client(options);
   const pathOf = (key: string): string => blobKeySegments(key).join("/");
   return {
-    async put(key, body, { contentType, expected }) {
+    async put(key, body, { contentType, ...bounds }) {
       const path = pathOf(key);
-      return measured(body, new ContentCheck(expected), async (content, blob) => {
+      return measured(body, new ContentCheck(bounds), async (content, blob) => {
         const answer = await s3.send("PUT", path, { headers: { "content-type": headerType(contentType), "x-amz-content-sha256": content.sha256 }, body: blob });
         await answer?.body?.cancel();
       });
@@ -47,6 +47,7 @@ export function s3Blobs(options: S3Options): BlobStore {
       const headers = { "content-type": headerType(contentType), "x-amz-content-sha256": sha256 };
       return { url: await s3.sign("PUT", pathOf(key), expiresInSeconds, { headers: { ...headers, "content-length": String(size) } }), headers };
     },
+    signOpenUpload: async (key, { expiresInSeconds, contentType }) => ({ url: await s3.sign("PUT", pathOf(key), expiresInSeconds), headers: { "content-type": headerType(contentType) } }),
   };
 }
 

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import { blobKeySegments } from "./blob-key.ts";
-import type { BlobContent, DownloadOptions, UploadOptions } from "./blob-store.ts";
+import type { BlobContent, DownloadOptions, OpenUploadOptions, UploadOptions } from "./blob-store.ts";
 
 const PATH_PREFIX = "/blobs/";
 
@@ -10,6 +10,7 @@ const PATH_PREFIX = "/blobs/";
 export type SignedRequest = { readonly key: string; readonly contentType: string } & (
   | { readonly method: "GET"; readonly filename?: string }
   | { readonly method: "PUT"; readonly expected: BlobContent }
+  | { readonly method: "PUT"; readonly sizeMax: number }
 );
 
 export type UrlSigning = { readonly signingKey: Uint8Array; readonly clock: Clock };
@@ -24,6 +25,9 @@ export const signDownload = (signing: Signing, key: string, { filename, ...optio
 /** As above. */
 export const signUpload = (signing: Signing, key: string, { size, sha256, ...options }: UploadOptions): string =>
   sign(signing, "PUT", key, options, { size: String(size), sha256 });
+
+/** As above. */
+export const signOpenUpload = (signing: Signing, key: string, { sizeMax, ...options }: OpenUploadOptions): string => sign(signing, "PUT", key, options, { max: String(sizeMax) });
 
 function sign(signing: Signing, method: Method, key: string, { expiresInSeconds, contentType }: { expiresInSeconds: number; contentType: string }, more: Record<string, string>): string {
   const expires = Math.floor(signing.clock.now().getTime() / 1000) + expiresInSeconds;
@@ -52,6 +56,8 @@ export function verifySignedRequest({ signingKey, clock }: UrlSigning, method: s
   if (permitted !== (method === "HEAD" ? "GET" : method)) throw invalid();
   const [contentType, filename] = [query.get("type") ?? "", query.get("name")];
   if (permitted === "GET") return { key, contentType, method: "GET", ...(filename === null ? {} : { filename }) };
+  const sizeMax = query.get("max");
+  if (sizeMax !== null) return { key, contentType, method: "PUT", sizeMax: Number(sizeMax) };
   return { key, contentType, method: "PUT", expected: { size: Number(query.get("size")), sha256: query.get("sha256") ?? "" } };
 }
 

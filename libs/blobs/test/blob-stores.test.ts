@@ -243,6 +243,33 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       expect(await blobs.get(late.key)).toBeUndefined();
     });
   });
+
+  describe("an open upload", () => {
+    const KEY = "uploads/open/1";
+    const open = (clock?: Clock, key = KEY) => stores[kind](clock).signOpenUpload(key, { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
+    const put = async (url: string | URL, body: string) => (await fetch(url, { method: "PUT", body, headers: { "content-type": "image/png" } })).status;
+
+    test("needs no authorization, takes what comes, and the last of it counts", async () => {
+      const { url } = await open();
+      for (const body of ["one", "", "three"]) expect([await put(url, body), await read(blobs, KEY)]).toEqual([200, body]);
+    });
+    test("does not read, is for its key alone, and ends in time", async () => {
+      const { url } = await open();
+      expect((await fetch(url)).status).toBe(403);
+      const other = new URL(url);
+      other.pathname = other.pathname.replace("/open/1", "/open/2");
+      expect([await put(other, "x"), await put((await open(shifted(-2 * MINUTE_MS))).url, "x")]).toEqual([403, 403]);
+      expect(await blobs.get("uploads/open/2")).toBeUndefined();
+    });
+  });
+});
+
+test("an open upload to the directory is bounded, and its bound is signed", async () => {
+  const { url } = await stores.directory().signOpenUpload("uploads/open/3", { contentType: TEXT, expiresInSeconds: 60, sizeMax: 5 });
+  const wider = new URL(url);
+  retold(wider, /^max$/, "50");
+  for (const [target, status] of [[url, 400], [wider, 403]] as const) expect((await fetch(target, { method: "PUT", body: "sixsix" })).status).toBe(status);
+  expect(await stores.directory().get("uploads/open/3")).toBeUndefined();
 });
 
 test("drafts of writes that broke off with their process go when they are old, and no sooner", async () => {

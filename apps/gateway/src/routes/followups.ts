@@ -10,13 +10,37 @@ import { runParams } from "./runs.ts";
 
 export const conversationParams = z.object({ conversationId: pathUid("conversation") });
 
+/** Files are copied when a follow-up first names them. */
+const TAKING_MS = 60_000;
+
 const NewFollowup = z
   .object({
-    message: z.string().optional(),
-    mode: RunMode.optional(),
-    attachments: z.array(z.object({ attachment_id: z.string(), file_name: z.string().optional() })).max(25).optional(),
+    message: z.string().optional().meta({ description: "May be empty with attachments." }),
+    mode: RunMode.optional().meta({ description: "For a follow-up that is queued before the start or begins a new execution; a live session keeps its own." }),
+    attachments: z
+      .array(z.object({ attachment_id: z.string(), file_name: z.string().optional().meta({ description: "What the file is called instead." }) }))
+      .max(25)
+      .optional()
+      .meta({ description: "Files prepared for the run, and uploaded. Others: 422 `unknown_attachment`." }),
   })
   .meta({ id: "NewFollowup" });
+
+const NewAttachments = z
+  .object({ files: z.array(z.object({ filename: z.string().min(1).max(255), mime_type: z.string().min(1).max(255) })).min(1).max(25) })
+  .meta({ id: "NewAttachments" });
+
+/** fields-runs §6.14. */
+const PreparedAttachments = z.object({
+  attachments: z.array(
+    z
+      .object({
+        attachment_id: z.uuid(),
+        upload_url: z.url(),
+        upload_target: z.object({ url: z.url(), method: z.literal("PUT"), headers: z.record(z.string(), z.string()) }),
+      })
+      .meta({ id: "PreparedAttachment", description: "PUT up to 25 MB to the URL within an hour, without authorization; the id is good for a day." }),
+  ),
+});
 
 /** fields-runs §6.12. */
 const FollowupAnswer = z.object({ outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]), followup_id: z.string().nullable() });
@@ -41,9 +65,15 @@ type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["cal
 export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles: FindProfiles): Route[] {
   const followUp = async (input: Asked, target: Target) => {
     const { message = "", mode = "", attachments = [] } = input.body;
-    const request = { ...target, message, mode, attachmentUids: attachments.map((one) => one.attachment_id), idempotencyKey: input.request.idempotency?.key ?? "" };
-    const { outcome, followupUid, runUid } = await runs.createFollowup(request, onBehalf(input));
+    const attachmentNames = Object.fromEntries(attachments.flatMap(({ attachment_id: uid, file_name: name }) => (name === undefined ? [] : [[uid, name]])));
+    const request = { ...target, message, mode, attachmentUids: attachments.map((one) => one.attachment_id), attachmentNames, idempotencyKey: input.request.idempotency?.key ?? "" };
+    const { outcome, followupUid, runUid } = await runs.createFollowup(request, onBehalf(input, { timeoutMs: TAKING_MS }));
     return { runUid, answer: { outcome: outcome as z.input<typeof FollowupAnswer>["outcome"], followup_id: followupUid ?? null } };
+  };
+  const prepare = async (input: Pick<Asked, "request" | "caller"> & { body: z.output<typeof NewAttachments> }, target: Target) => {
+    const files = input.body.files.map(({ filename, mime_type }) => ({ fileName: filename, mimeType: mime_type }));
+    const { runUid, attachments } = await runs.prepareAttachments({ ...target, files }, onBehalf(input));
+    return { runUid, answer: { attachments: attachments.map(preparedRecord) } };
   };
   return [
     route({
@@ -51,8 +81,9 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       path: "/agent/runs/{runId}/followups",
       summary: "Send a run a message",
       verbs: ["run.manage"],
-      errors: [403, 409, 422],
+      errors: [403, 409, 413, 422],
       idempotent: true,
+      timeoutMs: TAKING_MS,
       params: runParams,
       body: NewFollowup,
       response: FollowupAnswer,
@@ -91,13 +122,41 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       path: "/agent/conversations/{conversationId}/followups",
       summary: "Send the newest run of a conversation a message",
       verbs: ["run.manage"],
-      errors: [403, 409, 422],
+      errors: [403, 409, 413, 422],
       idempotent: true,
+      timeoutMs: TAKING_MS,
       params: conversationParams,
       body: NewFollowup,
       response: FollowupAnswer.extend({ run_id: z.string() }),
       handler: async (input) => {
         const { runUid, answer } = await followUp(input, { conversationUid: input.params.conversationId });
+        return { ...answer, run_id: runUid };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/agent/runs/{runId}/attachments/prepare",
+      summary: "Say which files a follow-up will bring",
+      description: "Answers, in the order of the request, where to upload each. A follow-up to this run then names them by their ids.",
+      verbs: ["run.manage"],
+      errors: [403],
+      params: runParams,
+      body: NewAttachments,
+      response: PreparedAttachments,
+      handler: async (input) => (await prepare(input, { runUid: input.params.runId })).answer,
+    }),
+    route({
+      method: "POST",
+      path: "/agent/conversations/{conversationId}/attachments/prepare",
+      summary: "Say which files a follow-up to a conversation will bring",
+      description: "For its newest run. When a newer run appears before the follow-up, that is answered 422 `unknown_attachment`.",
+      verbs: ["run.manage"],
+      errors: [403],
+      params: conversationParams,
+      body: NewAttachments,
+      response: PreparedAttachments.extend({ run_id: z.string() }),
+      handler: async (input) => {
+        const { runUid, answer } = await prepare(input, { conversationUid: input.params.conversationId });
         return { ...answer, run_id: runUid };
       },
     }),
@@ -114,6 +173,12 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
     }),
   ];
 }
+
+const preparedRecord = ({ uid, uploadUrl, uploadHeaders }: orchestrator.PreparedAttachment): z.input<typeof PreparedAttachments>["attachments"][number] => ({
+  attachment_id: uid,
+  upload_url: uploadUrl,
+  upload_target: { url: uploadUrl, method: "PUT", headers: uploadHeaders },
+});
 
 const followupRecord = ({ uid, text, authorUid, createdAt, state, deliveredAt, reason }: orchestrator.Followup, profiles: ReadonlyMap<string, Profile>): z.input<typeof Followup> => ({
   followup_id: uid,

@@ -1,5 +1,5 @@
 /** Where files are in the blob store. */
-export const BLOB_FOLDERS = ["artifacts", "attachments", "snapshots", "transcripts"] as const;
+export const BLOB_FOLDERS = ["artifacts", "attachments", "snapshots", "transcripts", "uploads"] as const;
 
 type BlobKey = `${(typeof BLOB_FOLDERS)[number]}/${string}`;
 
@@ -8,6 +8,9 @@ export const artifactKey = ({ runUid, uid }: { runUid: string; uid: string }, sh
 
 /** A file that came with a message. */
 export const attachmentKey = ({ uid }: { uid: string }): BlobKey => `attachments/${uid}`;
+
+/** Where the bytes of an announced file are put, as often as somebody likes; what an agent is given is a copy. */
+export const uploadKey = ({ uid }: { uid: string }): BlobKey => `uploads/${uid}`;
 
 /** Holds the hash, as an artifact's. */
 export const snapshotKeyOf = (runUid: string, { executionId, attempt }: { executionId: number; attempt: number }, sha256: string): BlobKey =>

@@ -9,3 +9,18 @@ export type Directive = {
   readonly kind: NewDirective["kind"];
   readonly payload: JsonObject;
 };
+
+/** A file of a follow-up, as its directive names it. */
+export type DirectiveFile = { readonly uid: string; readonly fileName: string; readonly mimeType: string };
+
+/** A directive with links to the files it names. */
+export type LinkedDirective = Directive & { readonly files: readonly (DirectiveFile & { readonly downloadUrl: string })[] };
+
+/** The files that came with a follow-up. */
+export function filesOf({ payload }: Directive): DirectiveFile[] {
+  const files = Array.isArray(payload["attachments"]) ? payload["attachments"] : [];
+  return files.map((file) => {
+    const { uid, file_name: fileName, mime_type: mimeType } = file as Record<string, string>;
+    return { uid: uid ?? "", fileName: fileName ?? "", mimeType: mimeType ?? "" };
+  });
+}

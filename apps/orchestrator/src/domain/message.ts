@@ -15,6 +15,7 @@ export type Message = {
 };
 
 export type NewMessage = Omit<Message, "attachments"> & {
+  readonly attachments?: readonly Attachment[];
   readonly runUid: string;
   readonly author: { readonly type: string; readonly uid: string };
   /** Sent to the execution that runs now; absent: taken by the next one that is accepted. */

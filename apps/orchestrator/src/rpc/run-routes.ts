@@ -4,6 +4,7 @@ import { orchestrator } from "@millwright/contracts";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { allowServices, callerOf } from "@millwright/rpc";
 import type { NewRun } from "../domain/new-run.ts";
+import type { AnnouncedFile } from "../domain/prepared-attachment.ts";
 import type { QueueStatus } from "../domain/queue-reason.ts";
 import type { RunRef } from "../domain/run-token.ts";
 import type { Run, RunMode } from "../domain/run.ts";
@@ -12,6 +13,7 @@ import type { CancelRequest } from "../usecases/cancel-run.ts";
 import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
 import type { Created } from "../usecases/create-runs.ts";
 import type { RetryRequest } from "../usecases/retry-run.ts";
+import type { Prepared } from "../usecases/prepare-attachments.ts";
 import type { RunTarget } from "../usecases/run-target.ts";
 import { leaseRef } from "./worker-messages.ts";
 
@@ -22,6 +24,7 @@ export type RunUseCases = {
   getRun(caller: Caller, uid: string): Promise<Run>;
   cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
   createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
+  prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
   interruptRun(caller: Caller, target: RunTarget): Promise<string>;
   getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
   checkLease(lease: LeaseRef): Promise<RunRef>;
@@ -37,7 +40,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "retryRun" | "getRun" | "cancelRun" | "createFollowup" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
+  "createRuns" | "retryRun" | "getRun" | "cancelRun" | "createFollowup" | "prepareAttachments" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -72,14 +75,18 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return { run: await one(deps, await deps.cancelRun(callerOf(context), { runUid, tree, ...named("cause", cause), ...named("idempotencyKey", idempotencyKey) })) };
   },
   async createFollowup(request, context) {
-    const { runUid, conversationUid, message, mode, attachmentUids, idempotencyKey } = request;
+    const { runUid, conversationUid, message, mode, attachmentUids, attachmentNames, idempotencyKey } = request;
     if (!["", "normal", "plan", "orchestrate"].includes(mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
     return deps.createFollowup(callerOf(context), {
       target: runUid ? { runUid } : { conversationUid },
-      message, attachmentUids,
+      message, attachmentUids, attachmentNames,
       mode: (mode || "normal") as RunMode,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     });
+  },
+  async prepareAttachments({ runUid, conversationUid, files }, context) {
+    const prepared = await deps.prepareAttachments(callerOf(context), runUid ? { runUid } : { conversationUid }, files);
+    return { runUid: prepared.runUid, attachments: prepared.attachments.map(({ uid, upload }) => ({ uid, uploadUrl: upload.url, uploadHeaders: { ...upload.headers } })) };
   },
   async interruptRun({ runUid, conversationUid }, context) {
     return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };

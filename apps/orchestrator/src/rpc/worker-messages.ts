@@ -3,7 +3,7 @@ import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { worker } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { STEP_LIMIT, type Assignment, type Input } from "../domain/assignment.ts";
-import type { Directive } from "../domain/directive.ts";
+import type { LinkedDirective } from "../domain/directive.ts";
 import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, EVENT_BYTES_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
 import type { Outcome } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
@@ -67,7 +67,7 @@ export function completion(message: worker.Completion): Completion {
 
 const inputMessage = ({ uid, text, mode, kind, attachments }: Input) => create(worker.InputMessageSchema, { uid, text, mode, kind, attachments: attachments.map(attachmentRef) });
 
-const attachmentRef = ({ uid, fileName, mimeType, downloadUrl }: Input["attachments"][number]) => ({ uid, fileName, mimeType, downloadUrl });
+const attachmentRef = ({ uid, fileName, mimeType, downloadUrl }: LinkedDirective["files"][number]) => ({ uid, fileName, mimeType, downloadUrl });
 
 export function assignmentMessage(assignment: Assignment, timings: Timings, runTokenLimit: number): worker.Assignment {
   const { job, details } = assignment;
@@ -108,7 +108,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },
     restarted: assignment.isRestarted,
-    directives: assignment.directives.map(directiveMessage),
+    directives: assignment.directives.map((interrupt) => directiveMessage({ ...interrupt, files: [] })),
     earlierAttachments: assignment.earlierAttachments.map(attachmentRef),
     traceparent: job.traceparent,
     ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
@@ -117,11 +117,11 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
 
 const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
 
-export function directiveMessage(directive: Directive): worker.Directive {
+export function directiveMessage(directive: LinkedDirective): worker.Directive {
   return create(worker.DirectiveSchema, { seq: BigInt(directive.seq), ...leaseMessage(directive), directive: directiveCase(directive) });
 }
 
-function directiveCase({ kind, payload }: Directive): worker.Directive["directive"] {
+function directiveCase({ kind, payload, files }: LinkedDirective): worker.Directive["directive"] {
   const text = (key: string): string => (typeof payload[key] === "string" ? payload[key] : "");
   switch (kind) {
     case "cancel":
@@ -129,7 +129,7 @@ function directiveCase({ kind, payload }: Directive): worker.Directive["directiv
     case "interrupt":
       return { case: "interrupt", value: create(worker.InterruptSchema, { turnId: text("turn_id") }) };
     case "followup": {
-      const message = create(worker.InputMessageSchema, { uid: text("message_uid"), text: text("text"), mode: text("mode"), kind: "followup" });
+      const message = create(worker.InputMessageSchema, { uid: text("message_uid"), text: text("text"), mode: text("mode"), kind: "followup", attachments: files.map(attachmentRef) });
       return { case: "followup", value: create(worker.FollowupSchema, { message }) };
     }
     case "end_idle":

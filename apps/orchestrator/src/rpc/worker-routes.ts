@@ -8,7 +8,7 @@ import type { AppendResult, EventBatch } from "../usecases/append-events.ts";
 import type { Completion, CompletionResult } from "../usecases/complete-executions.ts";
 import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
 import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
-import type { Directive } from "../domain/directive.ts";
+import type { LinkedDirective } from "../domain/directive.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
 import { assignmentMessage, completion, directiveMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
 
@@ -20,7 +20,7 @@ export type WorkerUseCases = {
   lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]>;
   accept(session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted>;
   decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
-  heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; directives: readonly Directive[] }>;
+  heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; directives: readonly LinkedDirective[] }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
   readHistory(session: WorkerSession, request: HistoryRequest): Promise<HistoryPage>;

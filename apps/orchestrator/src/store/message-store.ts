@@ -15,6 +15,7 @@ export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
       message.directiveTo ?? null,
     ],
   );
+  await addAttachments(tx, message.uid, message.attachments ?? []);
 }
 
 /** What a message `m` came with, in order. */

@@ -1,8 +1,10 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
-import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { appendToPrompt, routeFollowup, type FollowupOutcome, type FollowupRoute } from "../domain/followup.ts";
+import type { Attachment, Message } from "../domain/message.ts";
+import { checkNamed } from "../domain/prepared-attachment.ts";
 import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { transition } from "../domain/run-state.ts";
@@ -13,14 +15,18 @@ import { queuedAgain } from "./execution-events.ts";
 import { requireRunVerb } from "./run-access.ts";
 import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";
+import { takeAttachments, type TakeAttachmentsDeps } from "./take-attachments.ts";
 
-export type CreateFollowupDeps = RunTargetDeps & { readonly runs: InRunTransaction };
+export type CreateFollowupDeps = RunTargetDeps & TakeAttachmentsDeps & { readonly runs: InRunTransaction };
 
 export type FollowupRequest = {
   readonly target: RunTarget;
   readonly message: string;
   readonly mode: RunMode;
+  /** Of files that were prepared for the run. */
   readonly attachmentUids: readonly string[];
+  /** By uid: what a file is to be called instead. */
+  readonly attachmentNames?: Readonly<Record<string, string>>;
   /** The same principal's same key is answered once. */
   readonly idempotencyKey?: string;
 };
@@ -31,26 +37,22 @@ export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly follo
  * Gives a run a message, routed by its state (fields-runs §6.12). When this returns the message is stored: an execution
  * takes it, or it is reported undelivered when its run ends first.
  *
- * Errors: run_not_found · conversation_not_found · not_authorized · message_empty (invalid_argument) · unknown_attachment.
+ * Errors: run_not_found · conversation_not_found · not_authorized · message_empty, attachments_invalid (invalid_argument) · those of
+ * take-attachments, such as unknown_attachment.
  */
 export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, request: FollowupRequest): Promise<FollowupAnswer> {
   const { uid } = requireRunVerb(caller, await findTarget(deps, caller, request.target), "run.manage");
-  if (request.message.trim() === "") throw invalidArgument("message_empty", "A follow-up needs a message.");
-  const [unknown] = request.attachmentUids;
-  if (unknown !== undefined) {
-    throw new DomainError({
-      kind: "unsupported", reason: "unknown_attachment", code: "unknown_attachment",
-      message: "The follow-up names an attachment that was not prepared for this run.", metadata: { attachment: unknown },
-    });
-  }
-  return deps.runs((tx) =>
-    tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key: request.idempotencyKey, body: [uid, request.message, request.mode] }, () =>
-      follow(tx, caller, uid, request),
-    ),
-  );
+  const { message, mode, attachmentUids: uids, attachmentNames: names = {}, idempotencyKey: key } = request;
+  if (message.trim() === "" && uids.length === 0) throw invalidArgument("message_empty", "A follow-up needs a message, or files.");
+  checkNamed(uids, names);
+  const attachments = await takeAttachments(deps, uid, { uids, names });
+  const body = [uid, message, mode, ...attachments.map((file) => [file.uid, file.fileName])];
+  return deps.runs((tx) => tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, () => follow(tx, caller, uid, { message, mode, attachments })));
 }
 
-async function follow(tx: RunTransaction, caller: Caller, runUid: string, { message, mode }: FollowupRequest): Promise<FollowupAnswer> {
+type Said = Pick<FollowupRequest, "message" | "mode"> & { readonly attachments: readonly Attachment[] };
+
+async function follow(tx: RunTransaction, caller: Caller, runUid: string, { message, mode, attachments }: Said): Promise<FollowupAnswer> {
   const text = storable(message);
   const [run] = await tx.lockRuns([runUid]);
   if (!run) throw notFound("run");
@@ -58,13 +60,13 @@ async function follow(tx: RunTransaction, caller: Caller, runUid: string, { mess
   const by = actorOf(caller);
   const uid = newUid();
   const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
-  await tx.addMessage({ uid, runUid, kind: "followup", text, mode, author: by, ...directiveTo });
+  await tx.addMessage({ uid, runUid, kind: "followup", text, mode, author: by, attachments, ...directiveTo });
   const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };
-  await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode })], [], { actor: by, requestId: caller.requestId });
+  await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode, attachments })], [], { actor: by, requestId: caller.requestId });
   return { outcome: route.outcome, runUid, ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }) };
 }
 
-function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, message: { uid: string; text: string; mode: RunMode }): RunChange {
+function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, message: Omit<Message, "kind">): RunChange {
   const life = lifeOf(run);
   if (route.wakes) {
     const queued = queuedAgain("followup");
@@ -72,7 +74,8 @@ function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, 
   }
   const next = { ...life, lease: "keep", isFollowed: false } as const;
   if (route.via === "directive") {
-    const payload = { message_uid: message.uid, text: message.text, mode: message.mode };
+    const attachments = message.attachments.map(({ uid, fileName, mimeType }) => ({ uid, file_name: fileName, mime_type: mimeType }));
+    const payload = { message_uid: message.uid, text: message.text, mode: message.mode, ...(attachments.length > 0 ? { attachments } : {}) };
     return { run, next, events: [accepted], directive: { kind: "followup", payload } };
   }
   const isFirstStart = run.execution.seq === 1 && !run.hasStarted;

@@ -1,5 +1,5 @@
 import type { RunTokenClaims, RunRef } from "../domain/run-token.ts";
-import type { Directive } from "../domain/directive.ts";
+import type { LinkedDirective } from "../domain/directive.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 
 export type HeartbeatDeps = {
@@ -8,7 +8,7 @@ export type HeartbeatDeps = {
   /** Leases that are not answered are lost. */
   renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
-  pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
+  pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
   countModelCalls?(counts: readonly ModelCallCount[]): void;
 };
@@ -31,7 +31,7 @@ export async function heartbeat(
   deps: HeartbeatDeps,
   session: WorkerSession,
   beat: Heartbeat,
-): Promise<{ leases: readonly LeaseStatus[]; directives: readonly Directive[] }> {
+): Promise<{ leases: readonly LeaseStatus[]; directives: readonly LinkedDirective[] }> {
   await deps.touchSession(session, beat);
   deps.countModelCalls?.(beat.modelCalls ?? []);
   await deps.ackDirectives(session, beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({ executionId, attempt, seq: ackedDirectiveSeq })));

@@ -1,15 +1,15 @@
 import { topics, type Bell } from "../bell.ts";
-import type { Directive } from "../domain/directive.ts";
+import type { LinkedDirective } from "../domain/directive.ts";
 import type { WorkerSession } from "../domain/worker-session.ts";
 
 export type WatchDirectivesDeps = {
-  pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
+  pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   readonly bell: Bell;
   readonly pollMs: number;
   readonly keepAliveMs: number;
 };
 
-export type DirectiveNews = { readonly directives: readonly Directive[]; readonly workAvailable: boolean };
+export type DirectiveNews = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
 
 /**
  * Tells a worker its directives as they come, that there is work, and at least every `keepAliveMs` that the stream lives.
@@ -50,7 +50,7 @@ export async function* watchDirectives(deps: WatchDirectivesDeps, session: Worke
   }
 }
 
-const attemptOf = ({ executionId, attempt }: Directive): string => `${executionId}.${attempt}`;
+const attemptOf = ({ executionId, attempt }: LinkedDirective): string => `${executionId}.${attempt}`;
 
 function atMost(event: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

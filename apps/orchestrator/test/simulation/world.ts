@@ -55,6 +55,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
   const getVisibleRun = (caller: Caller, uid: string) => step(() => world.getVisibleRun(caller, uid));
   const findRunOfLease = (session: WorkerSession, lease: LeaseRef) => step(() => world.findRunOfLease(session, lease));
   const unused = async (): Promise<undefined> => undefined;
+  const never = async (): Promise<never> => Promise.reject(new Error("nobody sends files here"));
   return {
     createRun: async (caller: Caller, request: NewRun) => {
       const [created] = await createRuns(
@@ -73,7 +74,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       );
       return created!.run.uid;
     },
-    followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused }, caller, request),
+    followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused, findPrepared: never, settlePrepared: unused, uploads: { get: unused, put: never } }, caller, request),
     cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun }, caller, request),
     claim: (session: WorkerSession, slots: number) => step(() => world.claim(session, slots)),
     accept: (session: WorkerSession, offers: readonly LeaseRef[], failing: boolean) =>
@@ -97,7 +98,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           touchSession: unused,
           renewLeases: (who, held) => step(() => world.renewLeases(who, held)),
           ackDirectives: (who, acks) => step(() => world.ackDirectives(who, acks)),
-          pendingDirectives: (who) => step(() => world.pendingDirectives(who)),
+          pendingDirectives: (who) => step(async () => (await world.pendingDirectives(who)).map((directive) => ({ ...directive, files: [] }))),
           mintRunToken: async () => "token",
         },
         session,

@@ -47,6 +47,7 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
   },
   delete: async (key) => void stored.delete(key),
   signDownload: async (key) => `https://blobs.example/${key}`,
+  signOpenUpload: async (key) => ({ url: `https://blobs.example/${key}`, headers: {} }),
 });
 
 type WorkerKeys = Map<string, { keyUid: string; teamUid?: string }>;

@@ -1,0 +1,20 @@
+import { attachmentKey } from "../domain/blob-keys.ts";
+import { filesOf, type Directive, type LinkedDirective } from "../domain/directive.ts";
+import type { WorkerSession } from "../domain/worker-session.ts";
+
+export type PendingDirectivesDeps = {
+  /** Stored and not yet acknowledged, in order. */
+  listPending(sessionUid: string): Promise<readonly Directive[]>;
+  /** A signed URL to read a stored file. */
+  downloadUrl(key: string, contentType: string): Promise<string>;
+};
+
+/** What a worker session has not yet acknowledged, with links to the files it names that are made anew each time. */
+export async function pendingDirectives(deps: PendingDirectivesDeps, session: Pick<WorkerSession, "uid">): Promise<LinkedDirective[]> {
+  return Promise.all(
+    (await deps.listPending(session.uid)).map(async (directive) => ({
+      ...directive,
+      files: await Promise.all(filesOf(directive).map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) }))),
+    })),
+  );
+}

@@ -1,0 +1,82 @@
+import type { Readable } from "node:stream";
+import { createHash } from "node:crypto";
+import type { BlobStore } from "@millwright/blobs";
+import { DomainError, isDomainError } from "@millwright/errors";
+import { attachmentKey, uploadKey } from "../domain/blob-keys.ts";
+import type { Attachment } from "../domain/message.ts";
+import { FILE_BYTES_MAX, type PreparedAttachment } from "../domain/prepared-attachment.ts";
+import { storable } from "../domain/text.ts";
+
+export type TakeAttachmentsDeps = {
+  /** Those that were prepared for the run and are still good. */
+  findPrepared(runUid: string, uids: readonly string[]): Promise<readonly PreparedAttachment[]>;
+  /** The first content that is noted stays. Answers what the file is from now on. */
+  settlePrepared(uid: string, content: Content): Promise<PreparedAttachment | undefined>;
+  readonly uploads: Pick<BlobStore, "get" | "put">;
+};
+
+type Content = { readonly size: number; readonly sha256: string };
+
+/** What a follow-up names: ids, and what their files are to be called instead. */
+export type NamedAttachments = { readonly uids: readonly string[]; readonly names: Readonly<Record<string, string>> };
+
+/**
+ * The uploaded files that a follow-up to a run names, copied to where nobody can change them any more: the content of a file is settled by the
+ * first follow-up that names it.
+ *
+ * Errors: unknown_attachment · attachment_not_uploaded (both unsupported, code unknown_attachment) · attachment_too_large (too_large) ·
+ * attachment_changed (conflict, retryable: it was uploaded again meanwhile).
+ */
+export async function takeAttachments(deps: TakeAttachmentsDeps, runUid: string, { uids, names }: NamedAttachments): Promise<Attachment[]> {
+  if (uids.length === 0) return [];
+  const prepared = new Map((await deps.findPrepared(runUid, uids)).map((one) => [one.uid, one]));
+  const wanted = uids.map((uid) => {
+    const found = prepared.get(uid.toLowerCase());
+    if (!found) throw unknown(uid);
+    return found;
+  });
+  const taken: Attachment[] = [];
+  for (const [at, file] of wanted.entries()) taken.push(await take(deps, file, names[uids[at]!])); // one after the other: they may be large
+  return taken;
+}
+
+async function take(deps: TakeAttachmentsDeps, file: PreparedAttachment, name: string | undefined): Promise<Attachment> {
+  const { uid, mimeType } = file;
+  const { content } = file.content ? file : ((await deps.settlePrepared(uid, await measure(deps, uid))) ?? {});
+  if (!content) throw unknown(uid);
+  await copy(deps, file, content);
+  return { uid, fileName: name === undefined ? file.fileName : storable(name), mimeType, sizeBytes: content.size, sha256: content.sha256 };
+}
+
+async function measure(deps: TakeAttachmentsDeps, uid: string): Promise<Content> {
+  const hash = createHash("sha256");
+  let size = 0;
+  for await (const chunk of await uploaded(deps, uid)) {
+    size += (chunk as Buffer).length;
+    hash.update(chunk as Buffer);
+  }
+  return { size, sha256: hash.digest("hex") };
+}
+
+async function copy(deps: TakeAttachmentsDeps, { uid, mimeType }: PreparedAttachment, expected: Content): Promise<void> {
+  const there = await deps.uploads.get(attachmentKey({ uid }));
+  there?.body.destroy();
+  if (there) return;
+  await deps.uploads.put(attachmentKey({ uid }), await uploaded(deps, uid), { contentType: mimeType, expected }).catch((error: unknown) => {
+    if (!isDomainError(error) || error.reason !== "blob_content_mismatch") throw error;
+    throw new DomainError({ kind: "conflict", reason: "attachment_changed", message: "The attachment was uploaded again while it was taken.", retryable: true, metadata: { attachment: uid } });
+  });
+}
+
+async function uploaded({ uploads }: TakeAttachmentsDeps, uid: string): Promise<Readable> {
+  const blob = await uploads.get(uploadKey({ uid }));
+  if (!blob) throw problem("attachment_not_uploaded", "The follow-up names an attachment that was not uploaded.", uid);
+  if (blob.size <= FILE_BYTES_MAX) return blob.body;
+  blob.body.destroy();
+  throw new DomainError({ kind: "too_large", reason: "attachment_too_large", message: `An attachment has at most ${FILE_BYTES_MAX} bytes.`, metadata: { attachment: uid } });
+}
+
+const unknown = (uid: string) => problem("unknown_attachment", "The follow-up names an attachment that was not prepared for this run.", uid);
+
+const problem = (reason: string, message: string, uid: string) =>
+  new DomainError({ kind: "unsupported", reason, code: "unknown_attachment", message, metadata: { attachment: uid } });
