@@ -101,3 +101,15 @@ test("watching a run prints what happened and tells by its exit code how it ende
   expect(result.out.split("\n")).toEqual(["· queued", "✓ $ ls", "    a"]);
   expect(result.code).toBe(1);
 });
+
+test.each<[string[], string, object, RegExp]>([
+  [["skill", "list"], "/agent", { agents: [{ name: "review", variants: [{ id: "o/r:skills/review/SKILL.md", description: "Reviews." }, { id: "o/s:skills/review/SKILL.md", description: "", error: "why" }] }] }, /o\/r:skills\/review\/SKILL\.md.*Reviews\.\n.*o\/s:.*why/],
+  [["skill", "list", "--repo", "o/r", "--sort", "last_run", "--refresh", "--malformed"], "/agent?repo=o%2Fr&sort_by=last_run&refresh=true&include_malformed_skills=true", { agents: [] }, /SKILL/],
+  [["environment", "list"], "/agent/environments", { environments: [{ uid: "e1", config: { name: "web", github_repos: [{ owner: "o", repo: "r" }] }, last_updated: "now", scope: { type: "Team" } }] }, /e1.*web.*Team.*o\/r.*now/],
+  [["model", "list"], "/agent/models", { default_model_id: "a", models: [{ id: "a", provider: "OPENAI", disabled: false }, { id: "b", provider: "GOOGLE", disabled: true, disabled_message: "Set a key." }] }, /a .*default[^]*b .*disabled.*Set a key\./],
+  [["egress-ranges"], "/networking/egress-ranges", { cidrs: ["203.0.113.0/24", "::/0"] }, /^203\.0\.113\.0\/24\n::\/0$/],
+])("%j shows %s", async (argv, path, body, shown) => {
+  answers[`GET /api/v1${path}`] = { status: 200, body };
+  const { code, out } = await millwright(...argv);
+  expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
+});

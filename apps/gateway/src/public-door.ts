@@ -25,6 +25,7 @@ import { followupRoutes } from "./routes/followups.ts";
 import { runViewRoutes } from "./routes/run-views.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { secretRoutes } from "./routes/secrets.ts";
+import { skillRoutes } from "./routes/skills.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { teamRoutes } from "./routes/teams.ts";
 import { whoAmIRoute } from "./routes/whoami.ts";
@@ -55,6 +56,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...artifactRoutes(neighbours),
     ...environmentRoutes(shared),
     ...modelAndWorkerRoutes(neighbours),
+    ...skillRoutes(neighbours),
     ...networkingRoutes(o),
     ...codeHostRoutes(neighbours),
     ...factoryRoutes(shared),

@@ -29,6 +29,36 @@ test("workers are those of the active team", async () => {
   expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
 });
 
+describe("skills", () => {
+  const variant = { id: "acme/shop:skills/review/SKILL.md", description: "Reviews.", basePrompt: "Look.", owner: "acme", repo: "shop", path: "skills/review/SKILL.md", workerHost: "", environments: [{ uid: "e", name: "web" }], lastRunTimestamp: at(UPDATED), error: "" };
+  const shown = { id: variant.id, description: "Reviews.", base_prompt: "Look.", source: { owner: "acme", name: "shop", skill_path: variant.path }, environments: [{ uid: "e", name: "web" }], last_run_timestamp: UPDATED };
+  test("are shown by name with their variants", async () => {
+    const reported = { ...variant, workerHost: "w1", environments: [], lastRunTimestamp: undefined, error: "description is required." };
+    door.answer({ listSkills: { skills: [{ name: "review", variants: [variant, reported] }] } });
+    const { body } = await door.call("GET", "/api/v1/agent");
+    expect(body).toEqual({ agents: [{ name: "review", variants: [shown, { ...shown, source: { ...shown.source, worker_host: "w1" }, environments: [], last_run_timestamp: null, error: "description is required." }] }] });
+  });
+  test.each<[string, object]>([
+    ["", { teamUid: "", repo: "", refresh: false, sortBy: "name", includeMalformed: false }],
+    ["?repo=acme/shop&refresh=true&sort_by=last_run&include_malformed_skills=true", { repo: "acme/shop", refresh: true, sortBy: "last_run", includeMalformed: true }],
+    ["?refresh=false&include_malformed_skills=false&unknown=1", { refresh: false, includeMalformed: false }],
+  ])("are asked for with %j", async (query, asked) => {
+    door.answer({ listSkills: { skills: [] } });
+    expect((await door.call("GET", `/api/v1/agent${query}`)).body).toEqual({ agents: [] });
+    expect(door.calls[0]!.request).toMatchObject(asked);
+  });
+  test("are those of the active team", async () => {
+    door.answer({ listSkills: { skills: [] } });
+    await door.call("GET", "/api/v1/agent", { headers: { "x-service-team-uid": OTHER_TEAM } });
+    expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
+  });
+  test("need a key", async () => {
+    door.answer({});
+    expect((await door.call("GET", "/api/v1/agent", { key: null })).status).toBe(401);
+  });
+  neverReachNeighbours(() => door, 400, ["repo=acme", "repo=acme/shop/x", "repo=", "repo=/shop", "refresh=1", "refresh=", "include_malformed_skills=yes", "sort_by=age", "sort_by=name&sort_by=name"].map((query) => ["GET", `/api/v1/agent?${query}`] as const));
+});
+
 describe("egress ranges", () => {
   const PATH = "/api/v1/networking/egress-ranges";
   const cidrs = ["203.0.113.0/24", "2001:db8::/32"];

@@ -17,7 +17,7 @@ import type { PlatformProvider } from "./domain/model-providers.ts";
 import { modelCatalogue } from "./domain/models.ts";
 import type { ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { RunListQuery, RunPosition } from "./domain/run-list.ts";
-import type { Run } from "./domain/run.ts";
+import type { Owner, Run } from "./domain/run.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { WorkerSession } from "./domain/worker-session.ts";
 import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definition-activated.ts";
@@ -41,7 +41,8 @@ import { followupsOf } from "./store/message-store.ts";
 import { findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
 import { visibleRunReader } from "./store/run-store.ts";
 import { retryDeadlocks } from "./store/run-transaction.ts";
-import { connectedWorkers, environmentUse, isSettled } from "./store/run-view-store.ts";
+import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
+import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
 import { transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
@@ -51,6 +52,7 @@ import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
 import { resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
+import { skillsElsewhere } from "./usecases/skills-elsewhere.ts";
 import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
 import { writeTranscript } from "./usecases/transcripts.ts";
 
@@ -102,6 +104,14 @@ export function composeCatalog(options: CatalogOptions) {
     publicUrl: options.publicUrl.replace(/\/+$/, ""),
     localRepositoryRoots: options.localRepositoryRoots,
   };
+  const skills = {
+    ...shared,
+    readSkills: (owner: Owner, repositories: readonly string[]) => skillStore.read(sql, owner, repositories),
+    putSkills: (owner: Owner, read: ReadRepository) => skillStore.put(sql, owner, read),
+    factoriesInForce: (teams: readonly string[]) => stores.definitions.inForce(teams),
+    workerSkills: (teams: readonly string[]) => skillStore.ofWorkers(sql, teams, WORKER_SHOWN_SECONDS),
+    lastRuns: (owners: readonly Owner[], asked: readonly SkillInRuns[]) => skillStore.lastRuns(sql, owners, asked),
+  };
   const reads = {
     ...visibleRunReader(database),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
@@ -136,7 +146,7 @@ export function composeCatalog(options: CatalogOptions) {
 
   return {
     prisma,
-    resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(shared, caller, request),
+    resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig({ ...shared, skillsElsewhere: (...asked) => skillsElsewhere(skills, ...asked) }, caller, request),
     resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) => resolveQueueSettings(shared, caller, request),
     prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
     /** Records of runs for the answers of RunService. */
@@ -158,7 +168,7 @@ export function composeCatalog(options: CatalogOptions) {
     routes(router: ConnectRouter): void {
       artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });
       catalogRoutes(router, {
-        ...shared,
+        ...skills,
         environmentUse: (uids) => environmentUse(sql, uids),
         currentPrices: (ids) => usageStore.currentPrices(sql, ids),
         connectedWorkers: (teams) => connectedWorkers(sql, teams),

@@ -13,6 +13,7 @@ import { LeaseLoop } from "./leases/lease-loop.ts";
 import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
 import { Coalescer } from "./protocol/coalescer.ts";
+import { reportedSkills } from "./protocol/reported-skills.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
 import type { SandboxHost } from "./sandbox/spec.ts";
@@ -57,7 +58,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   const session = new Session({
     registrar: registrarClient(config.url),
     workerKey: config.workerKey,
-    request: registration(config, sandbox, instanceUid),
+    request: { ...registration(config, sandbox, instanceUid), skills: await reportedSkills(config.skillCheckouts) },
     timers,
     log,
     onRefused: (refusal) => end({ refusal }),

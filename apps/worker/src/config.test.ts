@@ -14,6 +14,7 @@ test.each([
   ["MILLWRIGHT_WORKER_SLOTS", "many"],
   ["LOG_LEVEL", "chatty"],
   ["MILLWRIGHT_WORKER_DRAIN", "-1s"],
+  ["MILLWRIGHT_WORKER_SKILLS", "acme/shop"],
 ])("%s=%s is refused by name, without the key", (name, value) => {
   const read = () => loadConfig({ ...REQUIRED, [name]: value });
   expect(read).toThrow(name);

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
+import { addressSet } from "@millwright/addresses";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
-import { addressSet } from "@millwright/addresses";
 import { hostPatterns } from "./egress/host-patterns.ts";
+import { readCheckout } from "./protocol/reported-skills.ts";
 
 /** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
 export type SandboxChoice = "auto" | "bwrap" | "none";
@@ -42,6 +43,8 @@ function readSettings(env: Env) {
     egressAllow: optional.list("MILLWRIGHT_EGRESS_ALLOW", []),
     /** Internal addresses and networks that runs may reach all the same, when the host is allowed. */
     egressInternal: optional.list("MILLWRIGHT_EGRESS_INTERNAL", []),
+    /** Checkouts on this machine, `owner/repo=/directory`, whose skills are listed while this worker is connected. */
+    skillCheckouts: optional.list("MILLWRIGHT_WORKER_SKILLS", []),
     /** Root file systems, `image=directory`; every other image gets the machine's own tools. */
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
@@ -72,6 +75,7 @@ export function loadConfig(env: Env): WorkerConfig {
     ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),
     ...(settings.processes >= PROCESSES_MIN ? [] : [`MILLWRIGHT_SANDBOX_PROCESSES must be at least ${PROCESSES_MIN}`]),
     ...(settings.rootfs.every((entry) => /^[^=]+=\//.test(entry)) ? [] : ["MILLWRIGHT_SANDBOX_ROOTFS must be image=/directory, with commas between"]),
+    ...fault("MILLWRIGHT_WORKER_SKILLS", () => settings.skillCheckouts.map(readCheckout)),
     ...fault("MILLWRIGHT_EGRESS_ALLOW", () => hostPatterns(settings.egressAllow)),
     ...fault("MILLWRIGHT_EGRESS_INTERNAL", () => addressSet(settings.egressInternal)),
     ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),

@@ -8,7 +8,13 @@ export interface CodeHost {
   defaultBranch(repository: Repository): Promise<string>;
   /** The newest commit of a branch; undefined when there is no such branch. Errors: branch_invalid. */
   branchSha(repository: Repository, branch: string): Promise<string | undefined>;
+  /** Chosen files at the head of the default branch, by path; none for an empty repository. */
+  readFiles(repository: Repository, choice: FileChoice): Promise<readonly RepositoryFile[]>;
 }
+
+/** Which files are read: what is beyond the bounds is left out, never cut. */
+export type FileChoice = { readonly wants: (path: string) => boolean; readonly filesMax: number; readonly fileBytesMax: number };
+export type RepositoryFile = { readonly path: string; readonly content: Uint8Array };
 
 /** A pull request as its host tells it. */
 export type PullRequest = {

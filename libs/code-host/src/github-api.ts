@@ -1,11 +1,12 @@
 import { DomainError, notFound } from "@millwright/errors";
 
 const TIMEOUT_MS = 15_000;
+const ANSWERS: readonly number[] = [404, 409, 422];
 
 export type GithubApi = (method: "GET" | "POST", path: string, body?: object) => Promise<{ readonly status: number; readonly body: unknown }>;
 
 /**
- * Calls GitHub's REST API and names its refusals in our words. 404 and 422 are answers, for the caller to interpret.
+ * Calls GitHub's REST API and names its refusals in our words. 404, 409 and 422 are answers, for the caller to interpret.
  *
  * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable.
  */
@@ -28,7 +29,7 @@ export const githubApi =
       .catch((cause: unknown) => {
         throw unavailable(cause);
       });
-    if (response.ok || response.status === 404 || response.status === 422) return { status: response.status, body: await parsed(response) };
+    if (response.ok || ANSWERS.includes(response.status)) return { status: response.status, body: await parsed(response) };
     await response.body?.cancel();
     throw refusal(response);
   };

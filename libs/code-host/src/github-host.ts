@@ -1,7 +1,7 @@
 import { DomainError, notFound } from "@millwright/errors";
-import type { NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository } from "./code-host.ts";
+import type { FileChoice, NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository, RepositoryFile } from "./code-host.ts";
 import { githubApi, repositoryNotFound, type GithubApi } from "./github-api.ts";
-import { checkBranch, checkRepository } from "./names.ts";
+import { checkBranch, checkRepository, isSha } from "./names.ts";
 
 export type GithubOptions = {
   /** API base, such as "https://api.github.com" or "https://github.example.com/api/v3". */
@@ -24,6 +24,7 @@ export function githubHost(options: GithubOptions): PullRequestHost {
     },
     defaultBranch: (repository) => defaultBranch(api, repository),
     branchSha: (repository, branch) => branchSha(api, repository, branch),
+    readFiles: (repository, choice) => readFiles(api, repository, choice),
     ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
     getPullRequest: (repository, number) => getPullRequest(api, repository, number),
   };
@@ -49,6 +50,25 @@ async function branchSha(api: GithubApi, repository: Repository, branch: string)
   const ref = checkBranch(branch).split("/").map(encodeURIComponent).join("/");
   const { status, body } = await api("GET", `${repoPath(repository)}/git/ref/heads/${ref}`);
   return status === 200 ? text(member(body, "object"), "sha") : undefined;
+}
+
+/** The whole tree in one answer (GitHub cuts it at 100,000 entries), then each chosen file by itself. */
+async function readFiles(api: GithubApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
+  const branch = checkBranch(await defaultBranch(api, repository));
+  const { status, body } = await api("GET", `${repoPath(repository)}/git/trees/${encodeURIComponent(branch)}?recursive=1`);
+  const tree: unknown = member(body, "tree");
+  if (status !== 200 || !Array.isArray(tree)) return []; // 404 and 409: nothing was ever committed
+  const chosen = tree.flatMap((entry: unknown) => {
+    const [path, sha, size, mode] = ["path", "sha", "size", "mode"].map((name) => member(entry, name));
+    const isFile = mode === "100644" || mode === "100755";
+    return isFile && typeof path === "string" && typeof sha === "string" && isSha(sha) && wants(path) && Number(size) <= fileBytesMax ? [{ path, sha }] : [];
+  });
+  const files: RepositoryFile[] = [];
+  for (const { path, sha } of chosen.slice(0, filesMax)) {
+    const blob = await api("GET", `${repoPath(repository)}/git/blobs/${sha}`);
+    if (blob.status === 200) files.push({ path, content: new Uint8Array(Buffer.from(text(blob.body, "content"), "base64")) });
+  }
+  return files;
 }
 
 async function getPullRequest(api: GithubApi, repository: Repository, number: number): Promise<PullRequest | undefined> {

@@ -1,9 +1,11 @@
 import { realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { DomainError, notFound } from "@millwright/errors";
-import type { CodeHost, Diff, DiffFile, Repository } from "./code-host.ts";
+import { DomainError, isDomainError, notFound } from "@millwright/errors";
+import type { CodeHost, Diff, DiffFile, FileChoice, Repository, RepositoryFile } from "./code-host.ts";
 import { runGit } from "./git.ts";
 import { checkBranch, checkRepository, isSha } from "./names.ts";
+
+const LISTING_BYTES_MAX = 64 * 1024 * 1024;
 
 export type LocalOptions = {
   /** Directory of bare repositories `<root>/<owner>/<repo>.git`; checked against the operator's list before. */
@@ -27,6 +29,7 @@ export function localHost(options: LocalOptions): LocalHost {
     cloneUrl: (repository) => pathOf(checkRepository(repository)),
     defaultBranch: async (repository) => defaultBranch(await find(repository)),
     branchSha: async (repository, branch) => commitOf(await find(repository), `refs/heads/${checkBranch(branch)}`),
+    readFiles: async (repository, choice) => readFiles(await find(repository), choice),
     diff: async (repository, base, head) => diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
   };
 }
@@ -51,6 +54,23 @@ async function defaultBranch(gitDir: string): Promise<string> {
   const [only, second] = listed.stdout.toString("utf8").split("\n").filter(Boolean);
   if (only !== undefined && second === undefined) return only;
   throw new DomainError({ kind: "conflict", reason: "repository_empty", message: "The repository has no default branch yet." });
+}
+
+/** Regular files only: a symbolic link's content would be a path. */
+async function readFiles(gitDir: string, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
+  const branch = await defaultBranch(gitDir).catch((error: unknown) => {
+    if (isDomainError(error) && error.reason === "repository_empty") return undefined;
+    throw error;
+  });
+  if (branch === undefined) return [];
+  const listed = await runGit(gitDir, ["ls-tree", "-r", "-z", "--long", "--full-tree", "--end-of-options", `refs/heads/${checkBranch(branch)}`], LISTING_BYTES_MAX);
+  const chosen = listed.stdout.toString("utf8").split("\0").flatMap((entry) => {
+    const [, oid = "", bytes = "", path = ""] = /^100\d{3} blob ([0-9a-f]+) +(\d+)\t(.+)$/s.exec(entry) ?? [];
+    return path !== "" && wants(path) && Number(bytes) <= fileBytesMax ? [{ oid, path }] : [];
+  });
+  const files: RepositoryFile[] = [];
+  for (const { oid, path } of chosen.slice(0, filesMax)) files.push({ path, content: new Uint8Array((await runGit(gitDir, ["cat-file", "blob", oid])).stdout) });
+  return files;
 }
 
 async function commitOf(gitDir: string, revision: string): Promise<string | undefined> {

@@ -9,7 +9,7 @@ type Answer = { status: number; body?: unknown; headers?: Record<string, string>
 type Pull = { number: number; title: string; head: string; base: string; state: string };
 
 /** A code host with one repository, acme/shop, in the shape of GitHub's REST API. */
-const fake = { branches: new Map<string, string>(), pulls: [] as Pull[], seen: [] as string[], refuse: undefined as Answer | undefined };
+const fake = { branches: new Map<string, string>(), pulls: [] as Pull[], seen: [] as string[], refuse: undefined as Answer | undefined, tree: undefined as { path: string; mode: string; sha: string; size?: number }[] | undefined };
 const shown = (pull: Pull) => ({
   number: pull.number,
   title: pull.title,
@@ -39,6 +39,9 @@ function answer(method: string, url: URL, body: Record<string, string>): Answer 
     fake.pulls.push(pull);
     return { status: 201, body: shown(pull) };
   }
+  if (path === "/git/trees/trunk") return fake.tree ? { status: 200, body: { tree: fake.tree } } : { status: 409, body: { message: "Git Repository is empty." } };
+  const blob = fake.tree?.find(({ sha: one }) => path === `/git/blobs/${one}`);
+  if (blob) return { status: 200, body: { content: Buffer.from(`content of ${blob.path}`).toString("base64").replace(/(.{8})/g, "$1\n"), encoding: "base64" } };
   const pull = fake.pulls.find((p) => path === `/pulls/${p.number}`);
   return pull ? { status: 200, body: shown(pull) } : { status: 404, body: { message: "Not Found" } };
 }
@@ -113,6 +116,15 @@ test("repositories tell their default branch and branches; absent ones are not f
   expect(await host.branchSha(shop, "agent/run-1")).toBe(wanted.headSha);
   expect(await host.branchSha(shop, "absent")).toBeUndefined();
   await expect(host.defaultBranch({ owner: "acme", repo: "absent" })).rejects.toEqual(domainError({ reason: "repository_not_found" }));
+});
+
+test("gives chosen files of the default branch, without links, directories and what is too long", async () => {
+  const read = async (filesMax: number) => (await host.readFiles(shop, { wants: (path) => path.startsWith("skills"), filesMax, fileBytesMax: 100 })).map(({ path, content }) => [path, Buffer.from(content).toString()]);
+  expect(await read(9)).toEqual([]); // nothing was ever committed
+  const entries: [path: string, mode: string, size?: number][] = [["skills", "040000"], ["skills/a.md", "100644", 10], ["skills/b.md", "100755", 100], ["skills/link", "120000", 10], ["skills/long", "100644", 101], ["other.md", "100644", 1]];
+  fake.tree = entries.map(([path, mode, size], index) => ({ path, mode, sha: String(index).repeat(40), ...(size === undefined ? {} : { size }) }));
+  expect([await read(9), await read(1)]).toEqual([[["skills/a.md", "content of skills/a.md"], ["skills/b.md", "content of skills/b.md"]], [["skills/a.md", "content of skills/a.md"]]]);
+  fake.tree = undefined;
 });
 
 test.each([

@@ -64,6 +64,23 @@ describe("a local repository", () => {
     expect(await host.diff(shop, "trunk", "trunk")).toMatchObject({ files: [], text: "" });
   });
 
+  test("gives chosen files of the default branch, without links and what is too long", async () => {
+    git("checkout", "-q", "-b", "files", "trunk");
+    mkdirSync(join(work, "skills"), { recursive: true });
+    symlinkSync("/etc/passwd", join(work, "skills/link.md"));
+    commit("files", { "skills/b.md": "b", "skills/a.md": "ä", "skills/long.md": "x".repeat(100) });
+    git("push", "-q", join(bare), "files:refs/heads/trunk");
+    const read = async (filesMax = 9) => (await host.readFiles(shop, { wants: (path) => path.startsWith("skills/"), filesMax, fileBytesMax: 99 })).map(({ path, content }) => [path, Buffer.from(content).toString()]);
+    expect([await read(), await read(1)]).toEqual([[["skills/a.md", "ä"], ["skills/b.md", "b"]], [["skills/a.md", "ä"]]]);
+    git("push", "-q", "--force", bare, `${onMain}:refs/heads/trunk`);
+    git("checkout", "-q", "trunk");
+  });
+
+  test("without a commit has no files", async () => {
+    git("init", "-q", "--bare", join(root, "acme", "empty.git"));
+    expect(await host.readFiles({ owner: "acme", repo: "empty" }, { wants: () => true, filesMax: 9, fileBytesMax: 9 })).toEqual([]);
+  });
+
   test("cuts a long text, never the list of files", async () => {
     const diff = await localHost({ root, diffBytesMax: 20 }).diff(shop, "trunk", "agent/run-1");
     expect([diff.text.length, diff.isTruncated, diff.files.length]).toEqual([20, true, 3]);

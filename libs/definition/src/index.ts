@@ -6,5 +6,6 @@ export { isDefinitionPath } from "./layout.ts";
 export { locateKey } from "./locate.ts";
 export { parseDefinitionAside } from "./parse-aside.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
+export { readSkillFile } from "./skill-file.ts";
 export { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "./rules.ts";
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";

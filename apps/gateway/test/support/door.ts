@@ -31,6 +31,7 @@ import type { Profile } from "../../src/routes/profiles.ts";
 import { followupRoutes } from "../../src/routes/followups.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
+import { skillRoutes } from "../../src/routes/skills.ts";
 import { taskRoutes } from "../../src/routes/tasks.ts";
 import { serveApi, type Api, type ApiAnswer } from "./api.ts";
 import { CALLERS, PROFILES } from "./people.ts";
@@ -92,7 +93,7 @@ export async function openDoor(): Promise<Door> {
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];

@@ -15,7 +15,7 @@ export function chooseSkills(available: readonly Skill[], agentName: string, nam
     if (skill && skill.error === "") return [skill];
     if (!isRequested) return [];
     if (skill) throw invalidArgument("skill_malformed", `The skill "${name}" cannot be used: ${skill.error}`, { skill: name });
-    throw invalidArgument("skill_not_found", `There is no skill "${name}" among the skills of the agent's factory.`, { skill: name });
+    throw invalidArgument("skill_not_found", `There is no skill "${name}" in the agent's factory, in the repositories of the owner's environments and factories, or on its workers.`, { skill: name });
   });
   return [...new Set(chosen)];
 }

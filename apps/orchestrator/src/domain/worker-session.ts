@@ -1,3 +1,5 @@
+import type { RepositorySkill } from "./skill-spec.ts";
+
 /** A worker process that has registered. */
 export type WorkerSession = {
   readonly uid: string;
@@ -27,6 +29,8 @@ export type WorkerRegistration = {
   readonly images: readonly string[];
   readonly sandbox: string;
   readonly sandboxFeatures: readonly string[];
+  /** On its machine. */
+  readonly skills: readonly RepositorySkill[];
 };
 
 /** The oldest worker this server talks to. */

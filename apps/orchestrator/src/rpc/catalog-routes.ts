@@ -12,10 +12,12 @@ import type { Model, ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
 import { createEnvironment, deleteEnvironment, listEnvironments, replaceEnvironment, type EnvironmentsDeps, type EnvironmentView } from "../usecases/environments.ts";
+import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
 
 type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string; readonly sandboxFeatures: readonly string[] };
 
 export type CatalogRoutesDeps = EnvironmentsDeps &
+  ListSkillsDeps &
   CodeHostsDeps & {
     /** Absent team: what the platform offers everybody. */
     readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
@@ -37,6 +39,11 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       const teams = teamsInView(callerOf(context), "run.view").filter((team) => teamUid === "" || team === teamUid);
       const workers = await deps.connectedWorkers(teams);
       return { workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...one }) => ({ ...one, sandboxFeatures: [...sandboxFeatures], connectedAt: timestampFromDate(connectedAt), lastSeenAt: timestampFromDate(lastSeenAt) })) };
+    },
+    async listSkills({ teamUid, repo, refresh, sortBy, includeMalformed }, context) {
+      if (!["", "name", "last_run"].includes(sortBy)) throw invalidArgument("invalid_sort", "Skills are sorted by name or last_run.");
+      const query = { teamUid: teamUid || undefined, repo: repo || undefined, isRefresh: refresh, sortBy: sortBy === "last_run" ? ("last_run" as const) : ("name" as const), includeMalformed };
+      return { skills: (await listSkills(deps, callerOf(context), query)).map(skillMessage) };
     },
     async listEnvironments({ teamUid, sortBy }, context) {
       if (!["", "name", "last_updated"].includes(sortBy)) throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
@@ -90,6 +97,15 @@ const costMessage = (price: Price): orchestrator.ModelCost =>
     outputPerMillionTokens: toDollars(price.outputPerMillionMicros),
     ...(price.cacheReadPerMillionMicros === undefined ? {} : { inputCacheReadPerMillionTokens: toDollars(price.cacheReadPerMillionMicros) }),
     ...(price.cacheWritePerMillionMicros === undefined ? {} : { inputCacheWritePerMillionTokens: toDollars(price.cacheWritePerMillionMicros) }),
+  });
+
+const skillMessage = ({ name, variants }: ListedSkill): orchestrator.Skill =>
+  create(orchestrator.SkillSchema, {
+    name,
+    variants: variants.map(({ id, description, body, owner, repo, path, workerHost = "", environments, lastRunAt, error }) => ({
+      ...{ id, description, basePrompt: body, owner, repo, path, workerHost, error, environments: [...environments] },
+      ...(lastRunAt ? { lastRunTimestamp: timestampFromDate(lastRunAt) } : {}),
+    })),
   });
 
 const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestrator.Environment =>

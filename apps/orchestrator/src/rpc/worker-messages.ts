@@ -8,8 +8,10 @@ import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, EVENT_BYTES_MAX, isWorkerEventK
 import type { Outcome } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
 import type { Timings } from "../domain/timings.ts";
+import { isSkillFile, readRepository, SKILL_LIMITS, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { LeaseRef, WorkerRegistration } from "../domain/worker-session.ts";
 import type { EventBatch } from "../usecases/append-events.ts";
+import { readSkill } from "../usecases/discover-skills.ts";
 import type { Completion } from "../usecases/complete-executions.ts";
 
 export const leaseRef = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
@@ -28,7 +30,15 @@ export const registration = (request: worker.RegisterRequest): WorkerRegistratio
   images: request.images,
   sandbox: request.sandbox,
   sandboxFeatures: request.sandboxFeatures,
+  skills: reportedSkills(request.skills),
 });
+
+/** What is beyond the bounds, or not where skills are, is left out. */
+const reportedSkills = (skills: readonly worker.ReportedSkill[]): RepositorySkill[] =>
+  skills
+    .filter(({ owner, repo, path, content }) => readRepository(`${owner}/${repo}`) && isSkillFile(path) && Buffer.byteLength(content) <= SKILL_LIMITS.fileBytesMax)
+    .slice(0, SKILL_LIMITS.filesMax)
+    .map(({ owner, repo, path, content }) => readSkill({ owner, repo }, path, Buffer.from(content)));
 
 /** Errors: batch_too_large (too_large), event_kind_unknown (invalid_argument). */
 export function eventBatch(batch: worker.EventBatch): EventBatch {

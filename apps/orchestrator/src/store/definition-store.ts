@@ -14,6 +14,8 @@ export type DefinitionStore = {
   drop(factoryUid: FactoryUid, version: number): Promise<void>;
   /** This version; when it is unknown (or 0), the active one. Undefined when there is neither. */
   find(factoryUid: FactoryUid, version: number): Promise<StoredPart | undefined>;
+  /** What the open factories of these teams have in force, the newest factory last. */
+  inForce(teamUids: readonly string[]): Promise<{ readonly factoryUid: FactoryUid; readonly teamUid: TeamUid; readonly repositories: readonly RepositoryRef[]; readonly skills: readonly Skill[] }[]>;
   /** The runner of that uid in the active definition of one of the team's factories. A malformed uid finds nothing. */
   findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
 };
@@ -54,6 +56,18 @@ export function definitionStore(database: Database): DefinitionStore {
         key,
       );
       return { version: stage.version, repositories: stage.repositories, runners: runners.rows.map(toRunner), skills: skills.rows };
+    },
+    async inForce(teamUids) {
+      const { rows } = await sql.query<{ factoryUid: FactoryUid; teamUid: TeamUid; repositories: RepositoryRef[]; skills: Skill[] }>(
+        `SELECT s.factory_uid AS "factoryUid", s.team_uid AS "teamUid", s.repositories,
+                coalesce((SELECT jsonb_agg(jsonb_build_object('path', k.path, 'name', k.name, 'agent', k.agent, 'description', k.description, 'body', k.body, 'error', k.error) ORDER BY k.path)
+                            FROM skills k WHERE k.factory_uid = s.factory_uid AND k.version = s.version), '[]') AS skills
+           FROM definition_stages s JOIN active_definitions a USING (factory_uid, version)
+          WHERE s.team_uid = ANY($1::uuid[]) AND NOT EXISTS (SELECT 1 FROM closed_factories c WHERE c.factory_uid = s.factory_uid)
+          ORDER BY s.factory_uid`,
+        [teamUids],
+      );
+      return rows;
     },
     async findRunner(teamUid, uid) {
       if (!isUuid(uid)) return undefined;

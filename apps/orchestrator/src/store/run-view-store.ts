@@ -33,7 +33,7 @@ export type ConnectedWorker = {
 };
 
 /** A connection that was not heard of for this long is not shown (spec/decisions). */
-const WORKER_SHOWN_SECONDS = 45;
+export const WORKER_SHOWN_SECONDS = 45;
 
 /** Connected workers that serve one of the teams only, by worker host. Those of the platform are nobody's own. */
 export async function connectedWorkers(sql: Sql, teamUids: readonly string[]): Promise<ConnectedWorker[]> {

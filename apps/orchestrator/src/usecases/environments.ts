@@ -28,9 +28,13 @@ const personal = (caller: Caller): Owner[] => (actorOf(caller).type === "user" ?
 
 /** The caller's teams' environments and its own; with a team named, only that team's (none, for a team it is not in). */
 export async function listEnvironments(deps: EnvironmentsDeps, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<EnvironmentView[]> {
+  return withUse(deps, await environmentsInView(deps, caller, teamUid, sort));
+}
+
+/** The same without their use. */
+export async function environmentsInView({ environments }: Pick<EnvironmentsDeps, "environments">, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<Environment[]> {
   const teams = teamsInView(caller, "run.view").filter((team) => teamUid === undefined || team === teamUid);
-  const owners: Owner[] = [...teams.map((uid): Owner => ({ type: "team", uid })), ...(teamUid === undefined ? personal(caller) : [])];
-  return withUse(deps, await deps.environments.list(owners, sort));
+  return environments.list([...teams.map((uid): Owner => ({ type: "team", uid })), ...(teamUid === undefined ? personal(caller) : [])], sort);
 }
 
 /**

@@ -14,6 +14,10 @@ import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-sett
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { Owner } from "../domain/run.ts";
+import { FACTORY_OWNER } from "../domain/skill-spec.ts";
+
+/** What a text of a request or an agent means. */
+export type FoundSkill = { readonly text: string; readonly skill: Skill };
 
 type StoredRunner = Runner & { readonly uid: string };
 type Part = { readonly version: number; readonly repositories: readonly RepositoryRef[]; readonly runners: readonly StoredRunner[]; readonly skills: readonly Skill[] };
@@ -26,6 +30,8 @@ export type ResolveRunDeps = {
     findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
+  /** Skills outside of the agent's factory that these texts mean, each under its whole spec. */
+  readonly skillsElsewhere: (owner: Owner, texts: readonly string[], repositories: readonly RepositoryRef[]) => Promise<readonly FoundSkill[]>;
   /** The models of a team with these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
 };
@@ -49,7 +55,9 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const runner = await findRunner(deps, request.owner, part, config.runner);
   const model = config.harness.type === "oz" ? chooseModel(deps.models(agent.teamSecrets), config.modelId) : undefined;
   const isSkillRun = provenance["skills"] === "request";
-  const skills = chooseSkills(part?.skills ?? [], agent.agentName ?? "", config.skills, isSkillRun);
+  const repositories = repositoriesOf(environment, config, part);
+  const { available, names } = await skillsToChooseFrom(deps, request.owner, { skills: part?.skills ?? [], factoryUid: agent.factoryUid }, config.skills, repositories);
+  const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
   const secretNames = secretsOf(config, environment);
   if (request.owner.type === "user" && secretNames.length > 0) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
 
@@ -63,7 +71,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     provider: model?.provider ?? "",
     harness: config.harness.type,
     skills: offeredSkills(part?.skills ?? [], agent.agentName ?? "", skills).map((skill) => frozenSkill(skill, isSkillRun && skills.includes(skill))),
-    repositories: await connect(deps, request.owner, repositoriesOf(environment, config, part)),
+    repositories: await connect(deps, request.owner, repositories),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
     docker_image: dockerImage,
     ...(runner?.vcpus && runner.memoryGb ? { instance_shape: { vcpus: runner.vcpus, memory_gb: runner.memoryGb } } : {}),
@@ -98,6 +106,21 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     ...(skills[0] ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } } : {}),
     executorUid: agent.agentUid ?? actorOf(caller).uid,
   };
+}
+
+/** Those of the agent's factory, and what the names mean elsewhere: then by their whole spec. */
+async function skillsToChooseFrom(
+  deps: ResolveRunDeps,
+  owner: Owner,
+  { skills: own, factoryUid }: { readonly skills: readonly Skill[]; readonly factoryUid?: string | undefined },
+  texts: readonly string[],
+  repositories: readonly RepositoryRef[],
+): Promise<{ available: Skill[]; names: string[] }> {
+  const listed = `${FACTORY_OWNER}/${factoryUid ?? ""}:`; // how the agent's factory's own are listed
+  const names = texts.map((text) => (text.startsWith(listed) ? text.slice(listed.length) : text));
+  const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
+  const found = await deps.skillsElsewhere(owner, names.filter((name) => !isOwn(name)), repositories);
+  return { available: [...own, ...found.map(({ skill }) => skill)], names: names.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))) };
 }
 
 const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({

@@ -18,7 +18,7 @@ async function team() {
 
 const registration = (over: Partial<WorkerRegistration> = {}): WorkerRegistration => ({
   workerHost: "twin", instanceUid: newUid(), version: WORKER_VERSION_MIN, backend: "test", slots: 1, labels: {}, harnesses: [{ type: "oz", version: "1" }],
-  models: [], images: [], sandbox: "none", sandboxFeatures: [], ...over,
+  models: [], images: [], sandbox: "none", sandboxFeatures: [], skills: [], ...over,
 });
 
 test("Two workers with one worker_id: both work, and neither can use the other's leases", async () => {

@@ -9,7 +9,7 @@ import type { NewRun } from "../../src/domain/new-run.ts";
 import { DEFAULT_QUEUE_SETTINGS, type CapacityDefaults } from "../../src/domain/queue-settings.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../../src/domain/resolved-run.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../../src/domain/timings.ts";
-import type { WorkerSession } from "../../src/domain/worker-session.ts";
+import type { WorkerRegistration, WorkerSession } from "../../src/domain/worker-session.ts";
 import { claim } from "../../src/store/queue-store.ts";
 import { listRunEvents } from "../../src/store/run-events-store.ts";
 
@@ -94,12 +94,12 @@ export async function testPlatform(overrides: Overrides = {}) {
       if (!beside) await db.close();
     },
     /** A worker process with a session. */
-    async worker({ teamUid, slots = 20, host = `host-${newUid()}`, harness = "oz", images = [] }: { teamUid?: string; slots?: number; host?: string; harness?: string; images?: string[] } = {}) {
+    async worker({ teamUid, slots = 20, host = `host-${newUid()}`, harness = "oz", images = [], skills = [] }: { teamUid?: string; slots?: number; host?: string; harness?: string; images?: string[]; skills?: WorkerRegistration["skills"] } = {}) {
       const key = `mww_${newUid()}`;
       keys.set(key, { keyUid: newUid(), ...(teamUid ? { teamUid } : {}) });
       const token = await life.worker.register(key, {
         workerHost: host, instanceUid: newUid(), version: "0.1.0", backend: "test", slots, labels: {},
-        harnesses: [{ type: harness, version: "1" }], models: [], images, sandbox: "none", sandboxFeatures: [],
+        harnesses: [{ type: harness, version: "1" }], models: [], images, sandbox: "none", sandboxFeatures: [], skills,
       });
       return { key, token, session: await life.worker.authenticate(token) };
     },

@@ -1,0 +1,56 @@
+import { table } from "@millwright/terminal";
+import { textOption, type Command } from "../command.ts";
+
+type Skill = { name: string; variants: { id: string; description: string; error?: string; last_run_timestamp?: string | null }[] };
+type Environment = { uid: string; config: { name?: string; github_repos?: { owner: string; repo: string }[] }; last_updated: string; scope?: { type: string } };
+type Model = { id: string; provider: string; disabled: boolean; disabled_message?: string };
+
+/** What runs can use: skills, environments, models, and where their requests come from. */
+export const catalogCommands: Command[] = [
+  {
+    words: "skill list",
+    args: [],
+    options: { repo: { type: "string" }, sort: { type: "string" }, refresh: { type: "boolean" }, malformed: { type: "boolean" } },
+    summary: "List skills (--repo OWNER/REPO, --sort name|last_run, --refresh, --malformed).",
+    run: async (cli, _args, values) => {
+      const query = new URLSearchParams();
+      const [repo, sort] = [textOption(values, "repo"), textOption(values, "sort")];
+      if (repo) query.set("repo", repo);
+      if (sort) query.set("sort_by", sort);
+      if (values["refresh"]) query.set("refresh", "true");
+      if (values["malformed"]) query.set("include_malformed_skills", "true");
+      const { agents } = await cli.api().get<{ agents: Skill[] }>(`/agent${query.size > 0 ? `?${query.toString()}` : ""}`);
+      const rows = agents.flatMap(({ name, variants }) => variants.map((one) => [name, one.id, one.last_run_timestamp ?? "", one.error ?? one.description]));
+      cli.show(agents, () => table(["SKILL", "ID", "LAST RUN", "DESCRIPTION"], rows));
+    },
+  },
+  {
+    words: "environment list",
+    args: [],
+    summary: "List environments, newest change first.",
+    run: async (cli) => {
+      const { environments } = await cli.api().get<{ environments: Environment[] }>("/agent/environments");
+      const rows = environments.map(({ uid, config, last_updated: updated, scope }) => [uid, config.name ?? "", scope?.type ?? "", (config.github_repos ?? []).map(({ owner, repo }) => `${owner}/${repo}`).join(" "), updated]);
+      cli.show(environments, () => table(["ENVIRONMENT", "NAME", "OF", "REPOSITORIES", "UPDATED"], rows));
+    },
+  },
+  {
+    words: "model list",
+    args: [],
+    summary: "List models, the default first, and what would enable the disabled ones.",
+    run: async (cli) => {
+      const answer = await cli.api().get<{ default_model_id: string; models: Model[] }>("/agent/models");
+      const rows = answer.models.map(({ id, provider, disabled, disabled_message: why }) => [id, provider, id === answer.default_model_id ? "default" : disabled ? "disabled" : "", why ?? ""]);
+      cli.show(answer, () => table(["MODEL", "PROVIDER", "", "WHY"], rows));
+    },
+  },
+  {
+    words: "egress-ranges",
+    args: [],
+    summary: "List the networks that the platform's workers are seen from.",
+    run: async (cli) => {
+      const answer = await cli.api().get<{ cidrs: string[] }>("/networking/egress-ranges");
+      cli.show(answer, () => answer.cidrs.join("\n"));
+    },
+  },
+];

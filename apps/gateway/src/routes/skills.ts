@@ -1,0 +1,64 @@
+import { z } from "zod";
+import type { orchestrator } from "@millwright/contracts";
+import { present } from "@millwright/json";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { queryBoolean, route, timestamp, type Route } from "../rest/index.ts";
+import { isoTime } from "./json-values.ts";
+
+/** Repositories that nobody has read lately are read while the client waits. */
+const READ_TIMEOUT_MS = 60_000;
+
+const Variant = z
+  .object({
+    id: z.string().meta({ description: "What a run names it by: `owner/repo:path`." }),
+    description: z.string(),
+    base_prompt: z.string(),
+    source: z.object({
+      owner: z.string().meta({ description: "Ours: `factory` for a skill of a factory's definition; `name` is then the factory's uid." }),
+      name: z.string(),
+      skill_path: z.string(),
+      worker_host: z.string().optional(),
+    }),
+    environments: z.array(z.object({ uid: z.string(), name: z.string() })),
+    last_run_timestamp: timestamp().nullable(),
+    error: z.string().optional(),
+  })
+  .meta({ id: "AgentSkillVariant" });
+
+/** fields-runs §8.1. */
+const AgentSkill = z.object({ name: z.string(), variants: z.array(Variant) }).meta({ id: "AgentSkill" });
+
+/** Skills that agents can be given. */
+export const skillRoutes = ({ catalog }: Pick<Neighbours, "catalog">): Route[] => [
+  route({
+    method: "GET",
+    path: "/agent",
+    summary: "List agent skills",
+    description:
+      "From `.agents/skills`, `.claude/skills` and `skills` of the repositories of environments and factories, from factories' definitions and from connected workers. " +
+      "Repositories are read at most every ten minutes, unless `refresh` is set.",
+    teamHeader: true,
+    timeoutMs: READ_TIMEOUT_MS,
+    query: z.object({
+      repo: z.string().regex(/^[A-Za-z0-9._-]{1,100}\/[A-Za-z0-9._-]{1,100}$/, "expected owner/repo").optional(),
+      refresh: queryBoolean().optional(),
+      sort_by: z.enum(["name", "last_run"]).default("name").meta({ description: "`last_run`: the newest run first, skills that were never run last." }),
+      include_malformed_skills: queryBoolean().optional(),
+    }),
+    response: z.object({ agents: z.array(AgentSkill) }),
+    handler: async (input) => {
+      const { repo = "", refresh = false, sort_by: sortBy, include_malformed_skills: includeMalformed = false } = input.query;
+      const asked = { teamUid: input.caller.activeTeamUid ?? "", repo, refresh, sortBy, includeMalformed };
+      const { skills } = await catalog.listSkills(asked, onBehalf(input, { timeoutMs: READ_TIMEOUT_MS }));
+      return { agents: skills.map(({ name, variants }) => ({ name, variants: variants.map(variantRecord) })) };
+    },
+  }),
+];
+
+const variantRecord = ({ id, description, basePrompt, owner, repo, path, workerHost, environments, lastRunTimestamp, error }: orchestrator.SkillVariant): z.input<typeof Variant> => ({
+  ...{ id, description, base_prompt: basePrompt },
+  source: { owner, name: repo, skill_path: path, ...present({ worker_host: workerHost || undefined }) },
+  environments: environments.map(({ uid, name }) => ({ uid, name })),
+  last_run_timestamp: lastRunTimestamp ? isoTime(lastRunTimestamp) : null,
+  ...present({ error: error || undefined }),
+});

@@ -1,0 +1,56 @@
+import type { Sql } from "@millwright/database";
+import type { RepositorySkill } from "../domain/skill-spec.ts";
+import type { Owner } from "../domain/run.ts";
+
+/** What was found in a repository when it was last read for an owner. `failure` "": it could be read; else the skills are older. */
+export type ReadRepository = { readonly repository: string; readonly skills: readonly RepositorySkill[]; readonly failure: string; readonly readAt: Date };
+
+/** A run names a skill of a factory's definition by its path alone. */
+export type SkillInRuns = { readonly id: string; readonly spec: string; readonly factoryUid?: string };
+
+/** Skills as they were found, in hand-written SQL. */
+export const skillStore = {
+  /** Of these repositories (`owner/repo`, in lower case), those that were read before. */
+  async read(sql: Sql, owner: Owner, repositories: readonly string[]): Promise<ReadRepository[]> {
+    const { rows } = await sql.query<ReadRepository>(
+      `SELECT repository, skills, failure, read_at AS "readAt" FROM repository_skills WHERE owner_type = $1 AND owner_uid = $2::uuid AND repository = ANY($3)`,
+      [owner.type, owner.uid, repositories],
+    );
+    return rows;
+  },
+
+  async put(sql: Sql, owner: Owner, { repository, skills, failure, readAt }: ReadRepository): Promise<void> {
+    await sql.query(
+      `INSERT INTO repository_skills (owner_type, owner_uid, repository, skills, failure, read_at) VALUES ($1, $2::uuid, $3, $4::jsonb, $5, $6)
+       ON CONFLICT (owner_type, owner_uid, repository) DO UPDATE SET skills = excluded.skills, failure = excluded.failure, read_at = excluded.read_at`,
+      [owner.type, owner.uid, repository, JSON.stringify(skills), failure, readAt],
+    );
+  },
+
+  /** What connected workers of these teams have reported, by worker host. */
+  async ofWorkers(sql: Sql, teamUids: readonly string[], shownSeconds: number): Promise<{ readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]> {
+    const { rows } = await sql.query<{ workerHost: string; skills: RepositorySkill[] }>(
+      `SELECT DISTINCT ON (worker_host COLLATE "C") worker_host AS "workerHost", skills FROM worker_sessions
+        WHERE team_uid = ANY($1::uuid[]) AND last_seen_at > clock_timestamp() - $2 * interval '1 second' AND skills <> '[]'
+        ORDER BY worker_host COLLATE "C", connected_at DESC`,
+      [teamUids, shownSeconds],
+    );
+    return rows;
+  },
+
+  /** When one of these owners last made a run of each skill; skills without a run are left out. */
+  async lastRuns(sql: Sql, owners: readonly Owner[], skills: readonly SkillInRuns[]): Promise<Map<string, Date>> {
+    if (skills.length === 0) return new Map();
+    const { rows } = await sql.query<{ id: string; at: Date }>(
+      `SELECT k.id, max(newest.created_at) AS at
+         FROM unnest($1::text[], $2::text[], $3::uuid[]) AS k (id, spec, factory_uid)
+         CROSS JOIN unnest($4::text[], $5::uuid[]) AS o (type, uid)
+         CROSS JOIN LATERAL (SELECT r.created_at FROM runs r
+                              WHERE r.owner_uid = o.uid AND r.owner_type = o.type AND r.skill_spec = k.spec AND (k.factory_uid IS NULL OR r.factory_uid = k.factory_uid)
+                              ORDER BY r.created_at DESC LIMIT 1) newest
+        GROUP BY k.id`,
+      [skills.map(({ id }) => id), skills.map(({ spec }) => spec), skills.map(({ factoryUid }) => factoryUid ?? null), owners.map(({ type }) => type), owners.map(({ uid }) => uid)],
+    );
+    return new Map(rows.map(({ id, at }) => [id, at]));
+  },
+};

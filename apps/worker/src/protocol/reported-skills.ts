@@ -1,0 +1,37 @@
+import { lstat, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** A SKILL.md of a checkout on this machine, as the platform is told of it. */
+export type ReportedSkill = { readonly owner: string; readonly repo: string; readonly path: string; readonly content: string };
+
+const PLACES = [".agents/skills", ".claude/skills", "skills"];
+const BYTES_MAX = 64 * 1024;
+const SKILLS_MAX = 100;
+const CHECKOUT = /^([\w.-]+)\/([\w.-]+)=(\/.*)$/;
+
+/** Errors: throws for a text that is not `owner/repo=/directory`. */
+export function readCheckout(text: string): { owner: string; repo: string; directory: string } {
+  const [, owner, repo, directory] = CHECKOUT.exec(text) ?? [];
+  if (owner === undefined || repo === undefined || directory === undefined) throw new Error(`${text} is not owner/repo=/directory`);
+  return { owner, repo, directory };
+}
+
+/** The skills of checkouts, where repositories keep them. Links are not followed; what is not there, or too long, is left out. */
+export async function reportedSkills(checkouts: readonly string[]): Promise<ReportedSkill[]> {
+  const skills: ReportedSkill[] = [];
+  for (const { owner, repo, directory } of checkouts.map(readCheckout)) {
+    for (const place of PLACES) {
+      for (const entry of (await readdir(join(directory, place), { withFileTypes: true }).catch(() => [])).filter((one) => one.isDirectory())) {
+        const path = `${place}/${entry.name}/SKILL.md`;
+        const content = await textOf(join(directory, path));
+        if (content !== undefined) skills.push({ owner, repo, path, content });
+      }
+    }
+  }
+  return skills.toSorted((a, b) => (a.path < b.path ? -1 : 1)).slice(0, SKILLS_MAX);
+}
+
+async function textOf(file: string): Promise<string | undefined> {
+  const found = await lstat(file).catch(() => undefined);
+  return found?.isFile() && found.size <= BYTES_MAX ? await readFile(file, "utf8").catch(() => undefined) : undefined;
+}
