@@ -13,6 +13,7 @@ import { topics, type Bell } from "./bell.ts";
 import { codeHosts } from "./clients/code-hosts.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import type { Job } from "./domain/assignment.ts";
+import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
 import { modelCatalogue } from "./domain/models.ts";
 import type { ResolveRunRequest } from "./domain/resolved-run.ts";
@@ -70,6 +71,8 @@ export type CatalogOptions = {
   readonly localRepositoryRoots: readonly string[];
   /** Model providers for every team. */
   readonly modelProviders: readonly PlatformProvider[];
+  /** MCP servers that configurations may refer to by id. */
+  readonly managedMcpServers: ManagedMcpServers;
   /** How long the newest workspace of a conversation is kept for a follow-up. */
   readonly snapshotDays: number;
   /** Reaches code hosts; the platform's own by default. */
@@ -97,7 +100,7 @@ export function composeCatalog(options: CatalogOptions) {
   const models = (teamSecrets: readonly string[]) => modelCatalogue(options.modelProviders, teamSecrets);
   const shared = {
     ...{ ...stores, blobs, clock, transaction, activateVersion },
-    ...{ identity, models, modelProviders: options.modelProviders },
+    ...{ identity, models, modelProviders: options.modelProviders, managedMcpServers: options.managedMcpServers },
     teamModels: async (teamUid: string | undefined) =>
       models(teamUid === undefined ? [] : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets),
     openCodeHost: codeHosts(options.fetch),

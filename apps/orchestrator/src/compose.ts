@@ -18,6 +18,7 @@ import { workerKeysClient } from "./clients/worker-keys-client.ts";
 import { catalogAllowList, composeCatalog } from "./compose-catalog.ts";
 import { composeRuns } from "./compose-runs.ts";
 import type { CapacityDefaults } from "./domain/queue-settings.ts";
+import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
 import { scaleTimings } from "./domain/timings.ts";
 import { onFactoryQueueSettings, onIdentityQueueSettings } from "./events/on-queue-settings.ts";
@@ -55,6 +56,8 @@ export type OrchestratorOptions = {
   readonly localRepositoryRoots?: readonly string[];
   /** Model providers for every team, with the operator's keys. */
   readonly modelProviders?: readonly PlatformProvider[];
+  /** MCP servers that configurations may refer to by id. */
+  readonly managedMcpServers?: ManagedMcpServers;
   /** Tokens that the model calls of one run may use together; 0 = no limit, the default. */
   readonly runTokenLimit?: number;
   /** Divides every time span of leases, offers and heartbeats; for tests of failures. */
@@ -125,6 +128,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     publicUrl: o.publicUrl,
     localRepositoryRoots: o.localRepositoryRoots ?? [],
     modelProviders: o.modelProviders ?? [],
+    managedMcpServers: o.managedMcpServers ?? {},
     snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
     countUsage: (...usage) => counts.usage(...usage),
     ...(o.fetch ? { fetch: o.fetch } : {}),

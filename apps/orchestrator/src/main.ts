@@ -16,11 +16,11 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
-    const { localRepositoryRoots, timeScale, runTokenLimit, snapshotDays } = config;
+    const { localRepositoryRoots, timeScale, runTokenLimit, managedMcpServers, snapshotDays } = config;
     const dir = blobDirectory(config);
     const signing = { publicUrl: base.publicUrl, signingKey: deriveKey(base.masterKey, "blob urls"), clock: base.clock };
     const blobs = dir === undefined ? openBucket(config.blobUrl!, config, base.clock) : directoryBlobs({ ...signing, dir });
-    const models = { modelProviders: platformProviders(config), runTokenLimit };
+    const models = { modelProviders: platformProviders(config), runTokenLimit, managedMcpServers };
     const replicas = base.nats && { replicas: base.nats.replicaBell("orchestrator") };
     const orchestrator = await composeOrchestrator({ ...base, ...replicas, ...models, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale, snapshotDays });
     return {

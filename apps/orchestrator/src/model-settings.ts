@@ -1,5 +1,20 @@
 import { optional, type Setting } from "@millwright/config";
+import { isDomainError } from "@millwright/errors";
+import { readManagedMcpServers, type ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
+
+function managedMcpServers(name: string): Setting<ManagedMcpServers> {
+  return {
+    name,
+    read(text) {
+      try {
+        return { value: readManagedMcpServers(text ?? "") };
+      } catch (error) {
+        return { fault: isDomainError(error) ? `is wrong: ${error.message}` : "must be a JSON object of MCP servers" };
+      }
+    },
+  };
+}
 
 /** What the operator says about models, read by whoever starts this service: its own process, or standalone. */
 export const modelSettings = {
@@ -17,6 +32,8 @@ export const modelSettings = {
   compatibleModels: optional.list("OPENAI_COMPATIBLE_MODELS", []),
   /** Tokens that the model calls of one run may use together; 0 = no limit. */
   runTokenLimit: optional.int("MILLWRIGHT_RUN_TOKEN_LIMIT", 0),
+  /** MCP servers that configurations may refer to by id, as JSON: `{"<id>": {"command": …}}` or `{"<id>": {"url": …}}`; see docs/guides/mcp.md. */
+  managedMcpServers: managedMcpServers("MILLWRIGHT_MCP_SERVERS"),
 };
 
 type ModelSettings = { readonly [K in keyof typeof modelSettings]: (typeof modelSettings)[K] extends Setting<infer T> ? T : never };

@@ -62,6 +62,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     snapshotDays: config.snapshotDays,
     modelProviders: platformProviders(config),
     runTokenLimit: config.runTokenLimit,
+    managedMcpServers: config.managedMcpServers,
   });
   const factories = await composeFactories({
     ...of("factories"),

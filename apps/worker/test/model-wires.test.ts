@@ -31,7 +31,7 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
   const timers: Timers = { after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)) };
   const model = providerFor(context.ctx, (_kind, payload) => warnings.push(payload["text"] as string), { limits: { ...LIMITS, ...(contextTokens === undefined ? {} : { contextTokens }) }, timers })!;
   const step = (events: readonly ConversationEvent[] = [message("Hello.")], signal = new AbortController().signal) => {
-    const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
+    const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", notices: [], rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
     return model.step(asked, signal) as Promise<ModelStep | undefined>;
   };
   return { step, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };

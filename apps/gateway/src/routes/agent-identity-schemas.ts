@@ -1,21 +1,13 @@
 import { z } from "zod";
 import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-identity.ts";
 import { timestamp } from "../rest/index.ts";
+import { McpServer, McpServers } from "./mcp-schemas.ts";
 
 const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
 
 const HarnessIn = z.object({ type: z.enum(HARNESS_TYPES).optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
 const SecretRef = z.object({ name: z.string().min(1) });
 const StoreRef = z.object({ uid: z.string().min(1), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) });
-const McpServer = z.object({
-  warp_id: z.string().optional(),
-  command: z.string().optional(),
-  args: z.array(z.string()).optional(),
-  url: z.string().optional(),
-  headers: z.record(z.string(), z.string()).optional(),
-  env: z.record(z.string(), z.string()).optional(),
-});
-const exactlyOne = (server: z.infer<typeof McpServer>): boolean => [server.warp_id, server.command, server.url].filter((each) => each !== undefined).length === 1;
 const SKILL_SPEC = /^[\w.-]+\/[\w.-]+:.+$/;
 
 const text = (max: number) => z.string().max(max).nullish();
@@ -33,7 +25,7 @@ const settings = {
   base_harness: z.enum([...HARNESS_TYPES, ""]).nullish().meta({ deprecated: true }),
   harness_auth_secrets: z.object({ claude_auth_secret_name: z.string().optional(), codex_auth_secret_name: z.string().optional() }).nullish(),
   inference_providers: z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() }).nullish(),
-  mcp_servers: z.record(z.string(), McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url")).nullish(),
+  mcp_servers: McpServers.nullish(),
   skills: z.array(z.string().trim().regex(SKILL_SPEC, "expected owner/repo:path/to/SKILL.md")).max(100).nullish(),
   secrets: z.array(SecretRef).max(100).nullish(),
   memory: z.object({ auto_memory: z.object({ enabled: z.boolean().optional() }).optional(), attached_stores: z.array(StoreRef).max(100).optional() }).nullish(),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { McpServers } from "./mcp-schemas.ts";
 import { Scope, timestamp, UserProfile } from "../rest/index.ts";
 
 export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;
@@ -18,7 +19,7 @@ export const AgentConfigSnapshot = z
     runner_id: z.string(),
     skill_spec: z.string(),
     skills: z.array(z.string()),
-    mcp_servers: z.record(z.string(), z.looseObject({})),
+    mcp_servers: McpServers,
     computer_use_enabled: z.boolean(),
     computer_use_model_id: z.string(),
     idle_timeout_minutes: z.int().min(0).max(60),

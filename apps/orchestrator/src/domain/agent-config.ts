@@ -1,4 +1,5 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
+import { checkMcpServers } from "./mcp-servers.ts";
 import { LOSS_POLICIES, type LossPolicy } from "./run-state.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
@@ -78,7 +79,7 @@ export function readLayerConfig(json: JsonObject): LayerConfig {
     environmentId: read.text("environment_id") || undefined,
     runner,
     skills: skills ?? (skillSpec ? [skillSpec] : undefined),
-    mcpServers: read.object("mcp_servers"),
+    mcpServers: read.mcpServers("mcp_servers"),
     computerUseEnabled: read.flag("computer_use_enabled"),
     computerUseModelId: read.text("computer_use_model_id"),
     idleTimeoutMinutes: read.whole("idle_timeout_minutes", IDLE_TIMEOUT_MINUTES.min, IDLE_TIMEOUT_MINUTES.max),
@@ -92,7 +93,7 @@ export function readLayerConfig(json: JsonObject): LayerConfig {
     onWorkerLoss: read.oneOf("on_worker_loss", LOSS_POLICIES),
     prompt: read.text("prompt"),
     grantedSecrets: read.secretNames("factory_secrets"),
-    grantedMcpServers: read.object("factory_mcp_servers"),
+    grantedMcpServers: read.mcpServers("factory_mcp_servers"),
     repositories: read.repositories("repositories"),
   });
 }
@@ -139,6 +140,11 @@ class Reader {
     const value = this.#json[key] ?? undefined;
     if (value === undefined || isObject(value)) return value;
     throw invalid(key, "must be an object");
+  }
+
+  mcpServers(key: string): JsonObject | undefined {
+    const servers = this.object(key);
+    return servers && checkMcpServers(servers, key);
   }
 
   oneOf<T extends string>(key: string, allowed: readonly T[]): T | undefined {

@@ -62,6 +62,7 @@ class ConversationBuilder {
         });
       case "conversation_summarized":
         return this.#append(event, "system", { type: "event", name: event.kind, data: { summary: textOf(payload["summary"]) } });
+      case "mcp_server_failed":
       case "agent_resumed":
         return this.#append(event, "system", { type: "event", name: event.kind, data: { text: textOf(payload["text"]) } });
       case "worker_lost":

@@ -1,4 +1,5 @@
 import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
+import type { FrozenMcpServer } from "./mcp-servers.ts";
 import type { ProviderCredentials } from "./model-providers.ts";
 import type { ScopeSettings } from "./queue-settings.ts";
 import type { LossPolicy } from "./run-state.ts";
@@ -27,6 +28,8 @@ export type FrozenConfig = {
   readonly allowed_hosts?: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly secret_names: readonly string[];
+  /** By name; absent: none. */
+  readonly mcp_servers?: Readonly<Record<string, FrozenMcpServer>>;
   readonly worker_host?: string;
   /** What a worker must offer; decides the lane. */
   readonly requirements: { readonly harness: string; readonly image?: string; readonly worker_host?: string };

@@ -4,6 +4,7 @@ import { worker } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { STEP_LIMIT, type Assignment, type Input } from "../domain/assignment.ts";
 import type { LinkedDirective } from "../domain/directive.ts";
+import type { FrozenMcpServer } from "../domain/mcp-servers.ts";
 import { EVENT_BATCH_BYTES_MAX, EVENT_BATCH_MAX, EVENT_BYTES_MAX, isWorkerEventKind, type RunEvent } from "../domain/run-events.ts";
 import type { Outcome } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
@@ -103,6 +104,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     setupCommands: [...frozen.setup_commands],
     env: { ...frozen.env },
     secrets: { ...details.secrets },
+    mcpServers: Object.entries(frozen.mcp_servers ?? {}).map(([name, server]) => mcpServer(name, server)),
     dockerImage: frozen.docker_image,
     ...(frozen.allowed_hosts ? { egress: { allowedHosts: [...frozen.allowed_hosts] } } : {}),
     ...(frozen.instance_shape ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } } : {}),
@@ -124,6 +126,9 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
   });
 }
+
+const mcpServer = (name: string, { command, args = [], env = {}, url, headers = {}, managed_id: managedId }: FrozenMcpServer) =>
+  create(worker.McpServerSchema, { name, command: command ?? "", args: [...args], env: { ...env }, url: url ?? "", headers: { ...headers }, managedId: managedId ?? "" });
 
 const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
 

@@ -8,6 +8,7 @@ import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
 import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.ts";
 import type { Runner, Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
+import { frozenMcpServers, type ManagedMcpServers } from "../domain/mcp-servers.ts";
 import { chooseModel, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-settings.ts";
@@ -34,6 +35,7 @@ export type ResolveRunDeps = {
   readonly skillsElsewhere: (owner: Owner, texts: readonly string[], repositories: readonly RepositoryRef[]) => Promise<readonly FoundSkill[]>;
   /** The models of a team with these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
+  readonly managedMcpServers: ManagedMcpServers;
 };
 
 /**
@@ -78,6 +80,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     ...(configOf(environment)["allowed_hosts"] ? { allowed_hosts: listOf(environment, "allowed_hosts").map(String) } : {}),
     env: {},
     secret_names: secretNames,
+    ...(Object.keys(config.mcpServers).length > 0 ? { mcp_servers: frozenMcpServers(config.mcpServers, deps.managedMcpServers) } : {}),
     ...(config.workerHost ? { worker_host: config.workerHost } : {}),
     requirements: {
       harness: config.harness.type,

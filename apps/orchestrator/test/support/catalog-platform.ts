@@ -13,6 +13,7 @@ import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { WorkQueue } from "@millwright/work";
 import { catalogAllowList, composeCatalog } from "../../src/compose-catalog.ts";
+import type { ManagedMcpServers } from "../../src/domain/mcp-servers.ts";
 import type { PlatformProvider } from "../../src/domain/model-providers.ts";
 import { testPlatform } from "./platform.ts";
 
@@ -45,7 +46,7 @@ function fakeIdentity() {
 export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
 
 /** The orchestrator on a real database behind its real doors, with identity in memory and blobs in a directory. */
-export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[]; clock?: Clock } = {}) {
+export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[]; managedMcpServers?: ManagedMcpServers; clock?: Clock } = {}) {
   const clock = overrides.clock ?? systemClock;
   const known = fakeIdentity();
   const [gateway, own, factories] = await Promise.all([CallerSigner.create("gateway"), CallerSigner.create("orchestrator"), CallerSigner.create("factories")]);
@@ -66,7 +67,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
   });
   const { database, life } = platform;
   const catalog = composeCatalog({
-    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [] },
+    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], managedMcpServers: overrides.managedMcpServers ?? {} },
     timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),

@@ -7,6 +7,7 @@ import { secretsOf } from "../git/host-git.ts";
 import { doorsOf } from "../leases/doors.ts";
 import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
 import type { KeptLease } from "../leases/lease-keeper.ts";
+import { literalSecrets } from "../mcp/server-settings.ts";
 import type { ModelCallCounts } from "../model/model-call-counts.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
@@ -69,7 +70,7 @@ export class HeldExecution implements KeptLease {
   #reportedSeq = 0n;
 
   constructor(deps: HeldExecutionDeps, assignment: worker.Assignment, acceptSent: Moment) {
-    const { executionId, attempt, runUid, runToken, secrets, repositories, providerCredentials } = assignment;
+    const { executionId, attempt, runUid, runToken, secrets, repositories, providerCredentials, mcpServers } = assignment;
     this.executionId = executionId;
     this.attempt = attempt;
     this.#deps = deps;
@@ -78,7 +79,7 @@ export class HeldExecution implements KeptLease {
     this.#log = deps.log.child({ executionId: String(executionId), attempt, runUid });
     this.#lease = new LeaseClock(deps.clock, () => deps.timings().doorsCloseMs, acceptSent);
     const hostKeys = repositories.flatMap(({ authorizationHeader }) => secretsOf(authorizationHeader));
-    this.#masker = new Masker([...Object.values(secrets), ...hostKeys, providerCredentials?.apiKey ?? ""]);
+    this.#masker = new Masker([...Object.values(secrets), ...hostKeys, providerCredentials?.apiKey ?? "", ...literalSecrets(mcpServers)]);
     this.#masker.addToken(runToken);
     this.#spool = new EventSpool(deps.directory.spoolFile(this));
     this.#events = new EventStream({ ...deps, lease: { executionId, attempt }, spool: this.#spool, masker: this.#masker, onBroken: (error) => this.#onBroken(error) });

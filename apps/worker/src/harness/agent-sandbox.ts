@@ -1,5 +1,6 @@
 import { openAgentEgress } from "../egress/agent-egress.ts";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
+import { literalSecrets } from "../mcp/server-settings.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
@@ -13,7 +14,7 @@ export async function startAgentSandbox(ctx: ExecutionContext, conversation: Con
   const limits = limitsFor(host.limits, instanceShape);
   const rootfs = host.rootfs?.get(dockerImage);
   const egress = host.kind === "bwrap" ? await openAgentEgress(ctx, host) : undefined;
-  const options = { limits, relays: egress?.relays ?? [], secrets: Object.values(ctx.assignment.secrets), ...(rootfs === undefined ? {} : { rootfs }) };
+  const options = { limits, relays: egress?.relays ?? [], secrets: [...Object.values(ctx.assignment.secrets), ...literalSecrets(ctx.assignment.mcpServers)], ...(rootfs === undefined ? {} : { rootfs }) };
   const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch((error: unknown) => {
     egress?.close();
     throw error;

@@ -23,6 +23,7 @@ export type TurnDeps = {
   readonly context: Omit<ToolContext, "callId" | "signal">;
   readonly rules: readonly Rule[];
   readonly skills: readonly { readonly name: string; readonly description: string }[];
+  readonly notices: readonly string[];
   /** Hands over what people have sent since; answers the mode of the newest message. */
   readonly takeMessages: () => Promise<string>;
   /** Steps that this execution has taken, over all its turns. */
@@ -67,10 +68,10 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
   return end;
 }
 
-function think({ ctx, provider, conversation, tools, context, rules, skills }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
+function think({ ctx, provider, conversation, tools, context, rules, skills, notices }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
   const { basePrompt, agentPrompt, modelId } = ctx.assignment;
   const said = { events: conversation.events, earlier: conversation.earlier };
-  const surroundings = { mode, directory: context.workspace.base, rules, skills, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
+  const surroundings = { mode, directory: context.workspace.base, rules, skills, notices, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
   return provider.step({ basePrompt, agentPrompt, modelId, ...said, ...surroundings }, signal);
 }
 
@@ -97,4 +98,4 @@ const overLimit = (limit: number): TurnEnd => ({
   failure: { code: "budget_exceeded", message: `The agent took more than ${limit} steps.`, retryable: false, reason: "step_limit" },
 });
 
-const describe = ({ name, description, input }: Tool) => ({ name, description, inputSchema: z.toJSONSchema(input) as JsonObject });
+const describe = ({ name, description, input, inputSchema }: Tool) => ({ name, description, inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject) });

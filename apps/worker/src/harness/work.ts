@@ -6,8 +6,9 @@ import { textAt } from "../model/event-fields.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
-import type { ToolContext, Workspace } from "../tools/tool.ts";
+import type { Tool, ToolContext, Workspace } from "../tools/tool.ts";
 import { BackgroundCommands } from "../tools/background.ts";
+import { openMcpServers, type McpTools } from "../mcp/mcp-servers.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { converse } from "./converse.ts";
@@ -28,10 +29,23 @@ export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: 
  * `before`: what the sandbox before this one had ready. Errors: SetupFailed, SandboxGone, and as `runTurn`.
  */
 export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace | undefined, onReady: (workspace: Workspace) => void): Promise<ExecutionResult> {
-  const { ctx, conversation, provider, messages, budget } = deps;
+  const { ctx, conversation } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before));
   onReady(workspace);
-  if (!before) await messages.bringEarlier(); // another sandbox over the same directories finds them there
+  if (!before) await deps.messages.bringEarlier(); // another sandbox over the same directories finds them there
+  const mcp = await openMcpServers({ ctx, conversation, workspace });
+  try {
+    return await workWith(deps, { sandbox, workspace, isRestored, lost: before ? "sandbox" : "worker" }, mcp);
+  } finally {
+    await mcp.close();
+  }
+}
+
+type Surroundings = { readonly sandbox: Sandbox; readonly workspace: Workspace; readonly isRestored: boolean; readonly lost: "worker" | "sandbox" };
+
+async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }: Surroundings, mcp: McpTools): Promise<ExecutionResult> {
+  const { ctx, conversation, provider, messages, budget } = deps;
+  const tools = [...TOOLS, ...mcp.tools];
   ctx.phase("RUNNING");
   const context = toolContext(ctx, conversation, workspace);
   const isScript = provider.name === "scripted"; // which reads nothing but what it asks for
@@ -39,14 +53,15 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace |
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
   const skills = isScript ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
-  const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, TOOLS) : undefined;
+  const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, tools) : undefined;
   if (past) {
-    const hasWritten = await goOn(deps, past, { context, isRestored, lost: before ? "sandbox" : "worker" });
+    const hasWritten = await goOn(deps, past, { context, tools, isRestored, lost });
     if (hasWritten) checkpoints.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = { count: past?.stepCount ?? 0 };
-  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools: TOOLS, context, rules, skills, budget, steps, checkpoints }, past));
+  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints }, past));
   ctx.phase("STOPPING");
+  await mcp.close(); // nothing changes the workspace any more
   const snapshotKey = await checkpoints.last();
   return snapshotKey === undefined ? result : { ...result, snapshotKey };
 }
@@ -55,11 +70,11 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace |
 export const saveAfterCrash = (deps: { ctx: ExecutionContext; conversation: Conversation; workspace: Workspace }): Promise<string | undefined> =>
   new Checkpoints({ ...deps, isRestored: deps.ctx.assignment.snapshotUrl !== "" }).last();
 
-async function goOn({ ctx, conversation, provider, budget }: WorkDeps, past: Resumption, facts: { context: ReturnType<typeof toolContext>; isRestored: boolean; lost: "worker" | "sandbox" }): Promise<boolean> {
+async function goOn({ ctx, conversation, provider, budget }: WorkDeps, past: Resumption, facts: { context: ReturnType<typeof toolContext>; tools: readonly Tool[]; isRestored: boolean; lost: "worker" | "sandbox" }): Promise<boolean> {
   const { context, ...rest } = facts;
   const { workspace } = context;
   workspace.cwd = standingAt(past.cwd, conversation, workspace);
-  const hasWritten = await resume({ conversation, tools: TOOLS, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest }, past);
+  const hasWritten = await resume({ conversation, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest }, past);
   if (rest.lost === "sandbox") return hasWritten; // this attempt has counted its calls itself
   for (const { callId, modelId, usage } of past.uncounted) {
     budget.spend(usage);

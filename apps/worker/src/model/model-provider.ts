@@ -27,6 +27,8 @@ export type ModelContext = {
   readonly rules: readonly Rule[];
   /** Procedures that the agent can read. */
   readonly skills: readonly { readonly name: string; readonly description: string }[];
+  /** What it has to know about its surroundings besides. */
+  readonly notices: readonly string[];
 };
 
 /** A file in which a repository tells agents how to work in it. */

@@ -3,7 +3,7 @@ import type { SandboxHandle } from "../executions/execution-context.ts";
 import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { Channel, SandboxGone } from "./channel.ts";
-import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type OutputValue, type StatValue } from "./init/protocol.ts";
+import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type OpenValue, type OutputValue, type StatValue } from "./init/protocol.ts";
 import { INIT_DIRECTORY, plainPath, PROGRAM_EXTENSION, TAG, type Launched } from "./launch.ts";
 import { giveTo } from "./outside-user.ts";
 import { oomKillsOfMachine, processesWith, signal, startOf, untilGone } from "./processes.ts";
@@ -30,6 +30,20 @@ export type BackgroundCommand = {
   readonly ended: Promise<ExecValue>;
   /** What it has written since it was last asked. */
   output(): Promise<OutputValue>;
+  /** Ends it and what it has started in its group. */
+  stop(): Promise<void>;
+};
+
+/** A program that is spoken with by its standard input and output. All of it rejects with `SandboxGone` once the sandbox has ended. */
+export type Program = {
+  /** How it ended. Errors: SandboxRefusal when it could not be started. */
+  readonly ended: Promise<OpenValue>;
+  /** Resolves when it is on its way into the program, which may take long for one that does not read. Errors: SandboxRefusal after its end. */
+  put(data: Uint8Array): Promise<void>;
+  /** What it has written next; undefined: nothing more will come. Nobody who does not ask is told. */
+  take(): Promise<Buffer | undefined>;
+  /** Nothing more will be said to it: most programs end then. */
+  end(): Promise<void>;
   /** Ends it and what it has started in its group. */
   stop(): Promise<void>;
 };
@@ -124,6 +138,25 @@ export class Sandbox implements SandboxHandle {
       ended: answer,
       output: () => this.#channel.ask({ op: "output", exec: id }).answer,
       stop: async () => void (await this.#channel.ask({ op: "stop", exec: id }).answer),
+    };
+  }
+
+  /** Starts a program to speak with, beside whatever else runs. It ends with the sandbox. */
+  open(argv: readonly string[], { cwd = this.workspace, env = {} }: Pick<ExecOptions, "cwd" | "env"> = {}): Program {
+    const { id: program, answer } = this.#channel.ask({ op: "open", argv: [...argv], cwd, env });
+    answer.catch(() => undefined); // whoever asks for it is told
+    const put = async (data: Uint8Array, end: boolean): Promise<void> => void (await this.#channel.ask({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end }).answer);
+    return {
+      ended: answer,
+      put: async (data) => {
+        for (let offset = 0; offset < data.length; offset += CHUNK_BYTES_MAX) await put(data.subarray(offset, offset + CHUNK_BYTES_MAX), false);
+      },
+      take: async () => {
+        const { data, ended } = await this.#channel.ask({ op: "take", open: program }).answer;
+        return ended ? undefined : Buffer.from(data, "base64");
+      },
+      end: () => put(new Uint8Array(), true),
+      stop: async () => void (await this.#channel.ask({ op: "close", open: program }).answer),
     };
   }
 

@@ -83,6 +83,8 @@ export type Tool<I = unknown> = {
   /** Absent: a script repeats it when it was interrupted by the loss of its worker. False: outside effects may be doubled by that. */
   readonly isRepeatable?: boolean;
   readonly input: z.ZodType<I>;
+  /** What a model is told of the input, where `input` says less than is known. */
+  readonly inputSchema?: JsonObject;
   /** The part of the input that people see. */
   readonly shown: (input: I) => JsonObject;
   readonly run: (input: I, context: ToolContext) => Promise<ToolResult>;

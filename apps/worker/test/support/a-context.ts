@@ -11,6 +11,7 @@ import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, NewArtifact, N
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import { Masker } from "../../src/spool/masker.ts";
+import { literalSecrets } from "../../src/mcp/server-settings.ts";
 import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
 
 /** Of this run and its first execution, unless it says otherwise. */
@@ -75,7 +76,7 @@ export function aContext(options: ContextOptions): TestContext {
     ...{ executionId: history.length === 0 ? 1n : 2n, attempt: 1, runUid: newUid(), executionSeq: 1, provider: "scripted", modelId: "scripted", mode: "normal", inputs: [input], stepLimit: 200 },
     ...options.assignment,
   });
-  const masker = new Masker([...Object.values(assignment.secrets), assignment.providerCredentials?.apiKey ?? ""]);
+  const masker = new Masker([...Object.values(assignment.secrets), assignment.providerCredentials?.apiKey ?? "", ...literalSecrets(assignment.mcpServers)]);
   const log = memoryLog();
   const directives = new DirectiveQueue({ onCancel: () => stop.abort(cancelled()), onError: (error) => log.error({ error }, "directive handler failed") });
   const stop = new AbortController();

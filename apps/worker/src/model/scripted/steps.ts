@@ -1,5 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
+import { mcpToolName } from "../../mcp/tool-names.ts";
+import { isAnObject } from "../event-fields.ts";
 
 /**
  * The steps of a script, as people write them (execution design §6.3). YAML is read without guessing types, so every scalar is a text:
@@ -24,6 +26,18 @@ const tool = (name: string, input: Record<string, unknown>, mayFail = false): St
   input: Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as JsonObject,
   mayFail,
 });
+
+/** The input of a tool whose members are no texts. */
+function readObject(json: string, context: z.RefinementCtx): JsonObject {
+  try {
+    const value: unknown = JSON.parse(json);
+    if (isAnObject(value)) return value;
+  } catch {
+    // said below
+  }
+  context.addIssue({ code: "custom", message: "must be a JSON object" });
+  return z.NEVER;
+}
 
 /** What each step means: an assistant message, the end, or a call of one of the agent's tools. */
 export const STEPS = {
@@ -52,6 +66,9 @@ export const STEPS = {
   wait: shorthand("policy", z.strictObject({ policy: z.enum(["all", "any"]), allow_failure: flag.optional() })).transform(({ allow_failure: mayFail, ...input }) =>
     tool("wait", input, mayFail ?? false),
   ),
+  mcp: z
+    .strictObject({ server: text, tool: text, input: z.record(z.string(), z.unknown()).optional(), json: text.transform(readObject).optional(), allow_failure: flag.optional() })
+    .transform(({ server, tool: name, input, json, allow_failure: mayFail }) => tool(mcpToolName(server, name), { ...input, ...json }, mayFail ?? false)),
   stage: text.transform((stage) => tool("set_stage", { stage })),
   ask: text.transform((question) => tool("ask_user", { question })),
   finish: z.string().transform((message) => tool("finish", message === "" ? {} : { message })),

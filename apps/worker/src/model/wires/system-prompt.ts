@@ -23,6 +23,7 @@ export function systemPrompt(context: ModelContext, assignment: worker.Assignmen
   const surroundings = [
     `Your shell begins in ${directory}.`,
     ...repositories.map(({ owner, name, workBranch }) => `The repository ${owner}/${name} is checked out on the branch ${workBranch}.`),
+    ...context.notices,
     ...(spawnableAgents.length === 0 ? [] : [`Agents that you can start with spawn_run: ${spawnableAgents.join(", ")}. End your turn with wait to learn what came of them.`]),
   ];
   return [

@@ -133,7 +133,7 @@ function collect(child: ChildProcess, descriptor: 1 | 2 | 3, take: (chunk: Buffe
 }
 
 /** Signal 0 only asks. Says whether the group has members. */
-function signalGroup(pid: number | undefined, signal: NodeJS.Signals | 0): boolean {
+export function signalGroup(pid: number | undefined, signal: NodeJS.Signals | 0): boolean {
   if (pid === undefined) return false;
   try {
     process.kill(-pid, signal);

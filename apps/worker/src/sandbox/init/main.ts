@@ -3,9 +3,11 @@ import { Commands, shellName } from "./exec.ts";
 import { listDirectory, readChunk, statPath, writeChunk } from "./files.ts";
 import { LineSplitter } from "./lines.ts";
 import { Fault, type Answer, type HelloValue, type Request } from "./protocol.ts";
+import { Programs } from "./programs.ts";
 import { relay } from "./relay.ts";
 
 const commands = new Commands();
+const programs = new Programs();
 const input = new LineSplitter();
 let env: Record<string, string> = {};
 
@@ -18,6 +20,7 @@ async function perform(request: Request): Promise<unknown> {
     case "hello":
       env = request.env;
       commands.keepSecret(request.secrets);
+      programs.keepSecret(request.secrets);
       await Promise.all(request.relays.map(relay));
       return { pid: process.pid, shell: shellName() } satisfies HelloValue;
     case "exec":
@@ -26,8 +29,18 @@ async function perform(request: Request): Promise<unknown> {
       return { stopped: commands.stop(request.exec) };
     case "output":
       return commands.output(request.exec);
+    case "open":
+      return programs.run(request, env);
+    case "put":
+      return programs.put(request);
+    case "take":
+      return programs.take(request.open);
+    case "close":
+      programs.stop(request.open);
+      return {};
     case "terminate":
       commands.signalAll("SIGTERM");
+      programs.signalAll("SIGTERM");
       return {};
     case "read":
       return readChunk(request);
@@ -53,6 +66,7 @@ function handle(line: string): void {
 
 function leave(): void {
   commands.signalAll("SIGKILL");
+  programs.signalAll("SIGKILL");
   process.exit(0);
 }
 

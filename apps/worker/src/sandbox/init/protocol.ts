@@ -33,6 +33,14 @@ export type ExecRequest = {
 export type StopRequest = { id: number; op: "stop"; exec: number };
 /** What a running exec has written since it was last asked; its own answer then holds what came afterwards. */
 export type OutputRequest = { id: number; op: "output"; exec: number };
+/** Starts a program to speak with; answered when it has ended. Its environment is that of commands and what is given here. */
+export type OpenRequest = { id: number; op: "open"; argv: string[]; cwd: string; env: Record<string, string> };
+/** Bytes (base64) for the standard input of an opened program; answered when they are on their way into it. `end`: there will be no more. */
+export type PutRequest = { id: number; op: "put"; open: number; data: string; end: boolean };
+/** What an opened program has written to its standard output since it was last asked; answered when there is something, or its end. */
+export type TakeRequest = { id: number; op: "take"; open: number };
+/** Ends an opened program and what it has started; answered at once, the opening answers for itself. */
+export type CloseRequest = { id: number; op: "close"; open: number };
 /** TERM to every group. */
 export type TerminateRequest = { id: number; op: "terminate" };
 /** Paths of the file operations are inside `root`, symbolic links followed and checked; relative ones start there. */
@@ -41,7 +49,7 @@ export type WriteRequest = { id: number; op: "write"; root: string; path: string
 export type StatRequest = { id: number; op: "stat"; root: string; path: string };
 export type ListRequest = { id: number; op: "list"; root: string; path: string; pattern: string; depth: number };
 
-export type Request = HelloRequest | ExecRequest | StopRequest | OutputRequest | TerminateRequest | ReadRequest | WriteRequest | StatRequest | ListRequest;
+export type Request = HelloRequest | ExecRequest | StopRequest | OutputRequest | OpenRequest | PutRequest | TakeRequest | CloseRequest | TerminateRequest | ReadRequest | WriteRequest | StatRequest | ListRequest;
 
 export type HelloValue = { pid: number; shell: string };
 export type ExecValue = {
@@ -57,6 +65,10 @@ export type ExecValue = {
   cwd: string;
 };
 export type OutputValue = { output: string; truncated: boolean; running: boolean };
+/** How an opened program ended; `errors`: the end of its standard error. */
+export type OpenValue = { exitCode: number | null; signal: string | null; errors: string };
+/** `data` in base64, at most `CHUNK_BYTES_MAX`. */
+export type TakeValue = { data: string; ended: boolean };
 export type ReadValue = { data: string; sizeBytes: number };
 export type WriteValue = { created: boolean };
 export type StatValue = { type: FileType; sizeBytes: number };

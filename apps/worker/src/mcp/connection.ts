@@ -1,0 +1,109 @@
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
+import type { guardedFetch } from "../egress/guarded-fetch.ts";
+import type { Program } from "../sandbox/sandbox.ts";
+import { SandboxTransport } from "./sandbox-transport.ts";
+import type { ServerSettings } from "./server-settings.ts";
+
+export type McpLimits = {
+  /** For the greeting and the list of tools. */
+  readonly startMs: number;
+  /** For one call. */
+  readonly callMs: number;
+};
+
+export const MCP_LIMITS: McpLimits = { startMs: 30_000, callMs: 300_000 };
+
+const PAGES_MAX = 10;
+
+export type ConnectionDeps = {
+  readonly open: (argv: readonly string[], env: Readonly<Record<string, string>>) => Program;
+  readonly fetch: ReturnType<typeof guardedFetch>;
+  /** Errors: SandboxGone when that is why nothing answers. */
+  readonly assertAlive: () => Promise<void>;
+  readonly limits: McpLimits;
+};
+
+/** A server that greeted us. */
+export class Connection {
+  readonly tools: readonly ServerTool[];
+  readonly transport: string;
+  readonly #client: Client;
+  readonly #limits: McpLimits;
+  readonly #ending: () => string | undefined;
+  #isClosed = false;
+
+  private constructor(client: Client, how: { tools: readonly ServerTool[]; transport: string; limits: McpLimits; ending: () => string | undefined }) {
+    this.#client = client;
+    this.tools = how.tools;
+    this.transport = how.transport;
+    this.#limits = how.limits;
+    this.#ending = how.ending;
+    client.onclose = () => (this.#isClosed = true);
+  }
+
+  /** Connects, greets and asks for the tools. Errors: throws with a text for people, the reason of `signal`. */
+  static async open(settings: ServerSettings, deps: ConnectionDeps, signal: AbortSignal): Promise<Connection> {
+    if (settings.transport === "stdio") {
+      const transport = new SandboxTransport(deps.open(settings.argv, settings.env));
+      return Connection.#over(transport, "stdio", deps, signal, () => transport.ending);
+    }
+    const { url, headers } = settings;
+    const options = { fetch: deps.fetch, requestInit: { headers: { ...headers } } };
+    try {
+      const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+      // What a server says unasked is not listened to: there is no stream but the answers'.
+      const answering: typeof deps.fetch = (target, init) => (init?.method === "GET" ? Promise.resolve(new Response(null, { status: 405 })) : deps.fetch(target, init));
+      return await Connection.#over(new StreamableHTTPClientTransport(new URL(url), { ...options, fetch: answering }), "http", deps, signal);
+    } catch (error) {
+      if (!isOlder(error)) throw error;
+      const { SSEClientTransport } = await import("@modelcontextprotocol/sdk/client/sse.js");
+      return await Connection.#over(new SSEClientTransport(new URL(url), options), "sse", deps, signal);
+    }
+  }
+
+  static async #over(transport: Transport, name: string, { limits }: ConnectionDeps, signal: AbortSignal, ending: () => string | undefined = () => undefined): Promise<Connection> {
+    const [{ Client: SdkClient }, { ListToolsResultSchema }] = await Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/types.js")]);
+    const client = new SdkClient({ name: "millwright", version: "1.0.0" });
+    const request = { timeout: limits.startMs, maxTotalTimeout: limits.startMs, signal };
+    try {
+      await client.connect(transport, request);
+      const tools: ServerTool[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < PAGES_MAX && client.getServerCapabilities()?.tools; page += 1) {
+        const answer = await client.request({ method: "tools/list", params: cursor === undefined ? {} : { cursor } }, ListToolsResultSchema, request);
+        tools.push(...answer.tools);
+        if ((cursor = answer.nextCursor) === undefined) break;
+      }
+      return new Connection(client, { tools, transport: name, limits, ending });
+    } catch (error) {
+      const why = ending();
+      await client.close().catch(() => undefined);
+      signal.throwIfAborted();
+      throw why === undefined ? error : new Error(why, { cause: error });
+    }
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Calls a tool by the server's own name for it. What it answers is believed nothing but its shape. Errors: throws with a text for people. */
+  async call(name: string, input: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
+    const { CallToolResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
+    try {
+      return await this.#client.request({ method: "tools/call", params: { name, arguments: input } }, CallToolResultSchema, { timeout: this.#limits.callMs, maxTotalTimeout: this.#limits.callMs, signal });
+    } catch (error) {
+      const why = this.#ending();
+      throw why === undefined ? error : new Error(why, { cause: error });
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close().catch(() => undefined);
+  }
+}
+
+/** How a server answers that speaks only the older protocol, in which the client listens first. */
+const isOlder = (error: unknown): boolean => [400, 404, 405].includes(Number((error as { code?: unknown } | undefined)?.code));
