@@ -9,13 +9,16 @@ import { Member } from "./member.ts";
 import { Nats } from "./nats.ts";
 import { steadyPort } from "./ports.ts";
 import { killAll, processesWith } from "./processes.ts";
+import { Relay } from "./relay.ts";
 
 export const SERVICES = ["gateway", "orchestrator", "factories"] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 export type ClusterOptions = DeploymentOptions & {
-  /** Of each service; default 2. */
-  replicas?: number;
+  /** Of each service, or of some; default 2. */
+  replicas?: number | Partial<Readonly<Record<ServiceName, number>>>;
+  /** Workers reach the platform each through a relay of their own, which can be cut. */
+  hasRelays?: boolean;
   /** Where everything lies; default: a new directory. */
   dir?: string;
   ownerKey?: string;
@@ -24,6 +27,9 @@ export type ClusterOptions = DeploymentOptions & {
   /** PEM files: the services then speak TLS with each other. */
   tls?: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
 };
+
+const REPLICAS = 2;
+const workersOf = ({ workers = 2 }: ClusterOptions): number => workers;
 
 type Ports = { readonly grpc: number; readonly ops: number; readonly http: number };
 
@@ -47,11 +53,12 @@ export class Cluster implements Deployment {
   readonly #databasePort: number;
   readonly #secrets = Object.fromEntries(["master", ...SERVICES].map((name) => [name, randomBytes(32).toString("base64")]));
   readonly #workerKey = `mww_${randomBytes(32).toString("base64url")}`;
+  readonly #relays: readonly Relay[];
   #postgres: EmbeddedPostgres | undefined;
   #services: readonly Member[] = [];
   #workers: readonly Member[] = [];
 
-  private constructor(o: { dir: string; door: FrontDoor; ports: Readonly<Record<ServiceName, readonly Ports[]>>; databasePort: number; nats: Nats | undefined; options: ClusterOptions }) {
+  private constructor(o: { dir: string; door: FrontDoor; ports: Readonly<Record<ServiceName, readonly Ports[]>>; databasePort: number; nats: Nats | undefined; relays: readonly Relay[]; options: ClusterOptions }) {
     this.dir = o.dir;
     this.url = o.door.url;
     this.timeScale = o.options.timeScale ?? 1;
@@ -60,6 +67,7 @@ export class Cluster implements Deployment {
     this.#options = o.options;
     this.#door = o.door;
     this.#ports = o.ports;
+    this.#relays = o.relays;
     this.#databasePort = o.databasePort;
   }
 
@@ -67,10 +75,12 @@ export class Cluster implements Deployment {
   static async start(options: ClusterOptions = {}): Promise<Cluster> {
     const dir = options.dir ?? (await newDirectory());
     const ports = {} as Record<ServiceName, Ports[]>;
-    for (const service of SERVICES) ports[service] = await Promise.all(Array.from({ length: options.replicas ?? 2 }, somePorts));
+    const { replicas = REPLICAS } = options;
+    for (const service of SERVICES) ports[service] = await Promise.all(Array.from({ length: typeof replicas === "number" ? replicas : (replicas[service] ?? REPLICAS) }, somePorts));
     const nats = await Nats.in(join(dir, "data", "nats"));
     const door = await FrontDoor.open(ports.gateway.map(({ http }) => http));
-    const cluster = new Cluster({ dir, door, ports, databasePort: await steadyPort(), nats, options });
+    const relays = await Promise.all(Array.from({ length: options.hasRelays ? workersOf(options) : 0 }, () => Relay.to(door.url)));
+    const cluster = new Cluster({ dir, door, ports, databasePort: await steadyPort(), nats, relays, options });
     try {
       await cluster.start();
     } catch (error) {
@@ -88,6 +98,13 @@ export class Cluster implements Deployment {
   member(name: `${ServiceName | "worker"}-${number}`): Member {
     const found = this.members.find((one) => one.name === name);
     if (!found) throw new Error(`There is no ${name}.`);
+    return found;
+  }
+
+  /** Between a worker and the platform. */
+  relay(worker: number): Relay {
+    const found = this.#relays[worker];
+    if (!found) throw new Error(`There is no relay before worker-${worker}.`);
     return found;
   }
 
@@ -137,7 +154,7 @@ export class Cluster implements Deployment {
     this.#postgres = postgres;
     for (const service of SERVICES) await ensureDatabase(postgres.url("postgres"), `millwright_${service}`);
     this.#services = SERVICES.flatMap((service) => this.#ports[service].map((ports, index) => this.#replica(service, index, ports)));
-    this.#workers = Array.from({ length: this.#options.workers ?? 2 }, (_one, index) => this.#worker(index));
+    this.#workers = Array.from({ length: workersOf(this.#options) }, (_one, index) => this.#worker(index));
     for (const members of [this.#services, this.#workers]) {
       for (const member of members) member.launch();
       for (const member of members) await member.ready();
@@ -163,6 +180,7 @@ export class Cluster implements Deployment {
   async remove(): Promise<void> {
     try {
       await this.stop();
+      await Promise.all(this.#relays.map((relay) => relay.close()));
       await this.#door.close();
     } finally {
       await removeDirectory(this.dir);
@@ -180,7 +198,7 @@ export class Cluster implements Deployment {
     const telemetry = Object.fromEntries(Object.entries(this.#options.env ?? {}).filter(([key]) => key.startsWith("OTEL_")));
     const env = {
       ...telemetry,
-      MILLWRIGHT_URL: this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
+      MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
       MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s",
     };
     return new Member({ name, main: "worker/src/main.ts", log: this.path("logs", name), env, isReady: async (written) => written.includes('"registered"') });

@@ -48,6 +48,15 @@ export class Member {
     return this.#program?.pid ?? 0;
   }
 
+  get isRunning(): boolean {
+    return this.#program?.hasEnded === false;
+  }
+
+  /** Such as SIGSTOP; to nobody while it does not run. */
+  signal(signal: NodeJS.Signals): void {
+    this.#program?.signal(signal);
+  }
+
   /** SIGKILL, with all that it started. */
   async kill(): Promise<void> {
     const program = this.#program;

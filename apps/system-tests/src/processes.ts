@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
-export type RunningProcess = { readonly pid: number; readonly command: string };
+export type RunningProcess = { readonly pid: number; readonly command: string; readonly environment: string };
 
 /** Running processes whose command line or environment holds the text, without ourselves. */
 export const processesWith = (text: string): RunningProcess[] => everyProcess().filter(({ pid, command, environment }) => pid !== process.pid && (command + environment).includes(text));
@@ -17,7 +17,7 @@ export function killAll(pids: readonly number[], signal: NodeJS.Signals = "SIGKI
   }
 }
 
-function everyProcess(): (RunningProcess & { environment: string })[] {
+function everyProcess(): RunningProcess[] {
   return existsSync("/proc/self/environ") ? fromProc() : fromPs();
 }
 

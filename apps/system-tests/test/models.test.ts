@@ -7,7 +7,7 @@ import { eventually, ModelServer, needs, type ModelAnswer, type ModelRequest } f
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { bareRepository, git } from "./support/git.ts";
+import { bareRepository, git } from "../src/git.ts";
 import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, aTeam, teamOf } from "./support/world.ts";
 

@@ -4,7 +4,7 @@ import { freePort } from "@millwright/database";
 import OzAPI, { APIConnectionError, APIError, BadRequestError, ConflictError, NotFoundError } from "oz-agent-sdk";
 import { OWNER_KEY, Platform } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { bareRepository } from "./support/git.ts";
+import { bareRepository } from "../src/git.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { ended, script, shellOutputs, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import type { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
-import { DoorsClosed } from "../src/executions/execution-errors.ts";
+import { LeaseLost } from "../src/executions/execution-errors.ts";
 import { cloneRepository } from "../src/git/clone.ts";
 import { commitAll } from "../src/git/commit.ts";
 import { HostGit } from "../src/git/host-git.ts";
@@ -29,7 +29,7 @@ async function clone(root: string, repository: worker.Repository, execution = jo
   return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
 }
 
-const pushing = (kind: SandboxKind, agent: Sandbox, dir: string, assertOpen = () => {}) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen, whenOpen: () => Promise.resolve() }, ownSandbox: () => {} });
+const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() }, ownSandbox: () => {} });
 
 /** A sandbox over a fresh clone of a local bare repository. */
 const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
@@ -126,18 +126,21 @@ inEachSandbox("commit and push", (kind) => {
       expect(again.pushedSha).toBe(other);
     }));
 
-  test("nothing is pushed once the doors are closed", () =>
+  test("nothing is pushed while the doors are closed: the push waits for them, or for the end of the execution", () =>
     withClone(kind, async ({ sandbox, copy, bare, dir }) => {
       await sandbox.exec("cd shop && echo new > new.txt");
       const sha = await commitAll(sandbox, copy, "Mine");
-      const closed = () => {
-        throw new Error("doors closed");
-      };
-      await expect(push(copy, sha, pushing(kind, sandbox, dir, closed))).rejects.toThrow("doors closed");
+      const doors = new TestDoors();
+      doors.close();
+      const ended = push(copy, sha, { ...pushing(kind, sandbox, dir), doors });
+      ended.catch(() => undefined);
+      await eventually(() => expect(doors.waiting).toBe(1));
       expect(git(bare, "branch", "--list", "agent/*")).toBe("");
+      doors.end(new LeaseLost());
+      await expect(ended).rejects.toBeInstanceOf(LeaseLost);
     }));
 
-  test("a push under way is ended when the doors close, and changes nothing", () =>
+  test("a push under way is ended when the doors close, changes nothing, and is made again when they open", () =>
     withDirectory((root) => {
       const doors = new TestDoors();
       const held: (() => void)[] = [];
@@ -147,13 +150,19 @@ inEachSandbox("commit and push", (kind) => {
         await withSandbox(async (sandbox, dir) => {
           const copy = await clone(root, aRepository(url, { codeHost: "github", authorizationHeader: header }), dir);
           await sandbox.exec("cd shop && echo new > new.txt");
-          const pushed = push(copy, await commitAll(sandbox, copy, "Too late"), { ...pushing(kind, sandbox, dir), doors });
+          const sha = await commitAll(sandbox, copy, "In time after all");
+          const pushed = push(copy, sha, { ...pushing(kind, sandbox, dir), doors });
           pushed.catch(() => undefined);
           await eventually(() => expect(held.length).toBe(1));
           doors.close();
-          await expect(pushed).rejects.toBeInstanceOf(DoorsClosed);
-          held.forEach((release) => release());
+          await eventually(() => expect(doors.waiting).toBe(1));
+          held.splice(0).forEach((release) => release());
           expect(git(bare, "branch", "--list", "agent/*")).toBe("");
+          doors.open();
+          await eventually(() => expect(held.length).toBe(1));
+          held.splice(0).forEach((release) => release());
+          await pushed;
+          expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
         }, { kind, env: AGENT_IDENTITY });
       }, hold);
     }));

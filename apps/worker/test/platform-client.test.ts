@@ -48,10 +48,16 @@ describe("the public API", () => {
     expect([answer.status, platform.requests.length]).toEqual([calls === 1 ? 500 : 200, calls]);
   });
 
+  test("a token that it refuses is not the end of the call: nothing was done, and the next heartbeat brings another one, or none", async () => {
+    platform.restAnswers.push({ status: 401, body: { retryable: false } });
+    expect(await ctx.platform.rest("POST", "/api/v1/x")).toMatchObject({ status: 200 });
+    expect(platform.requests).toHaveLength(2);
+  });
+
   test("is believed after a number of tries", async () => {
     platform.restAnswers.push(...Array.from({ length: 20 }, () => ({ status: 503, body: {} })));
     expect(await ctx.platform.rest("GET", "/api/v1/x")).toMatchObject({ status: 503 });
-    expect(platform.requests).toHaveLength(6);
+    expect(platform.requests).toHaveLength(10);
   });
 });
 

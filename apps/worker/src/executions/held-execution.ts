@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
-import { bestEffort, type DomainError } from "@millwright/errors";
+import { bestEffort, isDomainError, type DomainError } from "@millwright/errors";
 import { parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
 import { doorsOf } from "../leases/doors.ts";
@@ -159,7 +159,7 @@ export class HeldExecution implements KeptLease {
     await this.#sandboxes.ended();
     this.#ladder.leave();
     const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
-    if (!stopReason && settled !== "abandoned" && "error" in settled) this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
+    if (!stopReason && settled !== "abandoned" && "error" in settled && !isLeaseLost(settled.error)) this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
     const result = outcomeOf(settled, stopReason);
     span.set({ "millwright.outcome": result?.outcome ?? "LEFT" });
     if (result?.error) span.fail(result.error.code);
@@ -233,3 +233,6 @@ export class HeldExecution implements KeptLease {
     };
   }
 }
+
+/** The platform said it before a heartbeat did: no failure of the worker. */
+const isLeaseLost = (error: unknown): boolean => isDomainError(error) && error.reason === "lease_lost";

@@ -11,8 +11,13 @@ import { download, exchange, isPassing, unavailable, upload } from "./http-trans
 
 /** Larger content goes to a signed URL. */
 const INLINE_BYTES_MAX = 256 * 1024;
-/** Answers that say "try again" are believed this often; a platform that cannot be reached is tried for as long as the lease may live. */
-const PASSING_ANSWERS_MAX = 6;
+/**
+ * Answers that say "try again" are believed this often: for longer than doors stay open in an outage, which therefore never is the end of a call. A
+ * platform that cannot be reached is tried for as long as the lease may live.
+ */
+const PASSING_ANSWERS_MAX = 10;
+/** Nothing was done. The next heartbeat brings a new token, or says that the lease is lost. */
+const TOKEN_REFUSED = 401;
 const REPEATABLE_METHODS = new Set(["GET", "HEAD", "PUT", "PATCH", "DELETE"]);
 
 export type PlatformClientDeps = RetryDeps & {
@@ -105,7 +110,8 @@ async function callRest(
       return answer;
     });
     const answer = { status: response.status, headers: response.headers, body: parseJson(text) };
-    if (isRepeatable && isPassing(answer.status, answer.body) && ++passingAnswers < PASSING_ANSWERS_MAX) throw unavailable(undefined);
+    const mayRepeat = answer.status === TOKEN_REFUSED || (isRepeatable && isPassing(answer.status, answer.body));
+    if (mayRepeat && ++passingAnswers < PASSING_ANSWERS_MAX) throw unavailable(undefined);
     return answer;
   });
 }

@@ -41,11 +41,21 @@ export class BranchMoved extends GitFailed {
 /**
  * Pushes one commit to the work branch, from a second, short sandbox. Git runs there in a new, empty repository that only borrows the
  * agent's objects, so that no hook, filter, address or setting of the agent's repository has a part in it; the credential is added outside of
- * it. The lease refuses the push when the branch is not where we know it to be.
- * Errors: BranchMoved, GitFailed, DoorsClosed, the abort reason.
+ * it. The lease refuses the push when the branch is not where we know it to be. It waits for open doors, and is made again when they closed while
+ * it was under way: a commit that is there already is no move of the branch.
+ * Errors: BranchMoved, GitFailed, the abort reason.
  */
 export async function push(copy: WorkingCopy, sha: string, options: PushOptions): Promise<void> {
   if (!isSha(sha)) throw new GitFailed("Cannot push", "there is no such commit");
+  for (let isPushed = false; !isPushed; ) {
+    await options.doors.whenOpen();
+    isPushed = await pushOnce(copy, sha, options);
+  }
+  copy.pushedSha = sha;
+}
+
+/** Answers false when the doors closed before it was done. */
+async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): Promise<boolean> {
   const { repository } = copy;
   const local = isLocal(repository);
   await openObjects(copy, options);
@@ -53,6 +63,7 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
     { source: join(options.dir, "workspace"), target: WORKSPACE, writable: false },
     ...(local ? [{ source: localPath(repository), target: REMOTE, writable: true }] : []),
   ];
+  let isEnded = false;
   const dir = join(options.dir, `push-${randomUUID().slice(0, 8)}`);
   await mkdir(join(dir, "way"), { recursive: true, mode: 0o700 });
   const way = local ? undefined : await openWay(repository, join(dir, "way"), options);
@@ -60,20 +71,25 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
     const env = { ...configEnvironment(hardening(local)), GIT_CONFIG_NOSYSTEM: "1" };
     const sandbox = await startSandbox({ host: options.host, dir, mounts, relays: way?.relays ?? [], env, limits: limitsFor(options.host.limits) });
     options.ownSandbox(sandbox);
-    const watching = setInterval(() => isOpen(options.doors) || sandbox.kill(), WATCH_MS);
+    const watching = setInterval(() => {
+      if (isOpen(options.doors)) return;
+      isEnded = true;
+      sandbox.kill();
+    }, WATCH_MS);
     try {
       await pushFrom(sandbox, copy, sha, way?.url ?? sandbox.inside(REMOTE), options);
     } finally {
       clearInterval(watching);
       await sandbox.stop();
     }
+    return true;
   } catch (error) {
-    options.doors.assertOpen(); // ended for this, whatever git made of it
+    options.signal.throwIfAborted();
+    if (isEnded || !isOpen(options.doors)) return false; // ended for this, whatever git made of it
     throw error;
   } finally {
     way?.close();
   }
-  copy.pushedSha = sha;
 }
 
 /** The agent may be another user outside than the one that pushes: it lets its objects be read, inside, where it can only harm itself. */

@@ -1,0 +1,61 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+
+const ANSWER_MS = 8_000;
+const PAUSE_FIRST_MS = 50;
+const PAUSE_MAX_MS = 1_000;
+
+export type Said = { readonly status: number; readonly body: any };
+
+/** Nobody answered for as long as anybody would ask. */
+export class GaveUp extends Error {
+  override readonly name = "GaveUp";
+}
+
+/** Asks the public API as a good client does: what was not answered, or may pass, again with the same Idempotency-Key. */
+export class PatientClient {
+  readonly #url: string;
+  readonly #key: string;
+  readonly #patienceMs: number;
+
+  constructor(url: string, key: string, patienceMs: number) {
+    this.#url = url;
+    this.#key = key;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** Any answer that is not passing. Paths are below `/api/v1`. Errors: GaveUp. */
+  async ask(method: string, path: string, body?: object): Promise<Said> {
+    const idempotencyKey = randomUUID();
+    let last = "nothing";
+    for (let attempt = 0, deadline = Date.now() + this.#patienceMs; Date.now() < deadline; attempt++) {
+      try {
+        const { said, mayPass } = await this.#once(method, path, body, idempotencyKey);
+        if (!mayPass) return said;
+        last = JSON.stringify(said.body);
+      } catch (error) {
+        last = error instanceof Error ? `${error.message} ${error.cause instanceof Error ? error.cause.message : ""}` : "an error";
+      }
+      await pause(Math.min(PAUSE_FIRST_MS * 2 ** attempt, PAUSE_MAX_MS));
+    }
+    throw new GaveUp(`${method} ${path} was not answered: ${last}`);
+  }
+
+  async #once(method: string, path: string, body: object | undefined, idempotencyKey: string): Promise<{ said: Said; mayPass: boolean }> {
+    const response = await fetch(`${this.#url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json", ...(method === "GET" ? {} : { "idempotency-key": idempotencyKey }) },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    const said = { status: response.status, body: JSON.parse((await response.text()) || "null") };
+    return { said, mayPass: response.headers.get("x-should-retry") === "true" };
+  }
+
+  /** The body of a success. Errors: GaveUp, and what was answered instead. */
+  async must(method: string, path: string, body?: object): Promise<any> {
+    const said = await this.ask(method, path, body);
+    if (said.status >= 300) throw new Error(`${method} ${path}: ${said.status} ${JSON.stringify(said.body)}`);
+    return said.body;
+  }
+}

@@ -1,0 +1,129 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { processesWith } from "../processes.ts";
+import { breachesOf, deedsOf, isGivenUp } from "./breaches.ts";
+import { factsOf, standingOf, type RunFacts } from "./facts.ts";
+import type { Rig } from "./rig.ts";
+import type { Schedule } from "./schedule.ts";
+import type { Act, RunPlan } from "./workload.ts";
+
+const LOOK_MS = 200;
+const ENDED = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
+
+export type Played = {
+  readonly seed: number;
+  readonly breaches: readonly string[];
+  readonly tookMs: number;
+  /** Faults that were inflicted. */
+  readonly faults: number;
+  /** How its runs ended, children too. */
+  readonly states: readonly string[];
+  readonly losses: number;
+  readonly givenUp: number;
+  readonly followUps: number;
+};
+
+/** What somebody was told about what they did. */
+type Answered = { readonly runId: string; readonly followUps: readonly string[]; readonly isCancelled: boolean };
+
+/**
+ * Plays a schedule: its runs, what is done to them, and its faults; then waits until all of it has ended, and looks. `patienceMs`:
+ * how long its runs may stand still, everything included; however slowly they go on, they are waited for.
+ */
+export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceMs: number): Promise<Played> {
+  const began = Date.now();
+  const inflicted = Promise.all(faults.map((fault) => pause(fault.atMs).then(() => rig.inflict(fault))));
+  inflicted.catch(() => {}); // told below
+  const answers = await Promise.all(runs.map((plan) => drive(rig, plan)));
+  const roots = answers.map(({ runId }) => runId);
+  const standstill = await hasEnded(rig, roots, patienceMs);
+  const done = await inflicted;
+  const facts = await factsOf(rig.database.sql, roots);
+  const breaches = [
+    ...standstill,
+    ...facts.flatMap(breachesOf),
+    ...runs.flatMap((plan, n) => ofPlan(plan, answers[n]!, facts)),
+    ...(await publicly(rig, roots, facts)),
+    ...(await leftProcesses(facts, patienceMs)),
+  ];
+  return {
+    seed, breaches, tookMs: Date.now() - began, faults: done.filter(Boolean).length, states: facts.map(({ state }) => state),
+    losses: facts.flatMap(({ events }) => events.filter(({ kind }) => kind === "worker_lost")).length,
+    givenUp: facts.filter(isGivenUp).length,
+    followUps: facts.flatMap(({ messages }) => messages.filter(({ kind }) => kind === "followup")).length,
+  };
+}
+
+/** Starts a run and does to it what is planned. */
+async function drive(rig: Rig, plan: RunPlan): Promise<Answered> {
+  await pause(plan.atMs);
+  const path = plan.isWork ? `/factory/${rig.factoryUid}/runs` : "/agent/runs";
+  const { run_id: runId } = await rig.client.must("POST", path, { prompt: plan.prompt });
+  const told = await Promise.all(plan.acts.map((act) => carryOut(rig, runId, act)));
+  const followUps = plan.acts.flatMap((act) => (act.kind === "followup" ? [act.text] : []));
+  return { runId, followUps, isCancelled: told.includes("cancelled") };
+}
+
+async function carryOut({ client, database }: Rig, runId: string, act: Act): Promise<"cancelled" | undefined> {
+  if (act.kind === "followup") {
+    while (act.isAfterEnd && !ENDED.includes((await client.must("GET", `/agent/runs/${runId}`)).state)) await pause(LOOK_MS);
+    await pause(act.atMs);
+    await client.must("POST", `/agent/runs/${runId}/followups`, { message: act.text });
+    return undefined;
+  }
+  await pause(act.atMs);
+  const { status, body } = await client.ask("POST", `/agent/runs/${runId}/cancel${act.isTree ? "?tree=true" : ""}`);
+  if (status === 200) return "cancelled";
+  if (body?.reason !== "run_already_finished") throw new Error(`POST cancel: ${status} ${JSON.stringify(body)}`);
+  // What is left of the tree ends by itself: nobody waits ten minutes for it.
+  for (const { uid } of (await standingOf(database.sql, [runId])).live) await client.ask("POST", `/agent/runs/${uid}/cancel?tree=true`);
+  return undefined;
+}
+
+/** Waits until everything has ended and nothing is held; tells what stands still for too long. */
+async function hasEnded({ database, client }: Rig, roots: readonly string[], patienceMs: number): Promise<string[]> {
+  let before = -1;
+  for (let since = Date.now(); ; await pause(LOOK_MS)) {
+    const { live, held, progress } = await standingOf(database.sql, roots);
+    if (live.length === 0 && held === 0) return [];
+    if (progress !== before) since = Date.now();
+    before = progress;
+    if (Date.now() - since < patienceMs) continue;
+    const reasons = await Promise.all(live.map(async ({ uid, state }) => `run ${uid} stands still, ${state}: ${JSON.stringify((await client.ask("GET", `/agent/runs/${uid}/queue`)).body)}`));
+    return held > 0 && live.length === 0 ? [`${held} leases are left of runs that have ended: ${roots.join(", ")}`] : reasons;
+  }
+}
+
+/** That a run did what was asked, and came to the end that it had to come to. */
+function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: Answered, facts: readonly RunFacts[]): string[] {
+  const run = facts.find(({ uid }) => uid === runId);
+  if (!run) return [`run ${runId} (${plan.name}) was answered and is nowhere`];
+  const said = run.messages.filter(({ kind }) => kind === "followup").map(({ text }) => text);
+  const breaches = said.toSorted().join() === followUps.toSorted().join() ? [] : [`run ${runId}: accepted follow-ups ${followUps.join(" ")}, has ${said.join(" ")}`];
+  const wanted = isCancelled ? (followUps.length > 0 ? ["CANCELLED", "SUCCEEDED", "BLOCKED"] : ["CANCELLED"]) : followUps.length > 0 ? ["SUCCEEDED", "BLOCKED"] : ["SUCCEEDED"];
+  if (!wanted.includes(run.state) && !isGivenUp(run)) breaches.push(`run ${runId} (${plan.name}) is ${run.state} (${run.errorCode}: ${run.message}), not ${wanted.join(" or ")}`);
+  return [...breaches, ...deedsOf(run, plan, facts)];
+}
+
+/** The public API says the same. */
+async function publicly({ client }: Rig, roots: readonly string[], facts: readonly RunFacts[]): Promise<string[]> {
+  const told = await Promise.all(
+    roots.map(async (uid) => {
+      const stored = facts.find((one) => one.uid === uid);
+      const [run, { followups }] = await Promise.all([client.must("GET", `/agent/runs/${uid}`), client.must("GET", `/agent/runs/${uid}/followups`)]);
+      const isSame = run.state === stored?.state && (stored?.errorCode ?? undefined) === (run.status_message?.error_code ?? undefined);
+      const fates = followups.map(({ followup_id: id, state }: { followup_id: string; state: string }) => `${id} ${state}`);
+      const storedFates = stored?.messages.filter(({ kind }) => kind === "followup").map((one) => `${one.uid} ${one.isDelivered ? "delivered" : one.isUndeliverable ? "undeliverable" : "queued"}`);
+      return isSame && fates.join() === storedFates?.join() ? [] : [`run ${uid}: the API says ${run.state}, ${run.status_message?.error_code}, ${fates.join()}; stored are ${stored?.state}, ${stored?.errorCode}, ${storedFates?.join()}`];
+    }),
+  );
+  return told.flat();
+}
+
+/** No process of any of these runs is left, wherever it ran. */
+async function leftProcesses(facts: readonly RunFacts[], patienceMs: number): Promise<string[]> {
+  for (const deadline = Date.now() + patienceMs; ; await pause(LOOK_MS)) {
+    const left = processesWith("MILLWRIGHT_RUN_ID=").filter(({ environment }) => facts.some(({ uid }) => environment.includes(`MILLWRIGHT_RUN_ID=${uid}`)));
+    if (left.length === 0) return [];
+    if (Date.now() > deadline) return left.map(({ pid, command }) => `process ${pid} of a run that has ended is alive: ${command.slice(0, 200)}`);
+  }
+}

@@ -1,0 +1,138 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Database } from "@millwright/database";
+import { Cluster, type ServiceName } from "../cluster.ts";
+import { bareRepository } from "../git.ts";
+import type { Member } from "../member.ts";
+import { PatientClient } from "./client.ts";
+import { CAST, TIME_SCALE, type Fault } from "./schedule.ts";
+
+const OURS = "drill";
+const WATCH_MS = 500;
+
+/** The platform of a drill: separate processes, relays before the workers, and a hand in its database. */
+export class Rig {
+  readonly cluster: Cluster;
+  readonly client: PatientClient;
+  /** Of the orchestrator, read only. */
+  readonly database: Database;
+  readonly factoryUid: string;
+  /** Processes that ended though nobody ended them. */
+  readonly deaths: string[] = [];
+  readonly #busy = new Set<string>();
+  #isOver = false;
+  #watching: Promise<void>;
+
+  private constructor(cluster: Cluster, client: PatientClient, factoryUid: string) {
+    this.cluster = cluster;
+    this.client = client;
+    this.factoryUid = factoryUid;
+    this.database = Database.open(cluster.databaseUrl("orchestrator"), { max: 4, applicationName: OURS });
+    this.#watching = this.#watch();
+  }
+
+  /** Answers when everything is ready. `patienceMs`: how long a request may go unanswered. */
+  static async start(patienceMs: number): Promise<Rig> {
+    const { worker: workers, ...replicas } = CAST;
+    const cluster = await Cluster.start({ timeScale: TIME_SCALE, replicas, workers, slots: 4, hasRelays: true });
+    try {
+      const client = new PatientClient(cluster.url, cluster.ownerKey, patienceMs);
+      return new Rig(cluster, client, await aFactory(cluster, client));
+    } catch (error) {
+      await cluster.remove();
+      throw error;
+    }
+  }
+
+  /** Does it, waits, and undoes it; answers whether it did, as nothing that is harmed already is harmed again. */
+  async inflict(fault: Fault): Promise<boolean> {
+    const { kind, target } = fault;
+    if (kind === "backends") return this.#endBackends(target as ServiceName, fault.share);
+    const place = kind === "cut" ? `relay of ${target}` : target;
+    if (this.#busy.has(place) || (kind === "wipe" && !this.cluster.nats)) return false;
+    this.#busy.add(place);
+    try {
+      await this.#harm(fault);
+    } finally {
+      this.#busy.delete(place);
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await this.#watching;
+    await this.database.close();
+    await this.cluster.remove();
+  }
+
+  async #harm(fault: Exclude<Fault, { kind: "backends" }>): Promise<void> {
+    const { kind, target, forMs } = fault;
+    switch (kind) {
+      case "cut": {
+        const relay = this.cluster.relay(Number(target.split("-")[1]));
+        relay.cut(fault.how);
+        await pause(forMs);
+        return relay.mend();
+      }
+      case "freeze": {
+        const member = this.#member(target);
+        member.signal("SIGSTOP");
+        await pause(forMs);
+        return member.signal("SIGCONT");
+      }
+      case "kill":
+      case "stop": {
+        const member = this.#member(target);
+        await (kind === "kill" ? member.kill() : member.stop());
+        await pause(forMs);
+        member.launch();
+        return member.ready();
+      }
+      case "wipe": {
+        await this.cluster.nats?.wipe();
+        await pause(forMs);
+        return this.cluster.nats?.start();
+      }
+      default:
+        return kind satisfies never;
+    }
+  }
+
+  async #endBackends(service: ServiceName, share: number): Promise<boolean> {
+    const sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND application_name <> $2 AND random() < $3";
+    return (await this.database.sql.query(sql, [`millwright_${service}`, OURS, share])).rowCount > 0;
+  }
+
+  #member(name: string): Member {
+    return this.cluster.member(name as Parameters<Cluster["member"]>[0]);
+  }
+
+  /** Whoever dies by itself is told of, and started again. */
+  async #watch(): Promise<void> {
+    for (; !this.#isOver; await pause(WATCH_MS)) {
+      for (const member of this.cluster.members) {
+        if (member.isRunning || this.#busy.has(member.name)) continue;
+        this.deaths.push(`${member.name} ended by itself: ${member.output().slice(-1_000)}`);
+        member.launch();
+      }
+    }
+  }
+}
+
+/** A factory on a repository, whose foreman does what the prompt says. */
+async function aFactory(cluster: Cluster, client: PatientClient): Promise<string> {
+  const root = cluster.path("repositories");
+  bareRepository(root, "acme", "works", { "README.md": "# Works\n" });
+  const { teams } = await client.must("GET", "/whoami");
+  await client.must("PATCH", `/team/${teams[0].uid}`, { concurrency_limit: 1_000 });
+  await client.must("POST", `/team/${teams[0].uid}/code-hosts`, { name: "local", kind: "local", root });
+  const { uid } = await client.must("POST", "/factory", { name: "Works" });
+  const files = [
+    { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories:\n  - owner: acme\n    name: works\nagentDefaults:\n  model: auto\n" },
+    { path: "agents/foreman/agent.md", content: "---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n" },
+  ];
+  await client.must("PUT", `/factory/${uid}/source`, { files });
+  await client.must("POST", `/factory/${uid}/source/apply`);
+  return uid;
+}
+

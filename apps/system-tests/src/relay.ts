@@ -1,0 +1,87 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+
+/** How a connection is harmed: refuse = it breaks, and none is taken · silence = nothing passes, and goes on afterwards · mute = requests pass, answers are lost. */
+export type Harm = "refuse" | "silence" | "mute";
+
+type Joint = { readonly client: Socket; readonly server: Socket };
+
+/** A TCP relay between somebody and one address, which can be cut. */
+export class Relay {
+  readonly url: string;
+  readonly #server: Server;
+  readonly #target: URL;
+  readonly #joints = new Set<Joint>();
+  #harm: Harm | undefined;
+
+  private constructor(server: Server, target: string) {
+    this.#server = server;
+    this.#target = new URL(target);
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** A relay to the origin of `target`. */
+  static async to(target: string): Promise<Relay> {
+    const server = createServer({ pauseOnConnect: true }, (client) => relay.#take(client));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const relay = new Relay(server, target);
+    return relay;
+  }
+
+  cut(harm: Harm): void {
+    this.#harm = harm;
+    for (const joint of this.#joints) {
+      if (harm === "refuse") end(joint);
+      if (harm === "silence") pause(joint);
+    }
+  }
+
+  /** Everything passes again. Connections whose answers were lost break. */
+  mend(): void {
+    const harm = this.#harm;
+    this.#harm = undefined;
+    for (const joint of this.#joints) {
+      if (harm === "mute") end(joint);
+      else flow(joint);
+    }
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<unknown>((resolve) => this.#server.close(resolve));
+    for (const joint of this.#joints) end(joint);
+    await closed;
+  }
+
+  #take(client: Socket): void {
+    if (this.#harm === "refuse") return void client.destroy();
+    const joint = { client, server: connect(Number(this.#target.port), this.#target.hostname) };
+    this.#joints.add(joint);
+    for (const socket of [client, joint.server]) {
+      socket.on("error", () => end(joint));
+      socket.once("close", () => {
+        this.#joints.delete(joint);
+        end(joint);
+      });
+    }
+    client.on("data", (bytes: Buffer) => void joint.server.write(bytes));
+    joint.server.on("data", (bytes: Buffer) => void (this.#harm === "mute" || client.write(bytes)));
+    client.once("end", () => joint.server.end());
+    joint.server.once("end", () => client.end());
+    if (this.#harm === "silence") pause(joint);
+    else flow(joint);
+  }
+}
+
+function pause({ client, server }: Joint): void {
+  client.pause();
+  server.pause();
+}
+
+function flow({ client, server }: Joint): void {
+  client.resume();
+  server.resume();
+}
+
+function end({ client, server }: Joint): void {
+  client.destroy();
+  server.destroy();
+}
