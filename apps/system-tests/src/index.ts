@@ -1,5 +1,5 @@
 export { ClusterUnderFire, type Fuel } from "./cluster-under-fire.ts";
-export { Cluster, type ClusterOptions, type ServiceName } from "./cluster.ts";
+export { Cluster, SERVICES, type ClusterOptions, type ServiceName } from "./cluster.ts";
 export { OWNER_KEY, type Deployment, type DeploymentOptions } from "./deployment.ts";
 export { drill, type DrillOptions, type Report } from "./drill/drill.ts";
 export { bareRepository, git } from "./git.ts";

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually, s3Server, type S3Server } from "@millwright/testing";
-import { Cluster, Platform } from "../src/index.ts";
+import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { reached, RUN_TIMEOUT_MS, script, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 
 /** More than comes with the report. */
@@ -12,13 +13,12 @@ let s3: S3Server;
 beforeAll(async () => void (s3 = await s3Server()));
 afterAll(() => s3?.close());
 
-describe.each(["standalone", "separate processes"] as const)("files in a bucket, %s:", (kind) => {
-  let platform: Platform | Cluster;
+onDeployments(["standalone", "processes"], (deployment) => {
+  let platform: Deployment;
   let api: Client;
   let run: any;
   beforeAll(async () => {
-    const env = { MILLWRIGHT_BLOB_URL: s3.blobUrl, ...s3.env };
-    platform = kind === "standalone" ? await Platform.start({ env }) : await Cluster.start({ env, replicas: 1, workers: 1 });
+    platform = await startPlatform({ env: { MILLWRIGHT_BLOB_URL: s3.blobUrl, ...s3.env } }, deployment);
     api = await connect(platform);
     const steps = ["write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}", `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`, "artifact: {file: big.bin, title: Big}"];
     const attachments = [{ file_name: "note.txt", mime_type: "text/plain", data: Buffer.from("a note").toString("base64") }];
@@ -71,6 +71,6 @@ describe.each(["standalone", "separate processes"] as const)("files in a bucket,
 
   test("nothing is kept on the platform's disk, and it serves none of it", async () => {
     for (const dir of ["blobs", "data/blobs"]) expect(existsSync(platform.path(dir, "artifacts"))).toBe(false);
-    expect((await fetch(`${platform.url}/blobs/artifacts/${run.run_id}/x`)).status).toBe(404);
+    expect((await api.fetch(`${platform.url}/blobs/artifacts/${run.run_id}/x`)).status).toBe(404);
   });
 });

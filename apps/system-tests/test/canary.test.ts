@@ -1,11 +1,12 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares tests */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect } from "@jest/globals";
+import { afterAll, beforeAll, expect } from "@jest/globals";
 import { eventually, ModelServer, needs, TraceCollector, type ModelAnswer, type ModelRequest } from "@millwright/testing";
-import { Cluster, OWNER_KEY, Platform } from "../src/index.ts";
+import { OWNER_KEY, type Deployment } from "../src/index.ts";
 import { findEverywhere, formsOf } from "./support/canaries.ts";
 import { connect, type Client } from "./support/client.ts";
+import { metricsUrls, onDeployments, startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { ended, eventsOf, RUN_TIMEOUT_MS, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, aTeam, teamOf } from "./support/world.ts";
@@ -45,24 +46,11 @@ async function talkativeHost(): Promise<{ server: Server; url: string; tokens: S
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, tokens };
 }
 
-type Surroundings = {
-  readonly start: (env: Record<string, string>) => Promise<Platform | Cluster>;
-  readonly metrics: (platform: Platform | Cluster) => readonly string[];
-};
-
-const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
-  "a platform in one process": { start: (env) => Platform.start({ env }), metrics: ({ url }) => [url] },
-  "a platform of separate processes": {
-    start: (env) => Cluster.start({ replicas: 1, workers: 1, env }),
-    metrics: (cluster) => (["gateway", "orchestrator", "factories"] as const).flatMap((service) => (cluster as Cluster).opsUrls(service)),
-  },
-};
-
-describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, metrics }) => {
+onDeployments(["standalone", "processes"], (deployment) => {
   let models: ModelServer;
   let collector: TraceCollector;
   let host: Awaited<ReturnType<typeof talkativeHost>>;
-  let platform: Platform | Cluster;
+  let platform: Deployment;
   let api: Client;
   /** Keys and tokens of the platform's own making; wherever they turn up, it knows them for what they are. */
   const own: string[] = [OWNER_KEY];
@@ -73,7 +61,7 @@ describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, metrics }) =>
     models = await ModelServer.start(pry);
     collector = await TraceCollector.start();
     host = await talkativeHost();
-    platform = await start({ ...collector.environment, ANTHROPIC_API_KEY: PROVIDER_KEY, ANTHROPIC_BASE_URL: models.url });
+    platform = await startPlatform({ env: { ...collector.environment, ANTHROPIC_API_KEY: PROVIDER_KEY, ANTHROPIC_BASE_URL: models.url } }, deployment);
     api = await connect(platform);
   }, 180_000);
   afterAll(async () => {
@@ -87,9 +75,9 @@ describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, metrics }) =>
     const views = await Promise.all(["", "/timeline", "/conversation", "/queue"].map((path) => client.get(`/agent/runs/${runId}${path}`)));
     const transcript = await eventually<string | false>(async () => {
       const { status, headers } = await client.call("GET", `/agent/runs/${runId}/transcript`);
-      return status === 302 && (await fetch(headers.get("location")!)).text();
+      return status === 302 && (await client.fetch(headers.get("location")!)).text;
     });
-    const page = await (await fetch(views[0].session_link)).text();
+    const { text: page } = await client.fetch(views[0].session_link);
     answers.push(JSON.stringify([views, await eventsOf(client, runId)]), String(transcript), page);
   }
 
@@ -145,8 +133,8 @@ describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, metrics }) =>
   needs("bwrap", "is sent them where they do not belong, and refuses", async () => {
     const team = await teamOf(api);
     const send = async (method: string, path: string, { headers = {}, body }: { headers?: Record<string, string>; body?: string } = {}): Promise<void> => {
-      const response = await fetch(`${platform.url}${path}`, { method, redirect: "manual", headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json", ...headers }, ...(body === undefined ? {} : { body }) });
-      const told = JSON.stringify([response.status, ...response.headers, await response.text()]);
+      const answer = await api.fetch(`${platform.url}${path}`, { method, redirect: "manual", headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json", ...headers }, ...(body === undefined ? {} : { body }) });
+      const told = JSON.stringify([answer.status, ...answer.headers, answer.text]);
       // Of what it cannot know for a secret, an answer may repeat what its own question said.
       const asked = path + JSON.stringify(headers) + (body ?? "");
       answers.push([PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN].reduce((text, secret) => (formsOf(secret).some((form) => asked.includes(form)) ? formsOf(secret).reduce((left, form) => left.replaceAll(form, ""), text) : text), told));
@@ -173,7 +161,7 @@ describe.each(Object.entries(SURROUNDINGS))("%s", (_name, { start, metrics }) =>
 
   needs("bwrap", "tells none of them: in no answer, trace, metric, database, log, transcript, blob or any other file", async () => {
     const told = [...answers, ...models.requests.map(({ body }) => JSON.stringify(body)), ...collector.bodies.map(({ bytes }) => bytes.toString())];
-    for (const url of metrics(platform)) told.push(await (await fetch(`${url}/metrics`)).text());
+    for (const url of metricsUrls(platform)) told.push((await api.fetch(`${url}/metrics`)).text);
     const place = { dir: platform.dir, postgres: platform.path("data", "postgres") };
     expect(told.filter((text) => text.includes(SAID)).length).toBeGreaterThan(0);
     expect(collector.spans.length).toBeGreaterThan(100);

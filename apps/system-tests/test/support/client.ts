@@ -38,6 +38,8 @@ export type Client = {
   delete(path: string): Promise<void>;
   /** Any address of the platform: pages, files. May be sent twice. */
   fetch(url: string, init?: RequestInit): Promise<Told>;
+  /** As `fetch`, with an Idempotency-Key where the operation takes one. */
+  send(url: string, init: RequestInit): Promise<Told>;
   /** The same platform with another key. */
   as(key: string): Client;
 };
@@ -83,6 +85,7 @@ function clientOf(server: Server, ownKey: string): Client {
     patch: (path, body, asked = {}) => must("PATCH", path, { ...asked, body }),
     delete: (path) => must("DELETE", path),
     fetch: (url, init = {}) => (server.isUnderFire ? patiently(() => ask(url, init)) : ask(url, init)),
+    send: (url, init) => send(server, url, init, {}),
     as: (key) => clientOf(server, key),
   };
 }
@@ -92,7 +95,7 @@ const CONVERGING = /\/source\/(validate|plan|apply)$/;
 
 /** Sends one request; to a platform under fire as often as it takes. */
 async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, { isOnce = false, isAbsent = false }: Ask): Promise<Told> {
-  const headers = { ...(init.headers as Record<string, string>) };
+  const headers = Object.fromEntries(new Headers(init.headers));
   if (init.method === "POST" && takesKey(document, new URL(url).pathname)) headers["idempotency-key"] ??= randomUUID();
   const mayRepeat = init.method !== "POST" || headers["idempotency-key"] !== undefined || CONVERGING.test(new URL(url).pathname);
   if (!isUnderFire || isOnce || !mayRepeat) return ask(url, init);
