@@ -18,14 +18,17 @@ import { SETUPS, type Measured, type MemoryUse, type Results, type Row, type Set
 import { measureAppending } from "./scenarios/appending.ts";
 import { measureCreation } from "./scenarios/creation.ts";
 import { measureFeed } from "./scenarios/feed.ts";
+import { measureLeases } from "./scenarios/leases.ts";
 import { measureReading } from "./scenarios/reading.ts";
+import { measureSandbox } from "./scenarios/sandbox.ts";
 import { measureWork } from "./scenarios/work.ts";
 import { judge } from "./targets.ts";
 
-/** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own. */
+/** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
-  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation,
+  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases,
 };
+const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;
 /** What stopping may take after the deadline. */
@@ -37,7 +40,7 @@ const { values: options } = parseArgs({
     ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
   },
 });
-const known = [...Object.keys(SCENARIOS), "memory"];
+const known = [...Object.keys(SCENARIOS), ...WITH_WORKER];
 const wanted = chosen("scenario", known, options.only ?? (options.quick ? known.filter((name) => name !== "memory") : known));
 const setups = chosen("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
@@ -57,7 +60,7 @@ const last = setTimeout(() => {
 }, limitMs + STOP_MS);
 try {
   for (const on of setups) await measureRates(on);
-  if (wanted.includes("memory")) for (const on of setups) await inTime(`memory on ${on}`, async () => void memory.push(...(await measureMemory(dir, on, START[on]))));
+  for (const on of setups) await measureWithWorker(on);
   const results: Results = {
     isQuick: options.quick, leftOut, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
     rows, memory, targets: judge(rows, memory),
@@ -86,6 +89,20 @@ async function measureRates(on: Setup): Promise<void> {
     } finally {
       await baseline.stop();
     }
+  } finally {
+    await platform.stop();
+  }
+}
+
+/** What a platform with a worker of its own tells. */
+async function measureWithWorker(on: Setup): Promise<void> {
+  if (!wanted.some((name) => WITH_WORKER.includes(name))) return;
+  const home = join(dir, `worker-${on}`);
+  mkdirSync(home);
+  const platform = await START[on](home, { workers: 1 });
+  try {
+    if (wanted.includes("memory")) await inTime(`memory on ${on}`, async () => void memory.push(...(await measureMemory(platform))));
+    if (wanted.includes("sandbox")) await inTime(`sandbox on ${on}`, async () => void rows.push(...(await measureSandbox(platform, options.quick)).map((row) => ({ ...row, on }))));
   } finally {
     await platform.stop();
   }

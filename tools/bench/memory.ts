@@ -1,24 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Platform } from "./platform.ts";
-import type { MemoryUse, Setup } from "./results.ts";
+import type { MemoryUse } from "./results.ts";
 
 const SETTLE_MS = 6_000;
 
-/** What an idle platform with its one worker holds after a start, process by process, without PostgreSQL and NATS. Linux only. */
-export async function measureMemory(dir: string, on: Setup, start: (dir: string, options: { workers: number }) => Promise<Platform>): Promise<MemoryUse[]> {
-  const home = join(dir, `idle-${on}`);
-  mkdirSync(home);
-  const platform = await start(home, { workers: 1 });
-  try {
-    await pause(SETTLE_MS);
-    const own = platform.processes();
-    const below = own.flatMap(({ pid }) => childrenOf(pid)).map((pid) => ({ name: nameOf(pid), pid }));
-    return [...own, ...below.filter(({ name }) => name !== "postgres")].map(({ name, pid }) => ({ on, name, residentMb: residentMb(pid) }));
-  } finally {
-    await platform.stop();
-  }
+/** What an idle platform and its worker hold after a start, process by process, without PostgreSQL and NATS. Linux only. */
+export async function measureMemory(platform: Platform): Promise<MemoryUse[]> {
+  await pause(SETTLE_MS);
+  const own = platform.processes();
+  const below = own.flatMap(({ pid }) => childrenOf(pid)).map((pid) => ({ name: nameOf(pid), pid }));
+  return [...own, ...below.filter(({ name }) => name !== "postgres")].map(({ name, pid }) => ({ on: platform.setup, name, residentMb: residentMb(pid) }));
 }
 
 const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");

@@ -2,6 +2,7 @@ import type { MemoryUse, Row, Target } from "./results.ts";
 
 const MEMORY_MB = 400;
 const CLAIMED_MS = 10;
+const PACED_P99_MS = 50;
 
 /** The figures the standalone platform promises, against what was measured; a scenario left out has no say. */
 export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Target[] {
@@ -11,6 +12,7 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
     return ours === undefined ? [] : [{ name: `${what}, against ${who}`, wanted: `≥ ${atLeast}`, measured: String(ours), isMet: ours >= atLeast }];
   };
   const claimed = find("create to claimed, idle worker", "millwright")?.latencyMs;
+  const paced = find("create to claimed, 50 runs/s", "millwright")?.latencyMs;
   const idle = memory.filter(({ on }) => on === "standalone");
   const residentMb = idle.reduce((sum, one) => sum + one.residentMb, 0);
   return [
@@ -21,6 +23,9 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
       ...ratio(`read a run, ${how}`, "floor", 0.5),
     ]),
     ...(claimed ? [{ name: "create to claimed, p50", wanted: `≤ ${CLAIMED_MS} ms`, measured: `${claimed.p50} ms`, isMet: claimed.p50 <= CLAIMED_MS }] : []),
+    ...ratio("no-op runs finished", "pg-boss", 1),
+    ...ratio("no-op runs finished", "graphile-worker", 0.1),
+    ...(paced ? [{ name: "create to claimed at 50 runs/s, p99", wanted: `≤ ${PACED_P99_MS} ms`, measured: `${paced.p99} ms`, isMet: paced.p99 <= PACED_P99_MS }] : []),
     ...(idle.length > 0 ? [{ name: "idle platform, resident", wanted: `< ${MEMORY_MB} MB`, measured: `${residentMb} MB`, isMet: residentMb < MEMORY_MB }] : []),
   ];
 }

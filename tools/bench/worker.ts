@@ -15,10 +15,10 @@ export class ProtocolWorker {
     this.#headers = { authorization: `Bearer ${token}` };
   }
 
-  static async register(url: string, key: string, slots: number): Promise<ProtocolWorker> {
+  static async register(url: string, key: string, slots: number, workerId = "bench"): Promise<ProtocolWorker> {
     const client = createClient(worker.WorkerService, createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1" }));
     const { sessionToken } = await client.register(
-      { workerId: "bench", instanceUid: randomUUID(), version: "0.1.0", backend: "bench", slots, harnesses: [{ type: "oz", version: "1" }], sandbox: "none" },
+      { workerId, instanceUid: randomUUID(), version: "0.1.0", backend: "bench", slots, harnesses: [{ type: "oz", version: "1" }], sandbox: "none" },
       { headers: { authorization: `Bearer ${key}` } },
     );
     return new ProtocolWorker(client, sessionToken);
@@ -30,6 +30,13 @@ export class ProtocolWorker {
     if (offers.length === 0) return [];
     const { assignments } = await this.#client.accept({ leases: offers.map(({ executionId, attempt }) => ({ executionId, attempt })) }, { headers: this.#headers });
     return assignments.map(({ runUid, executionId, attempt }) => ({ runUid, executionId, attempt }));
+  }
+
+  /** Renews what it holds. Errors: when any of it is lost. */
+  async heartbeat(held: readonly Taken[]): Promise<void> {
+    const leases = held.map(({ executionId, attempt }) => ({ executionId, attempt, phase: "RUNNING" }));
+    const answer = await this.#client.heartbeat({ state: "READY", leases }, { headers: this.#headers });
+    for (const { status } of answer.leases) if (status !== "OK") throw new Error(`A lease is ${status}.`);
   }
 
   /** Ends executions well. Errors: when the platform refuses one. */

@@ -1,14 +1,19 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Logger, makeWorkerUtils, run as runGraphile, type TaskList } from "graphile-worker";
+import PgBoss from "pg-boss";
 import { createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
-import { ProtocolWorker } from "../worker.ts";
+import { ProtocolWorker, type Taken } from "../worker.ts";
 
 const LATENCY = "create to claimed, idle worker";
 const FINISHED = "no-op runs finished";
+const PACED = "create to claimed, 50 runs/s";
 const SLOTS = 16;
+/** Which share the slots. */
+const WORKERS = 4;
+const PACE_PER_SECOND = 50;
 const WAIT_MS = 5_000;
 /** Both sides are measured warm: the first runs after a start are compiled on the way. */
 const WARM_UP = 60;
@@ -19,11 +24,16 @@ export async function measureWork(bench: Bench): Promise<Measured[]> {
   const [runs, backlog] = bench.isQuick ? [20, 48] : [100, 192];
   const ours = await measureOurs(bench, runs, backlog);
   const theirs = await measureGraphile(bench, runs, backlog);
+  const boss = await measurePgBoss(bench, backlog);
+  const paced = await measurePaced(bench, bench.isQuick ? 3 : 10);
   return [
     { what: LATENCY, who: "millwright", latencyMs: summarize(ours.latencies) },
     { what: LATENCY, who: "graphile-worker", latencyMs: summarize(theirs.latencies), ours: round(summarize(theirs.latencies).p50 / summarize(ours.latencies).p50) },
     { what: FINISHED, who: "millwright", perSecond: round(ours.finished) },
     { what: FINISHED, who: "graphile-worker", perSecond: round(theirs.finished), ours: round(ours.finished / theirs.finished) },
+    { what: FINISHED, who: "pg-boss", perSecond: round(boss.workers), ours: round(ours.finished / boss.workers) },
+    { what: FINISHED, who: "pg-boss, fetched in a loop", perSecond: round(boss.loops), ours: round(ours.finished / boss.loops) },
+    { what: PACED, who: "millwright", perSecond: PACE_PER_SECOND, latencyMs: summarize(paced) },
   ];
 }
 
@@ -31,7 +41,8 @@ type Figures = { readonly latencies: number[]; readonly finished: number };
 
 /** From before the request until the worker holds the claimed run: two HTTP calls of the worker and two commits are within. */
 async function measureOurs({ platform }: Bench, runs: number, backlog: number): Promise<Figures> {
-  const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
+  const key = await createWorkerKey(platform.url);
+  const worker = await ProtocolWorker.register(platform.url, key, SLOTS);
   const latencies: number[] = [];
   for (let n = 0; n < runs + WARM_UP; n++) {
     const taking = worker.take(1, WAIT_MS);
@@ -43,15 +54,24 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
     await worker.complete(taken.all);
   }
   for (let n = 0; n < backlog; n += SLOTS) await Promise.all(Array.from({ length: Math.min(SLOTS, backlog - n) }, () => createRun(platform.url)));
+  const workers = await Promise.all(Array.from({ length: WORKERS }, (_, n) => ProtocolWorker.register(platform.url, key, SLOTS / WORKERS, `bench-${n}`)));
   const beganMs = performance.now();
-  for (let done = 0; done < backlog; ) {
-    const taken = await worker.take(SLOTS, WAIT_MS);
-    if (taken.length === 0) throw new Error(`Only ${done} of ${backlog} runs were offered.`);
+  const done = await Promise.all(workers.map(workOff));
+  if (sum(done) !== backlog) throw new Error(`Only ${sum(done)} of ${backlog} runs were offered.`);
+  return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
+}
+
+/** Takes as many runs as there are slots and ends them, until there are none. Answers how many. */
+async function workOff(worker: ProtocolWorker): Promise<number> {
+  for (let done = 0; ; ) {
+    const taken = await worker.take(SLOTS / WORKERS, 1);
+    if (taken.length === 0) return done;
     await worker.complete(taken);
     done += taken.length;
   }
-  return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
 }
+
+const sum = (all: readonly number[]): number => all.reduce((total, one) => total + one, 0);
 
 /** From before addJob until the task's function is called. */
 async function measureGraphile({ baseline }: Bench, jobs: number, backlog: number): Promise<Figures> {
@@ -87,4 +107,73 @@ async function measureGraphile({ baseline }: Bench, jobs: number, backlog: numbe
   } finally {
     await utils.release();
   }
+}
+
+/**
+ * Jobs per second: of pg-boss's own workers, one job at a time and as many workers as there are slots, which pause for half a second at least
+ * after each job; and of a loop that fetches a job, completes it and goes on, as many times at once.
+ */
+async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ workers: number; loops: number }> {
+  const boss = new PgBoss({ connectionString: baseline.databaseUrl, max: SLOTS, supervise: false, schedule: false });
+  await boss.start();
+  const put = (name: string, count: number) => boss.insert(Array.from({ length: count }, (_, n) => ({ name, data: { n } })));
+  const rate = async (work: () => Promise<unknown>): Promise<number> => {
+    const beganMs = performance.now();
+    await work();
+    return backlog / ((performance.now() - beganMs) / 1000);
+  };
+  try {
+    for (const name of ["worked", "looped"]) await boss.createQueue(name);
+    await put("worked", backlog);
+    const workers = await rate(async () => {
+      let left = backlog;
+      const all = Promise.withResolvers<void>();
+      const one = (): Promise<void> => Promise.resolve(--left === 0 ? all.resolve() : undefined);
+      await Promise.all(Array.from({ length: SLOTS }, () => boss.work("worked", { batchSize: 1, pollingIntervalSeconds: 0.5 }, one)));
+      await all.promise;
+    });
+    await boss.offWork("worked");
+    await put("looped", WARM_UP + backlog);
+    const finish = async (share: number): Promise<void> => {
+      for (let n = 0; n < share; n++) {
+        const [job] = await boss.fetch("looped");
+        if (!job) throw new Error("pg-boss has lost a job.");
+        await boss.complete("looped", job.id);
+      }
+    };
+    await finish(WARM_UP);
+    return { workers, loops: await rate(() => Promise.all(Array.from({ length: SLOTS }, () => finish(backlog / SLOTS)))) };
+  } finally {
+    await boss.stop({ graceful: false });
+  }
+}
+
+/** Runs that come at a steady pace, whatever became of those before, to a worker that takes and ends them as they come. */
+async function measurePaced({ platform }: Bench, seconds: number): Promise<number[]> {
+  const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
+  const [began, claimed] = [new Map<string, number>(), new Map<string, number>()];
+  const ending: Promise<void>[] = [];
+  let busy = 0;
+  const end = async (taken: readonly Taken[]): Promise<void> => {
+    busy += taken.length;
+    await worker.complete(taken);
+    busy -= taken.length;
+  };
+  const count = PACE_PER_SECOND * seconds;
+  const work = async (): Promise<void> => {
+    while (claimed.size < count) {
+      const taken = await worker.take(Math.max(1, SLOTS - busy), WAIT_MS);
+      for (const { runUid } of taken) claimed.set(runUid, performance.now());
+      if (taken.length === 0) throw new Error(`Only ${claimed.size} of ${count} runs were offered.`);
+      ending.push(end(taken));
+    }
+  };
+  const create = async (n: number): Promise<void> => {
+    await pause((n * 1000) / PACE_PER_SECOND);
+    const beganMs = performance.now();
+    began.set(await createRun(platform.url), beganMs);
+  };
+  await Promise.all([work(), ...Array.from({ length: count }, (_, n) => create(n))]);
+  await Promise.all(ending);
+  return [...claimed].map(([runUid, ms]) => ms - (began.get(runUid) ?? Number.NaN));
 }

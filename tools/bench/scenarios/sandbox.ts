@@ -1,0 +1,29 @@
+import { ApiClient } from "@millwright/api-client";
+import { API_KEY, type Platform } from "../platform.ts";
+import type { Measured } from "../results.ts";
+import { summarize } from "../samples.ts";
+
+const WARM_UP = 3;
+const PROMPT = "````scripted\n- say: hello\n````";
+
+/** From the request until a client that listens has the first word of an agent in a new sandbox. */
+export async function measureSandbox(platform: Platform, isQuick: boolean): Promise<Measured[]> {
+  const api = new ApiClient({ url: platform.url, apiKey: API_KEY });
+  const latencies: number[] = [];
+  for (let n = 0; n < WARM_UP + (isQuick ? 5 : 30); n++) {
+    const ms = await firstWord(api);
+    if (n >= WARM_UP) latencies.push(ms);
+  }
+  return [{ what: "sandboxed run, to its first event", who: "millwright", latencyMs: summarize(latencies) }];
+}
+
+async function firstWord(api: ApiClient): Promise<number> {
+  const beganMs = performance.now();
+  const { run_id: runId } = await api.post<{ run_id: string }>("/agent/runs", { prompt: PROMPT });
+  let said: number | undefined;
+  for await (const { data } of api.events(`/agent/runs/${runId}/events`)) {
+    if ((JSON.parse(data) as { kind: string }).kind === "model_step") said ??= performance.now() - beganMs;
+  }
+  if (said === undefined) throw new Error("The agent said nothing.");
+  return said;
+}
