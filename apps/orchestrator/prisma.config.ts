@@ -25,6 +25,7 @@ export default defineConfig({
       "public.idempotency_keys",
       "public.reaper_ticks",
       "public.closed_factories",
+      "public.block_snapshots",
     ],
   },
 });

@@ -12,6 +12,7 @@ import { artifactRoutes } from "./routes/artifacts.ts";
 import { auditRoute } from "./routes/audit.ts";
 import { blobMount } from "./routes/blobs.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
+import { conversationRoutes } from "./routes/conversations.ts";
 import { environmentRoutes } from "./routes/environments.ts";
 import { factoryRoutes } from "./routes/factories.ts";
 import { factorySourceRoutes } from "./routes/factory-source.ts";
@@ -53,6 +54,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...runRoutes({ ...shared, haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter) }),
     ...followupRoutes(neighbours, shared.findProfiles),
     ...runViewRoutes(neighbours, links),
+    ...conversationRoutes(neighbours),
     ...artifactRoutes(neighbours),
     ...environmentRoutes(shared),
     ...modelAndWorkerRoutes(neighbours),

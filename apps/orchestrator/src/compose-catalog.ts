@@ -29,6 +29,7 @@ import { runMessage } from "./rpc/run-messages.ts";
 import { runViewMethods } from "./rpc/run-view-routes.ts";
 import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
 import { artifactStore } from "./store/artifact-store.ts";
+import { blockSnapshotStore, type BlockSnapshotRecord, type ConversationOfOwner } from "./store/block-snapshot-store.ts";
 import { DELETE_BLOB, enqueueBlobDeletion, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./store/blob-work.ts";
 import { codeHostStore } from "./store/code-host-store.ts";
 import { activateVersion, definitionStore } from "./store/definition-store.ts";
@@ -40,7 +41,7 @@ import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
 import { findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
-import { visibleRunReader } from "./store/run-store.ts";
+import { findNewestOfConversation, visibleRunReader } from "./store/run-store.ts";
 import { retryDeadlocks } from "./store/run-transaction.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
 import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
@@ -48,6 +49,7 @@ import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
 import { transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
 import { usageStore } from "./store/usage-store.ts";
+import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
 import { describeRuns } from "./usecases/describe-runs.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
@@ -120,6 +122,7 @@ export function composeCatalog(options: CatalogOptions) {
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     artifactsOfRuns: (runUids: readonly string[]) => artifactStore.listOfRuns(sql, runUids),
     usageOfRuns: (runUids: readonly string[]) => usageStore.ofRuns(sql, runUids),
+    findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
     listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
@@ -144,6 +147,24 @@ export function composeCatalog(options: CatalogOptions) {
       }),
   };
 
+  const blockSnapshots = {
+    ...reads,
+    blobs,
+    findBlockSnapshot: (of: ConversationOfOwner) => blockSnapshotStore.find(sql, of),
+    conversationExtent: (of: ConversationOfOwner) => blockSnapshotStore.extent(sql, of),
+    recordBlockSnapshot: (of: ConversationOfOwner, record: BlockSnapshotRecord) =>
+      transaction(async (tx) => {
+        const replaced = await blockSnapshotStore.replace(tx, of, record);
+        if (replaced !== undefined) await deleteLater(tx, replaced);
+      }),
+  };
+  /** What is made of the events of a run when an execution ends. */
+  const writeViews = async (runUid: string): Promise<void> => {
+    await writeTranscript(transcripts, runUid);
+    const conversation = await blockSnapshotStore.ofRun(sql, runUid);
+    if (conversation) await writeBlockSnapshot(blockSnapshots, conversation);
+  };
+
   const sweeping = { ...shared, files: sweepStore, deleteLater, knownKeys: (keys: readonly string[]) => sweepStore.known(sql, keys), snapshotDays: options.snapshotDays };
   const planSweep = (): Promise<unknown> => enqueueSweep(sql, nextSweep(clock.now()));
 
@@ -157,6 +178,8 @@ export function composeCatalog(options: CatalogOptions) {
     /** The methods of RunService that show runs. */
     runViewMethods: runViewMethods({
       ...transcripts,
+      ...blockSnapshots,
+      lastWorkspace: (runUid) => snapshotStore.lastOf(sql, runUid),
       cursors: options.cursors,
       listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(sql, caller, query, after, limit),
       isSettled: (runUid) => isSettled(sql, runUid),
@@ -182,7 +205,7 @@ export function composeCatalog(options: CatalogOptions) {
     eventHandlers: { [DEFINITION_ACTIVATED]: onDefinitionActivated({ activateVersion }) } satisfies EventHandlers,
     /** Handlers for the service's work queue. */
     workHandlers: {
-      [WRITE_TRANSCRIPT]: async ({ payload }) => void (await writeTranscript(transcripts, (payload as { run_uid: string }).run_uid)),
+      [WRITE_TRANSCRIPT]: ({ payload }) => writeViews((payload as { run_uid: string }).run_uid),
       [DELETE_BLOB]: ({ payload }) => blobs.delete((payload as { blob_key: string }).blob_key),
       [SWEEP_BLOBS]: async (_item, { signal }) => {
         await planSweep(); // first: the next one takes place whatever becomes of this one

@@ -152,20 +152,20 @@ test("files that nothing names go after a day, in every folder; those that somet
   await p.work.drain(); // the transcript
   const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [{ fileName: "a", mimeType: "text/plain" }]);
   await p.follow("PUT", attachments[0]!.upload.url, bytes("new"));
-  const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts");
+  const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts UNION ALL SELECT blob_key FROM block_snapshots");
   const named = [await keyOf(artifactUid), snapshot.snapshotKey, ...rows.map(({ key }) => key)];
   expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(new Set(BLOB_FOLDERS.filter((folder) => folder !== "uploads"))); // nothing names an upload for longer than a day
 
-  const orphans = [`artifacts/${runUid}/${newUid()}-x`, `artifacts/odd/x`, `attachments/${newUid()}`, `snapshots/${newUid()}/1-1-x`, `transcripts/${runUid}/9999.jsonl`, `uploads/${attachments[0]!.uid}`];
+  const orphans = [`artifacts/${runUid}/${newUid()}-x`, `artifacts/odd/x`, `attachments/${newUid()}`, `snapshots/${newUid()}/1-1-x`, `transcripts/${runUid}/9999.jsonl`, `blocks/${newUid()}/${newUid()}-1.json`, `uploads/${attachments[0]!.uid}`];
   for (const key of orphans.slice(0, -1)) await p.blobs.put(key, bytes("orphan"), { contentType: "text/plain" });
   const present = async (keys: string[]) => (await Promise.all(keys.map(isThere))).filter(Boolean).length;
 
   clock.advance(23 * HOUR_MS);
   await sweep();
-  expect([await present(named), await present(orphans)]).toEqual([4, orphans.length]);
+  expect([await present(named), await present(orphans)]).toEqual([5, orphans.length]);
   clock.advance(2 * HOUR_MS);
   await sweep();
-  expect([await present(named), await present(orphans)]).toEqual([4, 0]);
+  expect([await present(named), await present(orphans)]).toEqual([5, 0]);
 });
 
 test("a transcript that was replaced a moment ago stays for those who have a link to it", async () => {

@@ -97,3 +97,59 @@ describe("files for follow-ups", () => {
     expect(await named(id!)).toEqual(await named(randomUUID()));
   });
 });
+
+describe("what a conversation leaves behind", () => {
+  let run: any;
+  let conversation: string;
+  beforeAll(async () => {
+    const steps = ["shell: printf '1 %%\\r\\033[32m100 %%\\033[0m\\n'", "shell: {command: exit 3, allow_failure: true}", "write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif", "ask: More?"];
+    run = await reached(api!, await startRun(api!, script(...steps)), "BLOCKED", "FAILED");
+    conversation = `/agent/conversations/${run.conversation_id}`;
+  }, SLOW_MS);
+  /** What a redirect leads to, for whoever has the link. */
+  const follow = async (path: string) => {
+    const { status, headers } = await api!.call("GET", path);
+    expect([status, headers.get("cache-control")]).toEqual([302, "private, no-store"]);
+    return api!.fetch(headers.get("location")!);
+  };
+
+  test("is its commands as a terminal showed them, by redirect or as a link, run after run", async () => {
+    const { blocks, ...rest } = JSON.parse((await follow(`${conversation}/block-snapshot`)).text);
+    expect(rest).toEqual({ version: 1, conversation_id: run.conversation_id });
+    expect(blocks.map(({ kind, state, exit_code: code, output }: any) => [kind, state, code, output])).toEqual([["command", "completed", 0, "100 %\n"], ["command", "failed", 3, ""]]);
+    await succeeded(api!, await startRun(api!, script("shell: echo again"), { conversation_id: run.conversation_id }));
+    const { download_url: url, expires_at: until } = await api!.get(`${conversation}/block-snapshot?redirect=false`);
+    expect(JSON.parse((await api!.fetch(url)).text).blocks.map((block: any) => block.output)).toEqual(["100 %\n", "", "again\n"]);
+    expect(Date.parse(until)).toBeGreaterThan(Date.now());
+  });
+
+  test("is its screenshots, each by its own conversation alone", async () => {
+    const { data } = run.artifacts.find((one: any) => one.artifact_type === "SCREENSHOT");
+    const image = await follow(`${conversation}/screenshots/${data.artifact_uid}/download`);
+    expect([image.headers.get("content-type"), image.text]).toEqual(["image/gif", "GIF89a"]);
+    const other = await reached(api!, await startRun(api!, script("ask: Well?")), "BLOCKED");
+    for (const [who, id, uid] of [[api!, other.conversation_id, data.artifact_uid], [api!, run.conversation_id, randomUUID()], [others!, run.conversation_id, data.artifact_uid]] as const) {
+      expect(await who.call("GET", `/agent/conversations/${id}/screenshots/${uid}/download`)).toMatchObject({ status: 404, body: { reason: "screenshot_not_found" } });
+    }
+  });
+
+  test("is no raw transcript on the platform's own harness, but one per run", async () => {
+    expect(await api!.call("GET", `${conversation}/transcript`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "no_raw_transcript" } });
+    expect((await api!.call("GET", `/agent/runs/${run.run_id}/transcript`)).status).toBe(302);
+  });
+
+  test("is the workspace of its last execution, for who may manage the run", async () => {
+    const { attachments } = await api!.get(`/agent/runs/${run.run_id}/handoff/attachments`);
+    expect(attachments).toEqual([{ attachment_id: expect.any(String), filename: expect.stringMatching(/^workspace-\d+\.tar$/), download_url: expect.any(String), mime_type: "application/x-tar" }]);
+    expect((await api!.fetch(attachments[0].download_url)).text).toContain("manifest.json");
+    expect((await others!.call("GET", `/agent/runs/${run.run_id}/handoff/attachments`)).status).toBe(404);
+  });
+});
+
+test("a conversation whose run waits for a worker is there, without steps, commands or workspace", async () => {
+  const { run_id: runId } = await api!.post("/agent/runs", { prompt: "Wait.", config: { worker_host: "nobody" } });
+  const { conversation_id: conversation } = await api!.get(`/agent/runs/${runId}`);
+  expect(await api!.get(`/agent/conversations/${conversation}`)).toEqual({ conversation_id: conversation, steps: [] });
+  expect(await api!.call("GET", `/agent/conversations/${conversation}/block-snapshot`)).toMatchObject({ status: 404, body: { reason: "block_snapshot_not_found" } });
+  expect(await api!.get(`/agent/runs/${runId}/handoff/attachments`)).toEqual({ attachments: [] });
+});

@@ -8,7 +8,6 @@ import { present } from "@millwright/json";
 import { keepScope } from "@millwright/telemetry";
 import { isoTime } from "./json-values.ts";
 import { eventStream } from "./run-event-stream.ts";
-import { conversationParams } from "./followups.ts";
 import { runParams } from "./runs.ts";
 
 const TimelineEvent = z
@@ -26,6 +25,8 @@ const TimelineEvent = z
 export const Conversation = z
   .object({ conversation_id: z.string(), steps: z.array(z.looseObject({ id: z.string(), messages: z.array(z.looseObject({})), steps: z.array(z.looseObject({})) })) })
   .meta({ id: "Conversation" });
+
+const HandoffAttachment = z.object({ attachment_id: z.uuid(), filename: z.string(), download_url: z.url(), mime_type: z.string().optional() }).meta({ id: "HandoffAttachment" });
 
 const RunEvent = z
   .object({
@@ -84,20 +85,6 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
     }),
     route({
       method: "GET",
-      path: "/agent/conversations/{conversationId}",
-      summary: "Normalised messages and steps of all runs of a conversation",
-      description: "As far as you may see its runs. A conversation whose run has not begun has no steps.",
-      verbs: ["run.view"],
-      errors: [422],
-      params: conversationParams,
-      response: Conversation,
-      handler: async (input) => {
-        const { conversationUid, steps } = await runs.getConversation({ conversationUid: input.params.conversationId }, onBehalf(input));
-        return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
-      },
-    }),
-    route({
-      method: "GET",
       path: "/agent/runs/{runId}/transcript",
       summary: "Download the transcript",
       verbs: ["run.view"],
@@ -106,6 +93,20 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
       handler: async (input) => {
         const { url } = await runs.getTranscriptUrl({ runUid: input.params.runId }, onBehalf(input, { timeoutMs: 30_000 }));
         return redirect(url, { "cache-control": "no-store" });
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/runs/{runId}/handoff/attachments",
+      summary: "Files to go on with a run elsewhere",
+      description: "The workspace that its newest ended execution saved, as a tar archive; none while there is none. For those who may manage the run.",
+      verbs: ["run.manage"],
+      errors: [403],
+      params: runParams,
+      response: z.object({ attachments: z.array(HandoffAttachment) }),
+      handler: async (input) => {
+        const { files } = await runs.listHandoffFiles({ runUid: input.params.runId }, onBehalf(input));
+        return { attachments: files.map((file) => ({ attachment_id: file.uid, filename: file.fileName, download_url: file.downloadUrl, mime_type: file.mimeType })) };
       },
     }),
     route({

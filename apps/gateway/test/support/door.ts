@@ -22,6 +22,7 @@ import { restApp, type Route } from "../../src/rest/index.ts";
 import { artifactRoutes } from "../../src/routes/artifacts.ts";
 import { blobMount } from "../../src/routes/blobs.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
+import { conversationRoutes } from "../../src/routes/conversations.ts";
 import { environmentRoutes } from "../../src/routes/environments.ts";
 import { factoryRoutes } from "../../src/routes/factories.ts";
 import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
@@ -93,7 +94,7 @@ export async function openDoor(): Promise<Door> {
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];

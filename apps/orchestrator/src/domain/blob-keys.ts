@@ -1,5 +1,5 @@
 /** Where files are in the blob store. */
-export const BLOB_FOLDERS = ["artifacts", "attachments", "snapshots", "transcripts", "uploads"] as const;
+export const BLOB_FOLDERS = ["artifacts", "attachments", "blocks", "snapshots", "transcripts", "uploads"] as const;
 
 type BlobKey = `${(typeof BLOB_FOLDERS)[number]}/${string}`;
 
@@ -18,6 +18,9 @@ export const snapshotKeyOf = (runUid: string, { executionId, attempt }: { execut
 
 /** Up to an event of a run, which never changes. */
 export const transcriptKey = (runUid: string, lastSeq: number): BlobKey => `transcripts/${runUid}/${lastSeq}.jsonl`;
+
+/** As far as the events of a conversation's runs reached. */
+export const blockSnapshotKey = (conversationUid: string, ownerUid: string, extent: number): BlobKey => `blocks/${conversationUid}/${ownerUid}-${extent}.json`;
 
 /** What snapshots are. */
 export const SNAPSHOT_TYPE = "application/x-tar";

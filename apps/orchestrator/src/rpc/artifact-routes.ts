@@ -5,9 +5,10 @@ import { orchestrator } from "@millwright/contracts";
 import { callerOf } from "@millwright/rpc";
 import { getArtifact, updateArtifact, type GetArtifactDeps, type UpdateArtifactDeps } from "../usecases/get-artifact.ts";
 import { getPullRequest, type GetPullRequestDeps, type PullRequestPage } from "../usecases/get-pull-request.ts";
+import { getScreenshotUrl, type GetScreenshotUrlDeps } from "../usecases/get-screenshot.ts";
 import { artifactMessage } from "./run-messages.ts";
 
-export type ArtifactRoutesDeps = GetArtifactDeps & UpdateArtifactDeps & GetPullRequestDeps;
+export type ArtifactRoutesDeps = GetArtifactDeps & UpdateArtifactDeps & GetPullRequestDeps & GetScreenshotUrlDeps;
 
 /** What runs leave behind. */
 export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps): void {
@@ -19,6 +20,9 @@ export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps):
     },
     async updateArtifact({ artifactUid, public: isPublic }, context) {
       return { artifact: artifactMessage(await updateArtifact(deps, callerOf(context), artifactUid, isPublic)) };
+    },
+    async getScreenshotUrl({ conversationUid, screenshotUid }, context) {
+      return { url: await getScreenshotUrl(deps, callerOf(context), conversationUid, screenshotUid) };
     },
     async getPullRequest({ pullRequestUid }, context) {
       return pullRequestMessage(await getPullRequest(deps, callerOf(context), pullRequestUid));

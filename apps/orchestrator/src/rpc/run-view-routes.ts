@@ -1,4 +1,4 @@
-import { timestampDate, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
@@ -12,6 +12,8 @@ import { describeConversation, type DescribeConversationDeps } from "../usecases
 import { describeConversations, type DescribeConversationsDeps } from "../usecases/describe-conversations.ts";
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
 import { findRunByReference, type FindRunByReferenceDeps } from "../usecases/find-run-by-reference.ts";
+import { getBlockSnapshotUrl, type GetBlockSnapshotUrlDeps } from "../usecases/block-snapshots.ts";
+import { listHandoffFiles, type ListHandoffFilesDeps } from "../usecases/list-handoff-files.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
 import { getTimeline } from "../usecases/get-timeline.ts";
 import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followups.ts";
@@ -28,11 +30,13 @@ export type RunViewDeps = DescribeRunsDeps &
   ListFollowupsDeps &
   FindRunByReferenceDeps &
   GetTranscriptUrlDeps &
+  GetBlockSnapshotUrlDeps &
+  ListHandoffFilesDeps &
   WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -63,8 +67,15 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     // A reader must not take the stop of this server for the end of the run.
     if (context.signal.aborted) throw new DomainError({ kind: "unavailable", reason: "stream_ended", message: "The stream ended early; resume after the last event." });
   },
-  async getTranscriptUrl({ runUid }, context) {
-    return { url: await getTranscriptUrl(deps, callerOf(context), runUid) };
+  async getTranscriptUrl({ runUid, conversationUid }, context) {
+    return { url: await getTranscriptUrl(deps, callerOf(context), runUid ? { runUid } : { conversationUid }) };
+  },
+  async getBlockSnapshotUrl({ conversationUid }, context) {
+    const { url, expiresAt } = await getBlockSnapshotUrl(deps, callerOf(context), conversationUid);
+    return { url, expiresAt: timestampFromDate(expiresAt) };
+  },
+  async listHandoffFiles({ runUid }, context) {
+    return { files: await listHandoffFiles(deps, callerOf(context), runUid) };
   },
   async describeConversation({ conversationUid, runUid }, context) {
     const found = await describeConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });

@@ -19,6 +19,16 @@ export const snapshotStore = {
     return rowCount === 1;
   },
 
+  /** The workspace that an ended execution of a run left last. */
+  async lastOf(sql: Sql, runUid: string): Promise<{ uid: string; key: string; executionId: number } | undefined> {
+    const { rows } = await sql.query<{ uid: string; key: string; execution_id: number }>(
+      `SELECT s.uid, s.snapshot_key AS key, x.id AS execution_id FROM executions x JOIN snapshots s ON s.snapshot_key = coalesce(x.snapshot_key, x.checkpoint_key)
+        WHERE x.run_uid = $1 AND x.state = 'ENDED' ORDER BY x.id DESC LIMIT 1`,
+      [runUid],
+    );
+    return rows[0] && { uid: rows[0].uid, key: rows[0].key, executionId: rows[0].execution_id };
+  },
+
   /** The others of this execution are of no use any more. */
   async keepOnly(tx: Sql, key: string, executionId: number): Promise<void> {
     const text = "DELETE FROM snapshots WHERE execution_id = $1 AND snapshot_key <> $2 RETURNING snapshot_key AS old_key, now() AS now";

@@ -1,11 +1,12 @@
 import { Readable } from "node:stream";
 import type { Caller } from "@millwright/caller";
 import type { BlobStore } from "@millwright/blobs";
-import { notFound } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { transcriptKey } from "../domain/blob-keys.ts";
-import type { Run } from "../domain/run.ts";
+import { harnessOf } from "../domain/run.ts";
 import { transcriptLine, TRANSCRIPT_TYPE } from "../domain/transcript.ts";
 import { readEvents, type ListRunEvents } from "./read-all-events.ts";
+import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
 
 type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
 
@@ -38,9 +39,7 @@ async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: num
   for await (const event of readEvents(listRunEvents, runUid, lastSeq)) yield Buffer.from(transcriptLine(event));
 }
 
-export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & {
-  /** Errors: run_not_found. */
-  readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
+export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & RunTargetDeps & {
   readonly blobs: Pick<BlobStore, "put" | "signDownload">;
 };
 
@@ -48,10 +47,14 @@ export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & {
 const LINK_SECONDS = 900;
 
 /**
- * A link to the transcript of a run; of a run in progress, as far as it is. Errors: run_not_found · transcript_not_found.
+ * A link to the transcript of a run; of a run in progress, as far as it is. Asked for by conversation it is that of the newest run, and the
+ * platform's own harness keeps none (API spec §4): its conversations are read as messages and steps.
+ *
+ * Errors: run_not_found · conversation_not_found · no_raw_transcript (invalid_argument) · transcript_not_found.
  */
-export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Caller, runUid: string): Promise<string> {
-  const run = await deps.getVisibleRun(caller, runUid);
+export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Caller, target: RunTarget): Promise<string> {
+  const run = await findTarget(deps, caller, target);
+  if ("conversationUid" in target && harnessOf(run) === "oz") throw invalidArgument("no_raw_transcript", "Conversations of the platform's own harness have no raw transcript; read the conversation, or the transcript of a run.");
   const blobKey = await writeTranscript(deps, run.uid);
   if (blobKey === undefined) throw notFound("transcript");
   return deps.blobs.signDownload(blobKey, { expiresInSeconds: LINK_SECONDS, contentType: TRANSCRIPT_TYPE, filename: `transcript-${run.uid}.jsonl` });

@@ -28,6 +28,8 @@ export async function aTeam(api: Client, name: string): Promise<Client> {
 
 export const teamOf = async (api: Client): Promise<string> => (await api.get("/whoami")).teams[0].uid;
 
+const uidOf = (artifacts: any[], type: string): string => artifacts.find((one) => one.artifact_type === type).data.artifact_uid;
+
 /** Ids of one thing of each kind that a team has, by the name of their collection in paths. */
 export type World = Readonly<Record<string, string>>;
 
@@ -36,7 +38,7 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const team = await teamOf(api);
   const root = platform.path("repositories", team);
   await mkdir(root, { recursive: true });
-  const factory = await aFactory(api, definitionFiles(script("write: {path: out.txt, content: secret}", "artifact: out.txt")));
+  const factory = await aFactory(api, definitionFiles(script("write: {path: out.txt, content: secret}", "artifact: out.txt", "write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif")));
   const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
   const { conversation_id: conversation, artifacts } = await succeeded(api, run);
   const [task] = (await api.get(`/factory/${factory}/tasks`)).tasks;
@@ -47,7 +49,7 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
   const { principal } = await api.get("/whoami");
   return {
-    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: artifacts[0].data.artifact_uid, environments: environment.uid, identities: identity.uid, keys: key.uid,
+    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, identities: identity.uid, keys: key.uid,
     secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid,
   };
 }

@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { pathUid, queryBoolean, redirect, route, timestamp, type Route } from "../rest/index.ts";
+import { conversationParams } from "./followups.ts";
+import { isoTime } from "./json-values.ts";
+import { Conversation } from "./run-views.ts";
+
+/** A link is for whoever asked, and expires. */
+const NOT_KEPT = { "cache-control": "private, no-store" };
+
+/** What was said and done in a conversation, whichever of its runs did it (spec §4 "Agent runs and conversations"). */
+export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" | "artifacts">): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/agent/conversations/{conversationId}",
+      summary: "Normalised messages and steps of all runs of a conversation",
+      description: "As far as you may see its runs. A conversation whose run has not begun has no steps.",
+      verbs: ["run.view"],
+      errors: [422],
+      params: conversationParams,
+      response: Conversation,
+      handler: async (input) => {
+        const { conversationUid, steps } = await runs.getConversation({ conversationUid: input.params.conversationId }, onBehalf(input));
+        return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/conversations/{conversationId}/transcript",
+      summary: "Download the transcript of a third-party harness",
+      description: "Of the newest run. Conversations of the platform's own harness have none: 400.",
+      verbs: ["run.view"],
+      errors: [400],
+      params: conversationParams,
+      responses: { 302: { description: "`Location` is a signed URL of the transcript, valid for 15 minutes" } },
+      handler: async (input) => {
+        const { url } = await runs.getTranscriptUrl({ conversationUid: input.params.conversationId }, onBehalf(input, { timeoutMs: 30_000 }));
+        return redirect(url, NOT_KEPT);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/conversations/{conversationId}/screenshots/{screenshotUid}/download",
+      summary: "Download a screenshot of a conversation",
+      verbs: ["run.view"],
+      params: conversationParams.extend({ screenshotUid: pathUid("screenshot") }),
+      responses: { 302: { description: "`Location` is a signed URL of the image, valid for 15 minutes" } },
+      handler: async (input) => {
+        const { conversationId: conversationUid, screenshotUid } = input.params;
+        return redirect((await artifacts.getScreenshotUrl({ conversationUid, screenshotUid }, onBehalf(input))).url, NOT_KEPT);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/conversations/{conversationId}/block-snapshot",
+      summary: "Download the commands of a conversation, as a terminal showed them",
+      description: "JSON: `{version, conversation_id, blocks: [{id, run_id, kind, command, output, exit_code, state, started_at, …}]}`, oldest first, without control sequences. Written at each execution's end, and when it is asked for meanwhile; absent until the first execution has begun.",
+      verbs: ["run.view"],
+      params: conversationParams,
+      query: z.object({ redirect: queryBoolean().default(true).meta({ type: "boolean", default: true, description: "`false`: the link as JSON." }) }),
+      response: z.object({ download_url: z.url(), expires_at: timestamp() }),
+      responses: { 302: { description: "`Location` is a signed URL of the snapshot, valid for 15 minutes" } },
+      handler: async (input) => {
+        const { url, expiresAt } = await runs.getBlockSnapshotUrl({ conversationUid: input.params.conversationId }, onBehalf(input, { timeoutMs: 30_000 }));
+        return input.query.redirect ? redirect(url, NOT_KEPT) : { download_url: url, expires_at: isoTime(expiresAt!) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,76 @@
+import { Readable } from "node:stream";
+import type { BlobStore } from "@millwright/blobs";
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { notFound } from "@millwright/errors";
+import { blockSnapshotKey } from "../domain/blob-keys.ts";
+import type { Owner, Run } from "../domain/run.ts";
+import { BLOCKS_TYPE, BLOCKS_VERSION, TerminalBlocks } from "../domain/terminal-blocks.ts";
+import { readEvents, type ListRunEvents } from "./read-all-events.ts";
+
+type Conversation = { readonly conversationUid: string; readonly owner: Owner };
+type Snapshot = { readonly blobKey: string; readonly extent: number };
+type Extent = { readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[]; readonly extent: number; readonly hasStarted: boolean };
+
+export type WriteBlockSnapshotDeps = {
+  readonly listRunEvents: ListRunEvents;
+  readonly findBlockSnapshot: (of: Conversation) => Promise<Snapshot | undefined>;
+  /** The conversation's runs of that owner, oldest first, and how far they have come. */
+  readonly conversationExtent: (of: Conversation) => Promise<Extent>;
+  /** Records the newest blob, and lets the one it replaces be deleted once no link to it works any more. */
+  readonly recordBlockSnapshot: (of: Conversation, snapshot: Snapshot) => Promise<void>;
+  readonly blobs: Pick<BlobStore, "put">;
+};
+
+/**
+ * Writes the commands of a conversation, with what a terminal showed of each, into one blob, unless the newest blob has them already: of those
+ * runs that have the same owner, so that nobody is shown more than they may see. Safe to repeat and to run twice at once. Answers the blob's key;
+ * undefined for a conversation that no worker ever touched.
+ */
+export async function writeBlockSnapshot(deps: WriteBlockSnapshotDeps, of: Conversation): Promise<string | undefined> {
+  const { runs, extent, hasStarted } = await deps.conversationExtent(of);
+  if (!hasStarted) return undefined;
+  const known = await deps.findBlockSnapshot(of);
+  if (known && known.extent >= extent) return known.blobKey;
+  const blobKey = blockSnapshotKey(of.conversationUid, of.owner.uid, extent);
+  await deps.blobs.put(blobKey, Readable.from(content(deps.listRunEvents, of.conversationUid, runs), { objectMode: false }), { contentType: BLOCKS_TYPE });
+  await deps.recordBlockSnapshot(of, { blobKey, extent });
+  return blobKey;
+}
+
+async function* content(listRunEvents: ListRunEvents, conversationUid: string, runs: Extent["runs"]): AsyncGenerator<Buffer> {
+  yield Buffer.from(`{"version":${BLOCKS_VERSION},"conversation_id":${JSON.stringify(conversationUid)},"blocks":[`);
+  let separator = "";
+  for (const { uid, lastSeq } of runs) {
+    const blocks = new TerminalBlocks();
+    for await (const event of readEvents(listRunEvents, uid, lastSeq)) blocks.add(event);
+    for (const block of blocks.finish()) {
+      yield Buffer.from(`${separator}\n${JSON.stringify(block)}`);
+      separator = ",";
+    }
+  }
+  yield Buffer.from("]}\n");
+}
+
+export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
+  readonly findNewestOfConversation: (caller: Caller, conversationUid: string) => Promise<Run | undefined>;
+  readonly blobs: Pick<BlobStore, "put" | "signDownload">;
+  readonly clock: Clock;
+};
+
+const LINK_SECONDS = 900;
+
+/**
+ * A link to what the commands of a conversation wrote, in the runs that have the owner of the newest one that the caller may see; of a run in
+ * progress, as far as it is.
+ *
+ * Errors: conversation_not_found · block_snapshot_not_found.
+ */
+export async function getBlockSnapshotUrl(deps: GetBlockSnapshotUrlDeps, caller: Caller, conversationUid: string): Promise<{ url: string; expiresAt: Date }> {
+  const newest = await deps.findNewestOfConversation(caller, conversationUid);
+  if (!newest) throw notFound("conversation");
+  const blobKey = await writeBlockSnapshot(deps, newest);
+  if (blobKey === undefined) throw notFound("block_snapshot");
+  const url = await deps.blobs.signDownload(blobKey, { expiresInSeconds: LINK_SECONDS, contentType: BLOCKS_TYPE, filename: `blocks-${newest.conversationUid}.json` });
+  return { url, expiresAt: new Date(deps.clock.now().getTime() + LINK_SECONDS * 1000) };
+}
