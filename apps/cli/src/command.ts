@@ -17,7 +17,7 @@ export type Values = Record<string, string | boolean | (string | boolean)[] | un
 export type Command = {
   /** The words that select it, such as "factory apply". */
   words: string;
-  /** Positional arguments; `[X]` is optional. */
+  /** Positional arguments; `[X]` is optional, `X...` is one or more (after `--` whatever they are). */
   args: string[];
   summary: string;
   options?: ParseArgsConfig["options"];

@@ -42,7 +42,7 @@ function parse(command: Command, rest: string[]): { positionals: string[]; value
   }
   const required = command.args.filter((arg) => !arg.startsWith("[")).length;
   const { positionals, values } = parsed;
-  if (!values["help"] && (positionals.length < required || positionals.length > command.args.length)) {
+  if (!values["help"] && (positionals.length < required || (positionals.length > command.args.length && !command.args.at(-1)?.endsWith("...")))) {
     throw new UsageError(`${command.words} takes ${command.args.join(" ") || "no arguments"}`);
   }
   return parsed;

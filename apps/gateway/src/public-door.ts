@@ -22,6 +22,7 @@ import { memberRoutes } from "./routes/members.ts";
 import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
 import { networkingRoutes } from "./routes/networking.ts";
 import type { FindProfiles, Profile } from "./routes/profiles.ts";
+import { localRunRoutes } from "./routes/local-runs.ts";
 import { followupRoutes } from "./routes/followups.ts";
 import { runViewRoutes } from "./routes/run-views.ts";
 import { runRoutes } from "./routes/runs.ts";
@@ -52,6 +53,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     auditRoute(identity),
     ...agentIdentityRoutes({ ...identity, factories: neighbours.factories }),
     ...runRoutes({ ...shared, haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter) }),
+    ...localRunRoutes(neighbours),
     ...followupRoutes(neighbours, shared.findProfiles),
     ...runViewRoutes(neighbours, links),
     ...conversationRoutes(neighbours),

@@ -68,6 +68,42 @@ describe("POST /agent/runs/{runId}/retry", () => {
   });
 });
 
+describe("a run that its client executes", () => {
+  const CLIENT = "0198c2d0-0000-7000-8000-00000000c11e";
+  const started = { command: ["npm", "test"], client_id: CLIENT };
+  const local = { createLocalRun: { run: aRun(), reportEveryMs: 10_000 }, reportLocalRun: { lease: "held", ackedSeq: 2n, followups: [{ uid: RUN, text: "And lint." }], run: aRun(), expiresAt: at(CREATED) } };
+  test("is registered with its command, which stands for title and prompt", async () => {
+    door.answer(local);
+    const { status, body } = await post(`${RUNS}/local`, started, { headers: { "idempotency-key": "k" } });
+    expect([status, body]).toEqual([200, { run_id: RUN, state: "QUEUED", report_every_ms: 10_000 }]);
+    expect(door.calls[0]!.request).toMatchObject({ clientUid: CLIENT, command: ["npm", "test"], run: { prompt: "npm test", title: "npm test", source: "LOCAL", ownerUid: TEAM, idempotencyKey: "k" } });
+  });
+  test("reports, and is answered what its command has to know", async () => {
+    door.answer(local);
+    const events = [
+      { seq: 1, kind: "output", stream: "stderr", text: "x", at: CREATED },
+      { seq: 2, kind: "followup_received", followup_id: RUN },
+      { seq: 3, kind: "ended", exit_code: 0, output: "x" },
+    ];
+    const { status, body } = await post(`${RUNS}/${RUN}/report`, { client_id: CLIENT, events });
+    expect([status, body]).toEqual([200, { lease: "held", lease_expires_at: CREATED, acked_seq: 2, followups: [{ followup_id: RUN, message: "And lint." }], state: "QUEUED" }]);
+    expect(door.calls[0]!.request).toMatchObject({
+      runUid: RUN, clientUid: CLIENT,
+      events: [{ seq: 1n, event: { case: "output", value: { stream: "stderr", text: "x" } } }, { seq: 2n, event: { case: "followupUid", value: RUN } }, { seq: 3n, event: { case: "end", value: { exitCode: 0, interrupted: false, output: "x" } } }],
+    });
+  });
+  neverReachNeighbours(() => door, 400, [
+    ["POST", `${RUNS}/local`, {}],
+    ["POST", `${RUNS}/local`, { ...started, command: [] }],
+    ["POST", `${RUNS}/local`, { ...started, client_id: "me" }],
+    ["POST", `${RUNS}/${RUN}/report`, {}],
+    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 0, kind: "output", stream: "stdout", text: "" }] }],
+    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 1, kind: "output", stream: "other", text: "" }] }],
+    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 1, kind: "output", stream: "stdout", text: "x".repeat(65_537) }] }],
+    ["POST", `${RUNS}/${RUN}/report`, { client_id: CLIENT, events: [{ seq: 1, kind: "unheard_of" }] }],
+  ]);
+});
+
 describe("attached files", () => {
   const file = (bytes: number) => ({ file_name: "a.bin", mime_type: "application/octet-stream", data: Buffer.alloc(bytes).toString("base64") });
   const tenMegabytes = file(10_000_000);

@@ -7,6 +7,7 @@ import type { ReplicaBell } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
 import type { Job } from "./domain/assignment.ts";
+import type { LocalStart } from "./domain/local-run.ts";
 import type { NewRun } from "./domain/new-run.ts";
 import type { CapacityDefaults, QueueSettings, ScopeSettings } from "./domain/queue-settings.ts";
 import type { AnnouncedFile, PreparedAttachment } from "./domain/prepared-attachment.ts";
@@ -24,6 +25,7 @@ import { runOfExecution } from "./store/locked-runs.ts";
 import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
+import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./store/local-run-store.ts";
 import { promptFiles, textsOf } from "./store/message-store.ts";
 import { preparedStore } from "./store/prepared-store.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
@@ -47,6 +49,7 @@ import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heart
 import { interruptRun } from "./usecases/interrupt-run.ts";
 import type { RunTarget } from "./usecases/run-target.ts";
 import { LeaseWork } from "./usecases/lease-work.ts";
+import { reportLocalRun, type LocalReport } from "./usecases/report-local-run.ts";
 import { retryRun, type RetryRequest } from "./usecases/retry-run.ts";
 import { pendingDirectives } from "./usecases/pending-directives.ts";
 import { prepareAttachments } from "./usecases/prepare-attachments.ts";
@@ -153,9 +156,23 @@ export function composeRuns(options: RunLifeOptions) {
     findFrozen: async (uid: string) => (await findRunWithFrozen(sql, uid))?.frozen,
     promptFiles: (uid: string) => promptFiles(sql, uid),
   };
+  const reporting = {
+    ...reads,
+    renewLeases: leases.renewLeases,
+    append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
+    complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs, runOfExecution: (executionId) => runOfExecution(database.lookups, executionId) }, session, completions),
+    findLocalLease: (runUid: string, clientUid: string) => findLocalLease(sql, runUid, clientUid),
+    undelivered: (runUid: string, executionId: number) => undeliveredFollowups(sql, runUid, executionId),
+    textsOfFollowups: (runUid: string, executionId: number, uids: readonly string[]) => textsOfFollowups(sql, runUid, executionId, uids),
+  };
   return {
     bell,
     createRuns: (caller: Caller, requests: readonly NewRun[]) => createRuns(creating, caller, requests),
+    createLocalRun: async (caller: Caller, run: NewRun & { readonly local: LocalStart }) => {
+      const [created] = await createRuns(creating, caller, [run]);
+      return { ...created!, reportEveryMs: timings.heartbeatMs };
+    },
+    reportLocalRun: (caller: Caller, report: LocalReport) => reportLocalRun(reporting, caller, report),
     retryRun: (caller: Caller, request: RetryRequest) => retryRun(retrying, caller, request),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, ...prepared, runs }, caller, request),
@@ -188,8 +205,8 @@ export function composeRuns(options: RunLifeOptions) {
         ),
       decline: giveBack,
       heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
-      append: (session: WorkerSession, batches: readonly EventBatch[]) => appendEvents({ runs, findRunOfLease: reads.findRunOfLease }, session, batches),
-      complete: (session: WorkerSession, completions: readonly Completion[]) => completeExecutions({ runs, runOfExecution: (executionId) => runOfExecution(database.lookups, executionId) }, session, completions),
+      append: reporting.append,
+      complete: reporting.complete,
       readHistory: (session: WorkerSession, request: HistoryRequest) => readHistory(reads, session, request),
       watch: (session: WorkerSession, signal: AbortSignal) =>
         watchDirectives({ pendingDirectives: reads.pendingDirectives, bell, pollMs: timings.pollMs, keepAliveMs: timings.keepAliveMs }, session, AbortSignal.any([signal, stopping.signal])),

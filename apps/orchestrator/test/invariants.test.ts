@@ -26,7 +26,7 @@ function random(seed: number) {
 const BREACHES = `
   SELECT 'capacity ' || c.scope || ' counts ' || c.in_use || ', leases are ' || n.leases AS breach
     FROM capacity c CROSS JOIN LATERAL (
-      SELECT count(*) AS leases FROM leases l JOIN runs r ON r.uid = l.run_uid
+      SELECT count(*) AS leases FROM leases l JOIN runs r ON r.uid = l.run_uid JOIN executions x ON x.id = l.execution_id AND NOT x.is_local
        WHERE CASE c.scope WHEN 'agent' THEN r.agent_uid = c.uid WHEN 'factory' THEN r.factory_uid = c.uid ELSE r.owner_uid = c.uid END) n
    WHERE c.in_use <> n.leases OR c.in_use > c.in_use_max
   UNION ALL

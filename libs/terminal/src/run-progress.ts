@@ -26,6 +26,7 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   setup_command: (p) => ({ mark: p["exit_code"] === 0 ? "work" : "fail", text: `setup: ${text(p["command"])}` }),
   message: (p) => (p["role"] === "assistant" ? { mark: "say", text: text(p["text"]) } : undefined),
   model_step: (p) => (text(p["text"]) ? { mark: "say", text: text(p["text"]) } : undefined),
+  command_output: (p) => ({ mark: "note", text: text(p["text"]).trimEnd() }),
   tool_end: (p) => describeTool(p),
   pushed: (p) => ({ mark: "work", text: `pushed ${text(p["branch"])} (${text(p["sha"]).slice(0, 7)})` }),
   egress_denied: (p) => ({ mark: "note", text: `refused: ${text(p["host"])}:${String(p["port"])} (${text(p["reason"])})` }),

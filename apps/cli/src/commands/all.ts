@@ -2,9 +2,10 @@ import type { Command } from "../command.ts";
 import { accessCommands } from "./access.ts";
 import { catalogCommands } from "./catalog.ts";
 import { factoryCommands } from "./factory.ts";
+import { localRunCommand } from "./local-run.ts";
 import { runCommands } from "./run.ts";
 import { taskCommands } from "./task.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...factoryCommands, ...runCommands, ...taskCommands, ...workerCommands];
+export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...factoryCommands, localRunCommand, ...runCommands, ...taskCommands, ...workerCommands];

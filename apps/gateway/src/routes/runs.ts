@@ -194,7 +194,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
 function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key: string | undefined): orchestrator.RunRequest {
   const parentRunUid = body.parent_run_id ?? caller.run?.runUid;
   return create(orchestrator.RunRequestSchema, {
-    ...owner(body.team, caller),
+    ...ownerOf(body.team, caller),
     config: (body.config ?? {}) as JsonObject,
     mode: body.mode ?? "",
     interactive: body.interactive ?? false,
@@ -238,7 +238,7 @@ function skillOf({ skill = "", skill_spec: spec = "" }: { skill?: string | undef
 }
 
 /** `team` left out: the team's, unless there is none (a personal run's children, a user without a team). */
-function owner(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
+export function ownerOf(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
   const hasTeam = caller.teams.length > 0 || caller.activeTeamUid !== undefined;
   if (team ?? hasTeam) return { ownerType: "team", ownerUid: chooseTeam(caller) };
   if (caller.principal.type !== "user") throw invalidArgument("personal_run_of_agent", "An agent's runs belong to its team.");

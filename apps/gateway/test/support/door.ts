@@ -29,6 +29,7 @@ import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
 import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
 import { networkingRoutes } from "../../src/routes/networking.ts";
 import type { Profile } from "../../src/routes/profiles.ts";
+import { localRunRoutes } from "../../src/routes/local-runs.ts";
 import { followupRoutes } from "../../src/routes/followups.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
@@ -94,7 +95,7 @@ export async function openDoor(): Promise<Door> {
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];

@@ -1,5 +1,6 @@
 import { invalidArgument } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
+import type { LocalStart } from "./local-run.ts";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
 import { storable } from "./text.ts";
 
@@ -29,6 +30,8 @@ export type NewRun = {
   readonly origin?: string;
   readonly idempotencyKey?: string;
   readonly attachments: readonly NewAttachment[];
+  /** Its client executes it; absent: a worker does. */
+  readonly local?: LocalStart;
 };
 
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];

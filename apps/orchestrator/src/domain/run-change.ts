@@ -14,6 +14,8 @@ export type LockedExecution = {
   readonly setupLosses: number;
   readonly runLosses: number;
   readonly laneId: number;
+  /** Its client executes it: it uses no capacity. */
+  readonly isLocal?: boolean;
   readonly workerHost?: string;
   /** W3C trace context of what queued it. */
   readonly traceparent?: string;

@@ -31,6 +31,7 @@ export const WORKER_EVENT_KINDS = [
   "message", // {role, text, message_uid?, kind?, mode?}: with message_uid, that message was handed to the agent
   "model_step", // {step_id, text, tool_calls, model_id, usage?, end?}
   "tool_start", // {call_id, name, category, input}
+  "command_output", // {call_id, stream, text}: of a command that still runs
   "tool_end", // {call_id, name, category, state, output, duration_ms, end?}
   "pushed", // {repository, branch, sha}
   "limit_exceeded", // {reason, resource, limit, by}: of the sandbox; the run ends with it

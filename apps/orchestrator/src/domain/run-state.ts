@@ -23,8 +23,8 @@ export type Change =
   | { readonly type: "agent_started" }
   /** `isWanted`: something is there for a further execution (unseen follow-ups, children that have all ended). */
   | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
-  /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume. */
-  | { readonly type: "lose"; readonly policy?: LossPolicy }
+  /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume; "end": nobody else can go on with it. */
+  | { readonly type: "lose"; readonly policy?: LossPolicy | "end" }
   /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
   | { readonly type: "cancel"; readonly isForced: boolean; readonly status: RunStatus }
   /** The execution broke a limit of the platform. */
@@ -98,14 +98,14 @@ function complete(life: Life, change: Change & { type: "complete" }): Next {
   return { ...ended(life, outcome), run: OUTCOME_STATES[outcome], status: change.status ?? null };
 }
 
-function lose(life: Life, policy: LossPolicy): Next {
+function lose(life: Life, policy: LossPolicy | "end"): Next {
   switch (life.execution) {
     case "OFFERED":
       return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
     case "CLAIMED":
       return restart({ ...life, setupLosses: life.setupLosses + 1 }, life.setupLosses < SETUP_LOSSES_MAX);
     case "RUNNING":
-      if (policy === "fail") return { ...ended({ ...life, runLosses: life.runLosses + 1 }, "ERROR"), run: "ERROR", status: WORKER_LOST };
+      if (policy !== "resume") return { ...ended({ ...life, runLosses: life.runLosses + 1 }, "ERROR"), run: "ERROR", status: policy === "end" ? CLIENT_LOST : WORKER_LOST };
       return restart({ ...life, runLosses: life.runLosses + 1 }, life.runLosses < RUN_LOSSES_MAX);
     case "STOPPING":
       return { ...ended(life, "CANCELLED"), run: life.run };
@@ -123,6 +123,12 @@ const WORKER_LOST: RunStatus = {
   message: "The worker that held this run was lost while the agent was working, and its configuration says that it shall not be resumed.",
   errorCode: "resource_unavailable",
   retryable: true,
+};
+
+const CLIENT_LOST: RunStatus = {
+  message: "The client that executed this run is not heard of any more.",
+  errorCode: "agent_process_failed",
+  retryable: false,
 };
 
 const WORKERS_LOST: RunStatus = {

@@ -57,6 +57,8 @@ export interface RunTransaction {
   holdFactoryOpen(factoryUid: string): Promise<boolean>;
   /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
   insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
+  /** Opens the offer of a new run's execution to the client that executes it, before any worker sees it; answers the execution. */
+  holdForClient(runUid: string, clientUid: string): Promise<number>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
   /** Adopts the settings (not before `before`, which takes the locks that come first), and answers whether a maximum is reached now. */
   ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults, before: Promise<unknown>): Promise<boolean>;

@@ -2,13 +2,14 @@ import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { events, orchestrator } from "@millwright/contracts";
 import { serveEventFeed, type EventLog } from "@millwright/events";
 import { allowServices } from "@millwright/rpc";
+import { localRunMethods, type LocalRunRoutesDeps } from "./local-run-routes.ts";
 import { runAllowList, runMethods, type RunRoutesDeps } from "./run-routes.ts";
 
 type RunService = ServiceImpl<typeof orchestrator.RunService>;
-type Views = Omit<RunService, keyof ReturnType<typeof runMethods>>;
+type Views = Omit<RunService, keyof ReturnType<typeof runMethods> | keyof ReturnType<typeof localRunMethods>>;
 
 export type RoutesDeps = {
-  readonly runs: RunRoutesDeps;
+  readonly runs: RunRoutesDeps & LocalRunRoutesDeps;
   readonly runViewMethods: Views;
   /** ArtifactService, CatalogService, DefinitionOwnerService. */
   readonly catalogRoutes: (router: ConnectRouter) => void;
@@ -17,7 +18,7 @@ export type RoutesDeps = {
 
 /** THE DOOR for other services: every RPC and what serves it. Workers have their own (worker-routes.ts). */
 export function routes(router: ConnectRouter, { runs, runViewMethods, catalogRoutes, eventLog }: RoutesDeps): void {
-  router.service(orchestrator.RunService, { ...runViewMethods, ...runMethods(runs) });
+  router.service(orchestrator.RunService, { ...runViewMethods, ...runMethods(runs), ...localRunMethods(runs) });
   catalogRoutes(router);
   router.service(events.EventFeedService, serveEventFeed(eventLog));
 }

@@ -123,7 +123,7 @@ async function createdMessages(deps: RunRoutesDeps, created: readonly Created[])
 const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => (await deps.runMessages([run]))[0]!;
 
 /** Errors: owner_invalid (invalid_argument). */
-function newRun(request: orchestrator.RunRequest): NewRun {
+export function newRun(request: orchestrator.RunRequest): NewRun {
   const { ownerType, ownerUid, mode, source, config } = request;
   if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "") throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
   return {

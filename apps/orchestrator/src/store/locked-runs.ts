@@ -11,7 +11,7 @@ type Row = {
   state: RunState; status_message: string | null; execution_location: "REMOTE" | "LOCAL"; submitted_prompt: string | null;
   has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
   id: number; seq: number; execution_state: ExecutionState; attempt: number; outcome: string | null;
-  setup_losses: number; run_losses: number; lane_id: number; worker_host: string | null; traceparent: string | null;
+  setup_losses: number; run_losses: number; lane_id: number; is_local: boolean; worker_host: string | null; traceparent: string | null;
   session_uid: string | null; lease_attempt: number | null; accepted: boolean | null; is_over: boolean | null;
 };
 
@@ -20,7 +20,7 @@ const lockedRuns = (which: string): string => `
   SELECT r.uid, r.version, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
          r.title, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
          w.policy, w.run_uids AS awaited,
-         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.worker_host, x.traceparent,
+         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.is_local, x.worker_host, x.traceparent,
          l.session_uid, l.attempt AS lease_attempt, l.accepted,
          coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over
     FROM runs r
@@ -94,6 +94,7 @@ function toLockedRun(row: Row): LockedRun {
       setupLosses: row.setup_losses,
       runLosses: row.run_losses,
       laneId: row.lane_id,
+      ...(row.is_local ? { isLocal: true } : {}),
       ...(row.worker_host === null ? {} : { workerHost: row.worker_host }),
       ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
       ...(row.session_uid === null || row.lease_attempt === null

@@ -9,6 +9,7 @@ import { ensureCapacity } from "./capacity-store.ts";
 import { holdFactoryOpen } from "./closed-factory-store.ts";
 import { findByCause, insertRun, lockParents } from "./create-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
+import { holdForClient } from "./local-run-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
@@ -51,6 +52,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   lockParents: (uids) => lockParents(sql, uids),
   holdFactoryOpen: (factoryUid) => holdFactoryOpen(sql, factoryUid),
   insertRun: (run, context) => insertRun(sql, run, context),
+  holdForClient: (runUid, clientUid) => holdForClient(sql, runUid, clientUid, timings.leaseTtlMs),
   findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
   ensureCapacity: (subject, settings, defaults, before) => ensureCapacity(sql, subject, settings, defaults, before),
   runOfExecution: (executionId) => runOfExecution(sql, executionId),

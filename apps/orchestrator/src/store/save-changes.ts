@@ -27,7 +27,7 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
     if (change.directive) await addDirective(tx, change.run.execution, change.directive);
   }
   const released = changes.filter(({ run, next }) => next.lease === "drop" && run.execution.lease);
-  await releaseCapacity(tx, released.map(({ run }) => run));
+  await releaseCapacity(tx, released.filter(({ run }) => !run.execution.isLocal).map(({ run }) => run));
   // Leases in the order in which heartbeats lock them.
   for (const change of changes.toSorted((a, b) => a.run.execution.id - b.run.execution.id)) {
     await updateLease(tx, change, timings);
@@ -56,6 +56,7 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
             session_uid = coalesce($10, session_uid),
             submitted_prompt = coalesce($11, submitted_prompt),
             execution_count = execution_count + CASE WHEN $12::boolean THEN 1 ELSE 0 END,
+            execution_location = CASE WHEN $12 THEN 'REMOTE' ELSE execution_location END,
             run_time_ms = run_time_ms + CASE WHEN $13 THEN coalesce((
               SELECT (extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000)::bigint FROM executions x WHERE x.id = $14), 0) ELSE 0 END
       WHERE uid = $1`,

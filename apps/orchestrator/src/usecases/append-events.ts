@@ -50,7 +50,8 @@ function answer(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "
   }
 }
 
-async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, session: WorkerSession, events: readonly WorkerEvent[]): Promise<AppendOutcome> {
+/** The same within a transaction that may hold the run already. */
+export async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, session: WorkerSession, events: readonly WorkerEvent[]): Promise<AppendOutcome> {
   const [run] = await tx.lockRuns([ref.runUid], [ref.executionId]);
   const outcome = await tx.appendWorkerEvents(ref, events);
   if (!run || outcome.outcome !== "appended") return outcome;

@@ -10,6 +10,7 @@ import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-
 import type { RunRecord } from "../domain/run-record.ts";
 import { DEPTH_MAX, isTerminal, type Run } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
+import { startLocally } from "./start-locally.ts";
 import { dropFiles, storeFiles, type RunFilesDeps } from "./run-files.ts";
 
 export type CreateRunsDeps = RunFilesDeps & {
@@ -69,7 +70,7 @@ type Prepared = Resolved & { readonly files: readonly Attachment[] };
 
 /** Nothing of it is, or may have to be, somebody else's. */
 const isPlain = (one: Prepared | Answer): boolean =>
-  "request" in one && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.resolved.frozen.factory_uid;
+  "request" in one && !one.request.local && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.resolved.frozen.factory_uid;
 
 const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
@@ -122,13 +123,15 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
     throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
   }
   const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
-  const inserting = tx.insertRun(record, { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) });
+  const context = { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) };
+  const inserting = tx.insertRun(record, context);
   const [run, atCapacity] = await Promise.all([inserting, tx.ensureCapacity(subject, resolved.queueSettings, deps.capacityDefaults, inserting)]);
   if (!run) {
     const earlier = await tx.findByCause(request.owner.uid, causeKey ?? "");
     return { uid: earlier ?? record.uid, created: false, atCapacity: false };
   }
-  deps.made.set(run.uid, run);
+  if (request.local) await startLocally(tx, run.uid, request.local, context);
+  else deps.made.set(run.uid, run);
   return { uid: record.uid, created: true, atCapacity };
 }
 
@@ -166,6 +169,7 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     interactive: request.interactive,
     source: parent && request.source === "API" ? "ORCHESTRATION" : request.source,
     ...(request.origin ? { origin: request.origin } : {}),
+    executionLocation: request.local ? "LOCAL" : "REMOTE",
     conversationUid,
     agentConfig: storableJson(resolved.agentConfig),
     ...(resolved.skill ? { agentSkill: storableJson(resolved.skill) } : {}),

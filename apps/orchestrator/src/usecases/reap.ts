@@ -51,7 +51,7 @@ async function forEach<T extends LeaseRef>(find: (afterExecutionId: number) => P
 async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
   const { run, locked } = await lockHolder(tx, lease);
   if (!run?.execution.lease?.isOver) return; // renewed, ended or offered anew meanwhile
-  const next = transition(lifeOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) });
+  const next = transition(lifeOf(run), { type: "lose", policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid) });
   await settleChanges(tx, [{ run, next, events: lossEvents(run, next) }], locked, context());
 }
 
@@ -60,7 +60,7 @@ function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
   if (state === "OFFERED") return [queuedAgain("offer_expired", id)];
   if (!isHeld(state)) return []; // it was stopping: its run has ended long ago
   const lost: NewRunEvent = { kind: "worker_lost", payload: { worker_host: workerHost, reason: "lease_expired", attempt }, executionId: id };
-  if (isTerminal(next.run)) return [lost, finished(next, id, { reason: "worker_lost" })];
+  if (isTerminal(next.run)) return [lost, finished(next, id, { reason: run.execution.isLocal ? "client_lost" : "worker_lost" })];
   return [lost, queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
 }
 

@@ -40,6 +40,9 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     if (record.message) addMessage(rows, { uid: record.message.uid, runUid: record.uid, kind: "prompt", text: record.message.text, mode: record.mode });
     return viewOf(rows.runs.get(record.uid)!);
   },
+  holdForClient: async () => {
+    throw new Error("local runs are not simulated");
+  },
   findByCause: async (ownerUid, causeKey) => findByCause(rows, ownerUid, causeKey),
   async ensureCapacity(subject, settings, defaults, before) {
     await before;

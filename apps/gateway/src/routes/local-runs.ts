@@ -1,0 +1,126 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { z } from "zod";
+import { orchestrator } from "@millwright/contracts";
+import { present } from "@millwright/json";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { instant, route, timestamp, uuid, type Route } from "../rest/index.ts";
+import { isoTime } from "./json-values.ts";
+import { RunMetadata, RunState } from "./run-schemas.ts";
+import { ownerOf, runParams } from "./runs.ts";
+
+const WORDS_MAX = 1_000;
+const OUTPUT_MAX = 65_536;
+const EVENTS_MAX = 100;
+
+const NewLocalRun = z
+  .object({
+    client_id: uuid().meta({ description: "Chosen by the client, which names itself by it in its reports." }),
+    command: z.array(z.string().max(100_000)).min(1).max(WORDS_MAX).meta({ description: "Shown; the platform runs nothing." }),
+    title: z.string().max(500).optional(),
+    prompt: z.string().optional().meta({ description: "What it is to do; the command, when absent." }),
+    team: z.boolean().optional(),
+    parent_run_id: z.string().optional(),
+    metadata: RunMetadata.optional(),
+  })
+  .meta({ id: "NewLocalRun" });
+
+const numbered = { seq: z.int().min(1).meta({ description: "1, 2, 3 … per run." }), at: instant().optional() };
+const LocalRunEvent = z
+  .discriminatedUnion("kind", [
+    z.object({ kind: z.literal("output"), ...numbered, stream: z.enum(["stdout", "stderr"]), text: z.string().max(OUTPUT_MAX) }),
+    z.object({ kind: z.literal("followup_received"), ...numbered, followup_id: uuid() }),
+    z.object({
+      kind: z.literal("ended"),
+      ...numbered,
+      exit_code: z.int().min(0).max(255).optional(),
+      signal: z.string().max(20).optional(),
+      interrupted: z.boolean().optional().meta({ description: "Its user stopped it: the run is CANCELLED." }),
+      output: z.string().max(2 * OUTPUT_MAX).optional().meta({ description: "The beginning and the end of what it wrote." }),
+      truncated: z.boolean().optional(),
+    }),
+  ])
+  .meta({ id: "LocalRunEvent" });
+
+const LocalRunReport = z
+  .object({ client_id: uuid(), events: z.array(LocalRunEvent).max(EVENTS_MAX).optional() })
+  .meta({ id: "LocalRunReport" });
+
+const LocalRunAnswer = z
+  .object({
+    lease: z.enum(["held", "stopping", "over"]).meta({ description: "`stopping`: the run has ended without its command. `over`: this client holds the run no longer. End the command." }),
+    lease_expires_at: timestamp().optional(),
+    acked_seq: z.int().meta({ description: "Events up to here are kept; go on after it." }),
+    followups: z.array(z.object({ followup_id: z.string(), message: z.string() })).meta({ description: "What nobody has said that the command was handed, oldest first." }),
+    state: RunState,
+  })
+  .meta({ id: "LocalRunAnswer" });
+
+/** Runs that a client executes by itself, such as `millwright run local` (decisions "run types that cannot be cancelled"). */
+export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/agent/runs/local",
+      summary: "Register a run that you execute yourself",
+      description: "Ours. The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
+      verbs: ["run.create"],
+      idempotent: true,
+      teamHeader: true,
+      errors: [403, 404, 409],
+      body: NewLocalRun,
+      response: z.object({ run_id: z.string(), state: RunState, report_every_ms: z.int() }),
+      handler: async (input) => {
+        const { client_id: clientUid, command, title, prompt = command.join(" "), team, metadata = {}, ...named } = input.body;
+        const run = create(orchestrator.RunRequestSchema, {
+          ...ownerOf(team, input.caller),
+          ...{ prompt, metadata, config: {}, source: "LOCAL" },
+          ...present({ title: title ?? command.join(" ").slice(0, 200), parentRunUid: named.parent_run_id ?? input.caller.run?.runUid, idempotencyKey: input.request.idempotency?.key }),
+        });
+        const answer = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input, { timeoutMs: 30_000 }));
+        return { run_id: answer.run!.uid, state: answer.run!.state as z.input<typeof RunState>, report_every_ms: answer.reportEveryMs };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/agent/runs/{runId}/report",
+      summary: "Say how a run goes that you execute yourself",
+      description: "Ours. Renews the lease, adds events (those that were added before add nothing), and answers the follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED when interrupted, else FAILED.",
+      verbs: ["run.manage"],
+      errors: [403],
+      bodyBytesMax: 8 * 1024 * 1024,
+      params: runParams,
+      body: LocalRunReport,
+      response: LocalRunAnswer,
+      handler: async (input) => {
+        const { client_id: clientUid, events = [] } = input.body;
+        const answer = await runs.reportLocalRun({ runUid: input.params.runId, clientUid, events: events.map(eventMessage) }, onBehalf(input));
+        return {
+          lease: answer.lease as "held",
+          acked_seq: Number(answer.ackedSeq),
+          followups: answer.followups.map(({ uid, text }) => ({ followup_id: uid, message: text })),
+          state: answer.run!.state as z.input<typeof RunState>,
+          ...present({ lease_expires_at: answer.expiresAt && isoTime(answer.expiresAt) }),
+        };
+      },
+    }),
+  ];
+}
+
+const eventMessage = (told: z.output<typeof LocalRunEvent>): orchestrator.LocalEvent =>
+  create(orchestrator.LocalEventSchema, { seq: BigInt(told.seq), ...(told.at ? { at: timestampFromDate(told.at) } : {}), event: eventOf(told) });
+
+function eventOf(told: z.output<typeof LocalRunEvent>): { case: "output" | "followupUid" | "end"; value: any } {
+  switch (told.kind) {
+    case "output":
+      return { case: "output", value: create(orchestrator.LocalOutputSchema, { stream: told.stream, text: told.text }) };
+    case "followup_received":
+      return { case: "followupUid", value: told.followup_id };
+    case "ended": {
+      const { exit_code: exitCode, signal = "", interrupted = false, output = "", truncated = false } = told;
+      return { case: "end", value: create(orchestrator.LocalEndSchema, { signal, interrupted, output, truncated, ...present({ exitCode }) }) };
+    }
+    default:
+      return told satisfies never;
+  }
+}

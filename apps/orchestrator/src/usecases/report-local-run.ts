@@ -1,0 +1,67 @@
+import type { Caller } from "@millwright/caller";
+import { localSession, outcomeOf, clientSeqOf, seqOf, workerEvent, type LocalEvent } from "../domain/local-run.ts";
+import type { Message } from "../domain/message.ts";
+import type { Run } from "../domain/run.ts";
+import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
+import type { AppendResult, EventBatch } from "./append-events.ts";
+import type { Completion, CompletionResult } from "./complete-executions.ts";
+import type { HeldLease, RenewedLease } from "./heartbeat.ts";
+import { requireRunVerb } from "./run-access.ts";
+
+export type ReportLocalRunDeps = {
+  /** Errors: run_not_found. */
+  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
+  /** What a client holds of a run. */
+  findLocalLease(runUid: string, clientUid: string): Promise<LeaseRef | undefined>;
+  renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
+  complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
+  /** Follow-ups sent to an execution that nobody has said were handed over. */
+  undelivered(runUid: string, executionId: number): Promise<readonly Pick<Message, "uid" | "text">[]>;
+  /** Of those that the execution was sent, by uid. */
+  textsOfFollowups(runUid: string, executionId: number, uids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+};
+
+export type LocalReport = { readonly runUid: string; readonly clientUid: string; readonly events: readonly LocalEvent[] };
+
+export type LocalAnswer = {
+  /** held: go on · stopping: the run has ended without its command, end it · over: this client holds the run no longer. */
+  readonly lease: "held" | "stopping" | "over";
+  readonly expiresAt?: Date;
+  /** Everything up to here is kept; a client goes on after it. */
+  readonly ackedSeq: number;
+  readonly followups: readonly Pick<Message, "uid" | "text">[];
+  readonly run: Run;
+};
+
+/**
+ * What a client says of the command that it runs, and that it is still there: without a report for the time of a lease the run ends as
+ * ERROR. A report that was sent before adds nothing. An end completes the run; a follow-up that its command was not handed is then for a
+ * further execution, in a sandbox.
+ *
+ * Errors: run_not_found · not_authorized.
+ */
+export async function reportLocalRun(deps: ReportLocalRunDeps, caller: Caller, { runUid, clientUid, events }: LocalReport): Promise<LocalAnswer> {
+  const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.manage");
+  const over = async (ackedSeq = 0): Promise<LocalAnswer> => ({ lease: "over", ackedSeq, followups: [], run: await deps.getVisibleRun(caller, uid) });
+  const ref = await deps.findLocalLease(uid, clientUid);
+  if (!ref) return over();
+  const session = localSession(clientUid);
+  const [lease] = await deps.renewLeases(session, [{ ...ref, phase: "IDLE", ackedDirectiveSeq: 0 }]); // it may be silent as long as it likes
+  if (!lease) return over();
+  const texts = await deps.textsOfFollowups(uid, ref.executionId, events.flatMap((event) => (event.kind === "followup" ? [event.followupUid] : [])));
+  const [appended] = await deps.append(session, [{ ...ref, events: events.map((event) => workerEvent(event, texts)) }]);
+  const ackedSeq = seqOf(appended?.ackedClientSeq ?? 0);
+  const last = events.at(-1);
+  if (last?.kind === "end" && ackedSeq >= last.seq) {
+    await deps.complete(session, [{ ...ref, ...outcomeOf(last.end), lastClientSeq: clientSeqOf(last.seq) }]);
+    return over(ackedSeq);
+  }
+  return {
+    lease: lease.isStopping ? "stopping" : "held",
+    expiresAt: lease.expiresAt,
+    ackedSeq,
+    followups: await deps.undelivered(uid, ref.executionId),
+    run: await deps.getVisibleRun(caller, uid),
+  };
+}

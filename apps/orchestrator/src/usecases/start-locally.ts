@@ -1,0 +1,26 @@
+import { newUid } from "@millwright/ids";
+import { beginning, LOCAL_HOST, localSession, type LocalStart } from "../domain/local-run.ts";
+import { lifeOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
+import { transition } from "../domain/run-state.ts";
+import type { RunTransaction } from "../domain/run-transaction.ts";
+import { appendToLockedRun } from "./append-events.ts";
+
+/**
+ * Gives a run that has just been inserted to the client that executes it, within the same transaction: no worker sees it in the queue.
+ * It goes the way of all runs (offered, accepted, started), with the client in the place of a worker's session.
+ */
+export async function startLocally(tx: RunTransaction, runUid: string, { clientUid, command }: LocalStart, context: ChangeContext): Promise<void> {
+  const executionId = await tx.holdForClient(runUid, clientUid);
+  const offered = await lock(tx, runUid);
+  const claimed = { kind: "run_claimed", payload: { worker_host: LOCAL_HOST }, executionId } as const;
+  await tx.save([{ run: offered, next: transition(lifeOf(offered), { type: "accept" }), events: [claimed] }], context);
+  const [prompt] = await tx.takeInputs(runUid, executionId);
+  const events = beginning(command.join(" "), prompt ?? { uid: "", text: "" }, newUid(), new Date());
+  await appendToLockedRun(tx, { runUid, executionId, attempt: 1 }, localSession(clientUid), events);
+}
+
+async function lock(tx: RunTransaction, runUid: string): Promise<LockedRun> {
+  const [run] = await tx.lockRuns([runUid]);
+  if (!run) throw new Error("the run was inserted by this transaction");
+  return run;
+}
