@@ -12,6 +12,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the orchestrator. */
     orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
     orchestratorJwksUrls: required.urls("ORCHESTRATOR_JWKS_URL"),
+    /** RPC addresses of the webhook ingress. */
+    webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
+    webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),
     /** Directories below which definition repositories may lie on disk; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
   });

@@ -9,6 +9,7 @@ await runService({
   neighbours: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
+    "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator }) => {

@@ -9,6 +9,7 @@ import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
+import { secretPusher } from "./clients/secret-pusher.ts";
 import { connectNeighbours } from "./clients/neighbours.ts";
 import { RunTokens } from "./clients/run-tokens.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
@@ -54,7 +55,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: neighbours.runs, clock });
   const authenticator = new Authenticator({ findCredential: credentialReader(database, clock), noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now), clock, log, runTokens });
   const eventLog = new EventLog({ database, clock, log, ...bell(o) });
-  const identity = { db, clock, vault, authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
+  const identity = { db, clock, vault, pushSecret: secretPusher(neighbours.webhooks), authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
   const door = publicDoor({ options: o, identity, neighbours });
 
   const consumer = (name: string, source: string, read: FeedReader, handlers: EventHandlers) =>
@@ -66,6 +67,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     consumer("audit", "gateway", (range) => eventLog.read(range), onAuditedEvents("gateway")),
     consumer("audit", "factories", readFeed(o.neighbours.factories), onAuditedEvents("factories")),
     consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), onAuditedEvents("orchestrator")),
+    consumer("audit", "webhook-ingress", readFeed(o.neighbours.webhookIngress), onAuditedEvents("webhook-ingress")),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pruner = new BackgroundLoop({

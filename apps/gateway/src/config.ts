@@ -16,6 +16,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of factories. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
+    /** RPC addresses of the webhook ingress. */
+    webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
+    webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),
     /** As the orchestrators have it: files in a directory are served here under `/blobs/*`, links to those in a bucket lead there. */
     ...blobSettings,
     egressRanges: egressRangesSetting,

@@ -13,9 +13,10 @@ await runService({
   neighbours: (config) => ({
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+    "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { orchestrator, factories }) => {
+  compose: async (config, base, { orchestrator, factories, "webhook-ingress": webhookIngress }) => {
     const signingKey = deriveKey(base.masterKey, "blob urls");
     const dir = blobDirectory(config);
     const store = dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
@@ -24,7 +25,7 @@ await runService({
     const door = { service: "gateway", verifier: base.verifier, open: [worker.WorkerService.typeName], quiet, log: base.log, metrics: base.metrics };
     const gateway = await composeGateway({
       ...base,
-      neighbours: { orchestrator, factories },
+      neighbours: { orchestrator, factories, webhookIngress },
       ...(store && { blobs: { store, signingKey } }),
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,

@@ -18,7 +18,7 @@ export type GatewayOptions = {
   metrics: Metrics;
   /** Records spans; absent: none. */
   tracer?: Tracer;
-  neighbours: { orchestrator: Transport; factories: Transport };
+  neighbours: { orchestrator: Transport; factories: Transport; webhookIngress: Transport };
   poolSize?: number;
   doorbell?: Doorbell;
   /** Where the events of this service are published; absent: nowhere. */
@@ -31,6 +31,8 @@ export type GatewayOptions = {
   workerKey?: string | undefined;
   /** The orchestrator's door for workers, mounted under `/rpc/`. */
   workerDoor?: RequestListener;
+  /** The webhook ingress's own door, mounted under `/webhooks/`; absent: it has a port of its own. */
+  webhookDoor?: RequestListener;
   /** Public keys of the run tokens, which the orchestrator signs. */
   runTokenKeys: KeySource;
   /** Networks that requests of service-hosted agents come from, canonical; none by default. */

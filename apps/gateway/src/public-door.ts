@@ -30,6 +30,7 @@ import { secretRoutes } from "./routes/secrets.ts";
 import { skillRoutes } from "./routes/skills.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { teamRoutes } from "./routes/teams.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 import { whoAmIRoute } from "./routes/whoami.ts";
 import { listTeams } from "./store/team-store.ts";
 import { getProfiles } from "./usecases/get-profiles.ts";
@@ -66,6 +67,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...factoryRoutes(shared),
     ...factorySourceRoutes(neighbours),
     ...taskRoutes(shared),
+    ...webhookRoutes(neighbours),
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),
     aboutErrorsRoute,
@@ -73,6 +75,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
   const mounts: Mount[] = [
     signInMount(signIn),
     ...(o.blobs ? [blobMount({ ...o.blobs, publicUrl: o.publicUrl, clock: o.clock, log: o.log })] : []),
+    ...(o.webhookDoor ? [{ prefix: "/webhooks/" as const, listener: o.webhookDoor, isRecorded: true }] : []),
     ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor, isRecorded: true }] : []),
   ];
   const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];

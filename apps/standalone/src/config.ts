@@ -25,6 +25,10 @@ export const loadConfig = (env: Env) => {
     ...bucketSettings,
     /** Origin used in links and signed URLs; default `http://HOST:PORT`. */
     publicUrl: optional.url("MILLWRIGHT_PUBLIC_URL"),
+    /** Origin under which senders of webhooks reach the port; default: the public URL. */
+    webhookUrl: optional.url("MILLWRIGHT_WEBHOOK_URL"),
+    /** Addresses and networks of proxies in front of it, with commas between: whose `X-Forwarded-For` names the sender of a webhook. */
+    trustedProxies: optional.list("MILLWRIGHT_TRUSTED_PROXIES", []),
     /** API key of the first team's owner; generated and printed once when absent. */
     bootstrapApiKey: optional.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
     /** An external PostgreSQL server; one database per service is created there. Absent: embedded PostgreSQL. */

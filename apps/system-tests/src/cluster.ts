@@ -11,7 +11,7 @@ import { steadyPort } from "./ports.ts";
 import { killAll, processesWith } from "./processes.ts";
 import { Relay } from "./relay.ts";
 
-export const SERVICES = ["gateway", "orchestrator", "factories"] as const;
+export const SERVICES = ["gateway", "orchestrator", "factories", "webhook-ingress"] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 export type ClusterOptions = DeploymentOptions & {
@@ -49,6 +49,7 @@ export class Cluster implements Deployment {
   readonly nats: Nats | undefined;
   readonly #options: ClusterOptions;
   readonly #door: FrontDoor;
+  readonly #webhookDoor: FrontDoor;
   readonly #ports: Readonly<Record<ServiceName, readonly Ports[]>>;
   readonly #databasePort: number;
   readonly #secrets = Object.fromEntries(["master", ...SERVICES].map((name) => [name, randomBytes(32).toString("base64")]));
@@ -58,7 +59,7 @@ export class Cluster implements Deployment {
   #services: readonly Member[] = [];
   #workers: readonly Member[] = [];
 
-  private constructor(o: { dir: string; door: FrontDoor; ports: Readonly<Record<ServiceName, readonly Ports[]>>; databasePort: number; nats: Nats | undefined; relays: readonly Relay[]; options: ClusterOptions }) {
+  private constructor(o: { dir: string; door: FrontDoor; webhookDoor: FrontDoor; ports: Readonly<Record<ServiceName, readonly Ports[]>>; databasePort: number; nats: Nats | undefined; relays: readonly Relay[]; options: ClusterOptions }) {
     this.dir = o.dir;
     this.url = o.door.url;
     this.timeScale = o.options.timeScale ?? 1;
@@ -66,6 +67,7 @@ export class Cluster implements Deployment {
     this.nats = o.nats;
     this.#options = o.options;
     this.#door = o.door;
+    this.#webhookDoor = o.webhookDoor;
     this.#ports = o.ports;
     this.#relays = o.relays;
     this.#databasePort = o.databasePort;
@@ -79,8 +81,9 @@ export class Cluster implements Deployment {
     for (const service of SERVICES) ports[service] = await Promise.all(Array.from({ length: typeof replicas === "number" ? replicas : (replicas[service] ?? REPLICAS) }, somePorts));
     const nats = await Nats.in(join(dir, "data", "nats"));
     const door = await FrontDoor.open(ports.gateway.map(({ http }) => http));
+    const webhookDoor = await FrontDoor.open(ports["webhook-ingress"].map(({ http }) => http));
     const relays = await Promise.all(Array.from({ length: options.hasRelays ? workersOf(options) : 0 }, () => Relay.to(door.url)));
-    const cluster = new Cluster({ dir, door, ports, databasePort: await steadyPort(), nats, relays, options });
+    const cluster = new Cluster({ dir, door, webhookDoor, ports, databasePort: await steadyPort(), nats, relays, options });
     try {
       await cluster.start();
     } catch (error) {
@@ -182,6 +185,7 @@ export class Cluster implements Deployment {
       await this.stop();
       await Promise.all(this.#relays.map((relay) => relay.close()));
       await this.#door.close();
+      await this.#webhookDoor.close();
     } finally {
       await removeDirectory(this.dir);
     }
@@ -207,8 +211,8 @@ export class Cluster implements Deployment {
   #environment(service: ServiceName, ports: Ports): Record<string, string> {
     const { tls } = this.#options;
     const neighbours = SERVICES.filter((name) => name !== service).flatMap((name) => [
-      [`${name.toUpperCase()}_URL`, this.rpcUrls(name).join(",")],
-      [`${name.toUpperCase()}_JWKS_URL`, this.opsUrls(name).map((url) => `${url}/jwks.json`).join(",")],
+      [`${variable(name)}_URL`, this.rpcUrls(name).join(",")],
+      [`${variable(name)}_JWKS_URL`, this.opsUrls(name).map((url) => `${url}/jwks.json`).join(",")],
     ]);
     return {
       ...Object.fromEntries(neighbours),
@@ -217,7 +221,7 @@ export class Cluster implements Deployment {
       ...(tls && { TLS_CA_FILE: tls.caFile, TLS_CERT_FILE: tls.certFile, TLS_KEY_FILE: tls.keyFile }),
       GRPC_PORT: String(ports.grpc), OPS_PORT: String(ports.ops), PORT: String(ports.http),
       ...(!this.#options.env?.["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("data", "blobs") }),
-      MILLWRIGHT_PUBLIC_URL: this.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!,
+      MILLWRIGHT_PUBLIC_URL: this.url, MILLWRIGHT_WEBHOOK_URL: this.#webhookDoor.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!,
       MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: this.#workerKey,
       MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), MILLWRIGHT_TIME_SCALE: String(this.timeScale),
       ...this.#options.env,
@@ -237,5 +241,8 @@ function isFailure(line: string): boolean {
     return true;
   }
 }
+
+/** How a service is called in the names of settings. */
+const variable = (service: ServiceName): string => service.toUpperCase().replaceAll("-", "_");
 
 const somePorts = async (): Promise<Ports> => ({ grpc: await steadyPort(), ops: await steadyPort(), http: await steadyPort() });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createDemoRepositories } from "@millwright/standalone/demo-repositories";
 import { eventually, needs } from "@millwright/testing";
 import { connect as connectNats } from "nats";
-import { Cluster } from "../src/index.ts";
+import { Cluster, SERVICES } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
@@ -95,7 +95,7 @@ needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it co
 }, PATIENCE_MS);
 
 test("each process tells how it is, and stops in order", async () => {
-  for (const service of ["gateway", "orchestrator", "factories"] as const) {
+  for (const service of SERVICES) {
     for (const url of cluster.opsUrls(service)) {
       expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ ready: true });
       expect(await (await fetch(`${url}/metrics`)).text()).toContain("millwright_rpc_requests_total");

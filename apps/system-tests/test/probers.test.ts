@@ -133,7 +133,7 @@ describe("wrong input", () => {
       for (const variant of samples.variants(operation.body)) {
         const valid = samples.valid(variant) as object;
         for (const [name, schema] of Object.entries<object>(variant["properties"] ?? {})) {
-          const faults = [...samples.wrong(schema), ...(samples.takes(schema, "any text") ? ["nul \0"] : [])];
+          const faults = [...samples.wrong(schema), ...(samples.takes(schema, "any text") && !samples.isAnything(schema) ? ["nul \0"] : [])];
           for (const value of faults) await expectRefusal(operation, `${name}: ${JSON.stringify(value)}`, ask(operation, ownIds(operation), { body: { ...valid, [name]: value, unknown_member: [1] } }));
         }
       }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { Cluster } from "../src/index.ts";
+import { Cluster, SERVICES } from "../src/index.ts";
 import { loopbackCertificate } from "./support/certificates.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS } from "./support/deployment.ts";
@@ -39,7 +39,7 @@ test("services that speak TLS with each other apply a definition, run a tree and
 /** How a handshake with each RPC port ends. */
 const handshakes = (trusted: string | undefined): Promise<string[]> =>
   Promise.all(
-    (["gateway", "orchestrator", "factories"] as const).flatMap((service) => cluster.rpcUrls(service)).map(
+    SERVICES.flatMap((service) => cluster.rpcUrls(service)).map(
       (url) =>
         new Promise<string>((resolve) => {
           const socket = connectTls({ host: "127.0.0.1", port: Number(new URL(url).port), ALPNProtocols: ["h2"], ...(trusted && { ca: trusted }) });
@@ -51,7 +51,7 @@ const handshakes = (trusted: string | undefined): Promise<string[]> =>
   );
 
 test("every RPC port has the certificate, which is good for those who trust its authority", async () => {
-  expect(await handshakes(ca)).toEqual(Array(6).fill("secure"));
-  expect(await handshakes(undefined)).toEqual(Array(6).fill("UNABLE_TO_VERIFY_LEAF_SIGNATURE"));
+  expect(await handshakes(ca)).toEqual(Array(2 * SERVICES.length).fill("secure"));
+  expect(await handshakes(undefined)).toEqual(Array(2 * SERVICES.length).fill("UNABLE_TO_VERIFY_LEAF_SIGNATURE"));
   for (const url of cluster.rpcUrls("orchestrator")) await expect(fetch(url.replace("https:", "http:"))).rejects.toThrow("fetch failed");
 });

@@ -7,3 +7,4 @@ export * as identity from "./gen/millwright/identity/v1/identity_pb.ts";
 export * as orchestrator from "./orchestrator.ts";
 export * as rpc from "./gen/millwright/rpc/v1/error_detail_pb.ts";
 export * as worker from "./gen/millwright/worker/v1/worker_pb.ts";
+export * as webhooks from "./gen/millwright/webhooks/v1/webhook_pb.ts";

@@ -1,3 +1,5 @@
 export { CONNECT_CODES, ERROR_KINDS, isErrorKind, type ErrorKind, type ErrorKindName } from "./kinds.ts";
 export { DomainError, invalidArgument, isDomainError, notFound, type DomainErrorInit } from "./domain-error.ts";
 export { bestEffort, type WarnLog } from "./best-effort.ts";
+export { holdsCredential, withoutCredentials } from "./credential-forms.ts";
+export { asDomainError, ERROR_CATALOG, problemOf, type ProblemBody, type ProblemContext } from "./problem.ts";

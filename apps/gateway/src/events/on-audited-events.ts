@@ -12,10 +12,11 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
   },
   factories: { factory: ["created", "updated", "deleted"], definition: ["activated"], task: ["created", "updated"] },
   orchestrator: { run: ["created", "finished"] },
+  "webhook-ingress": { webhook: ["created", "updated", "deleted"] },
 };
 
 /** The services whose feeds are audited. */
-type Source = "gateway" | "factories" | "orchestrator";
+type Source = "gateway" | "factories" | "orchestrator" | "webhook-ingress";
 
 /** Notes the audited events of one source. */
 export function onAuditedEvents(source: Source): EventHandlers {

@@ -1,12 +1,11 @@
 import { Router } from "@koa/router";
 import Koa from "koa";
 import { z } from "zod";
-import { DomainError, notFound } from "@millwright/errors";
+import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
 import { inScope } from "@millwright/telemetry";
 import { answerRoute } from "./answer-route.ts";
 import { authenticated, type RequestListener, type RequestState, type RestOptions } from "./context.ts";
 import { openApiDocument, type OpenApiDocument } from "./openapi.ts";
-import { asDomainError, problemOf } from "./problem.ts";
 import { fullPath, route, type Route } from "./route.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
 import { operationOf, watchRequest } from "./watch-request.ts";

@@ -3,7 +3,7 @@ import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { openScope, parseTraceparent, TRACEPARENT, type Scope } from "@millwright/telemetry";
 import type { RestOptions } from "./context.ts";
-import { holdsCredential } from "./credential-forms.ts";
+import { holdsCredential } from "@millwright/errors";
 
 /** What is known of a request when it has ended. Absent method and route: nobody serves such a path. */
 export type RequestFacts = {

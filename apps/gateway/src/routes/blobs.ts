@@ -3,7 +3,7 @@ import { answerSigned, type BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import { currentScope, newTraceContext, type Logger } from "@millwright/telemetry";
 import type { Mount } from "../rest/index.ts";
-import { asDomainError, problemOf } from "../rest/problem.ts";
+import { asDomainError, problemOf } from "@millwright/errors";
 
 export type BlobMountDeps = { store: BlobStore; signingKey: Uint8Array; publicUrl: string; clock: Clock; log: Pick<Logger, "error"> };
 

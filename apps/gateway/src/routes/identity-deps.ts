@@ -4,12 +4,14 @@ import type { Vault } from "@millwright/vault";
 import type { CreateOnce } from "../store/idempotency-store.ts";
 import type { IdentityDb } from "../store/identity-db.ts";
 import type { Authenticator } from "../usecases/authenticate.ts";
+import type { PushSecret } from "../usecases/manage-secrets.ts";
 
 /** What the endpoints of identity work with. */
 export type IdentityRouteDeps = {
   db: IdentityDb;
   clock: Clock;
   vault: Vault;
+  pushSecret: PushSecret;
   cursors: Cursors;
   once: CreateOnce;
   authenticator: Authenticator;

@@ -14,7 +14,7 @@ const teamParams = z.object({ uid: pathUid("team") });
 
 /** Managed secrets: written here, read by runs only. Ours. */
 export function secretRoutes(deps: IdentityRouteDeps): Route[] {
-  const { db, clock, vault, cursors } = deps;
+  const { db, clock, vault, pushSecret, cursors } = deps;
   return [
     route({
       method: "GET",
@@ -47,7 +47,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       response: SecretRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
         deps.once(caller, request.idempotency, async (tx) => {
-          const { secret } = await setSecret({ tx, clock, vault }, caller, { teamUid: uid, ...body, mustBeNew: true });
+          const { secret } = await setSecret({ tx, clock, vault, pushSecret }, caller, { teamUid: uid, ...body, mustBeNew: true });
           return secretRecord(secret);
         }),
     }),
@@ -62,7 +62,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       response: SecretRecord,
       responses: { 201: { description: "Stored for the first time", schema: SecretRecord } },
       handler: async ({ caller, params: { uid, name }, body }) => {
-        const { secret, isNew } = await db.transaction((tx) => setSecret({ tx, clock, vault }, caller, { teamUid: uid, name, value: body.value, mustBeNew: false }));
+        const { secret, isNew } = await db.transaction((tx) => setSecret({ tx, clock, vault, pushSecret }, caller, { teamUid: uid, name, value: body.value, mustBeNew: false }));
         return isNew ? json(201, secretRecord(secret)) : secretRecord(secret);
       },
     }),
@@ -75,7 +75,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       errors: [403],
       params: z.object({ uid: pathUid("secret"), name: pathText("secret", NAME) }),
       handler: async ({ caller, params: { uid, name } }) => {
-        await db.transaction((tx) => deleteSecret({ tx }, caller, { teamUid: uid, name }));
+        await db.transaction((tx) => deleteSecret({ tx, pushSecret }, caller, { teamUid: uid, name }));
       },
     }),
   ];

@@ -26,7 +26,7 @@ export const ALLOWED_SERVICES = {
     resolveAgent: ["orchestrator", "factories"],
     findForeman: ["orchestrator", "factories"],
     getProfiles: ["orchestrator", "factories"],
-    resolveSecrets: ["orchestrator"],
+    resolveSecrets: ["orchestrator", "webhook-ingress"],
   }),
   ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator"] }),
@@ -61,7 +61,7 @@ export const rpcRoutes =
       async resolveSecrets({ teamUid, names, optionalNames }, context) {
         assertService(callerOf(context));
         if (!isUuid(teamUid)) throw notFound("team");
-        return { values: await resolveSecrets({ tx: deps.db.now, vault: deps.vault }, { teamUid, names, optionalNames }) };
+        return resolveSecrets({ tx: deps.db.now, vault: deps.vault }, { teamUid, names, optionalNames });
       },
     });
     router.service(definitions.DefinitionOwnerService, {

@@ -29,8 +29,8 @@ export async function deleteSecretRow(tx: Tx, teamUid: string, name: string): Pr
 }
 
 /** The sealed values of those names that exist. */
-export const sealedSecrets = ({ prisma }: Tx, teamUid: string, names: readonly string[]): Promise<Pick<ManagedSecret, "uid" | "name" | "sealed">[]> =>
-  prisma.managedSecret.findMany({ where: { teamUid, name: { in: [...names] } }, select: { uid: true, name: true, sealed: true } });
+export const sealedSecrets = ({ prisma }: Tx, teamUid: string, names: readonly string[]): Promise<Pick<ManagedSecret, "uid" | "name" | "version" | "sealed">[]> =>
+  prisma.managedSecret.findMany({ where: { teamUid, name: { in: [...names] } }, select: { uid: true, name: true, version: true, sealed: true } });
 
 /** Which of the names the team has. */
 export async function presentSecrets(sql: Sql, teamUid: string, names: readonly string[]): Promise<string[]> {

@@ -9,14 +9,27 @@ import type { Tx } from "../store/identity-db.ts";
 import { deleteSecretRow, findSecret, insertSecret, replaceSecret, sealedSecrets, type Secret } from "../store/secret-store.ts";
 import { lockTeam } from "../store/team-store.ts";
 
-type Deps = { tx: Tx; clock: Clock; vault: Vault };
+/**
+ * Hands a value that is about to be kept (undefined: forgotten) to the webhooks that name it. `revision` sorts after those of
+ * earlier values, also when a secret was deleted and made again. Errors: unavailable.
+ */
+export type PushSecret = (secret: { teamUid: string; name: string; revision: string; value: string | undefined }) => Promise<void>;
+
+type Deps = { tx: Tx; clock: Clock; vault: Vault; pushSecret: PushSecret };
 type NamedSecret = { teamUid: string; name: string };
+
+/** Uids sort by the time of creation. */
+const revisionOf = ({ uid, version }: Pick<Secret, "uid" | "version">): string => `${uid}/${String(version).padStart(10, "0")}`;
 
 const placeOf = (uid: string): string => `secret:${uid}`;
 
 /**
  * Stores a value under a name: creates it, or replaces it unless `mustBeNew`. The value can never be read again through
  * the public API.
+ *
+ * Webhooks that name it have the new value before this is acknowledged, and the old one stays when they cannot be told
+ * (architecture §3). So they are told within the transaction, under the lock of the team: of two changes at once the later
+ * one is pushed later, too. Should the commit fail after that, the webhook ingress finds out by itself.
  *
  * Errors: team_not_found · not_authorized · secret_exists (conflict).
  */
@@ -33,24 +46,27 @@ export async function setSecret(deps: Deps, caller: Caller, input: NamedSecret &
     ? await replaceSecret(tx, uid, sealed, caller.principal.uid, now)
     : await insertSecret(tx, { uid, teamUid: input.teamUid, name: input.name, sealed, updatedBy: caller.principal.uid, createdAt: now, updatedAt: now });
   await announce(tx, caller, input, secret, before ? "updated" : "created");
+  await deps.pushSecret({ teamUid: input.teamUid, name: input.name, revision: revisionOf(secret), value: input.value });
   return { secret, isNew: !before };
 }
 
 /** Errors: secret_not_found (also outside the team) · not_authorized. */
-export async function deleteSecret(deps: Pick<Deps, "tx">, caller: Caller, input: NamedSecret): Promise<void> {
+export async function deleteSecret(deps: Pick<Deps, "tx" | "pushSecret">, caller: Caller, input: NamedSecret): Promise<void> {
   requireVerb(caller, input.teamUid, "secret.manage", "secret");
   await lockTeam(deps.tx, input.teamUid);
   const secret = await deleteSecretRow(deps.tx, input.teamUid, input.name);
-  await announce(deps.tx, caller, input, { ...secret, version: secret.version + 1 }, "deleted");
+  const deleted = { ...secret, version: secret.version + 1 };
+  await announce(deps.tx, caller, input, deleted, "deleted");
+  await deps.pushSecret({ teamUid: input.teamUid, name: input.name, revision: revisionOf(deleted), value: undefined });
 }
 
 /** Values by name, for services only; an optional one may be absent. Errors: secret_not_found (invalid_argument) naming the missing ones. */
-export async function resolveSecrets(deps: Pick<Deps, "tx" | "vault">, input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] }): Promise<Record<string, string>> {
+export async function resolveSecrets(deps: Pick<Deps, "tx" | "vault">, input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] }): Promise<{ values: Record<string, string>; revisions: Record<string, string> }> {
   const rows = await sealedSecrets(deps.tx, input.teamUid, [...input.names, ...input.optionalNames]);
   const values = Object.fromEntries(rows.map(({ uid, name, sealed }) => [name, deps.vault.open(sealed, placeOf(uid))]));
   const missing = input.names.filter((name) => !Object.hasOwn(values, name));
   if (missing.length > 0) throw invalidArgument("secret_not_found", `The team has no secret named ${missing.join(", ")}.`, { names: missing.join(",") });
-  return values;
+  return { values, revisions: Object.fromEntries(rows.map((row) => [row.name, revisionOf(row)])) };
 }
 
 async function announce({ sql }: Tx, caller: Caller, { teamUid, name }: NamedSecret, secret: Secret, change: string): Promise<void> {

@@ -7,7 +7,7 @@ import { expect, test } from "@jest/globals";
 import { directoryBlobs, type BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
-import { factories, orchestrator } from "@millwright/contracts";
+import { factories, orchestrator, webhooks } from "@millwright/contracts";
 import { DomainError, ERROR_KINDS, type ErrorKindName } from "@millwright/errors";
 import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, requestContextOf, type Routes } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
@@ -35,13 +35,14 @@ import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
 import { skillRoutes } from "../../src/routes/skills.ts";
 import { taskRoutes } from "../../src/routes/tasks.ts";
+import { webhookRoutes } from "../../src/routes/webhooks.ts";
 import { serveApi, type Api, type ApiAnswer } from "./api.ts";
 import { CALLERS, PROFILES } from "./people.ts";
 
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService, webhooks.WebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -85,7 +86,7 @@ export async function openDoor(): Promise<Door> {
   };
   const allow = allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"] });
   const transport = inProcess(routes, { service: "neighbour", verifier: new CallerVerifier([signer.jwk]), log, metrics, allow });
-  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport }, signer);
+  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport, webhookIngress: transport }, signer);
 
   const dir = await mkdtemp(join(tmpdir(), "millwright-door-"));
   const signingKey = new Uint8Array(32).fill(7);
@@ -97,6 +98,7 @@ export async function openDoor(): Promise<Door> {
   const all: Route[] = [
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
+    ...webhookRoutes(neighbours),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];

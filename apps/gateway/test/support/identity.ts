@@ -2,7 +2,7 @@ import { SignJWT, exportJWK, generateKeyPair } from "jose";
 import type { Routes } from "@millwright/rpc";
 import { CallerSigner, CallerVerifier, allowServices, clientFor, inProcess } from "@millwright/rpc";
 import { manualClock } from "@millwright/clock";
-import { definitions, events, factories, identity, orchestrator } from "@millwright/contracts";
+import { definitions, events, factories, identity, orchestrator, webhooks } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, EventLog, serveEventFeed, type NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
@@ -27,6 +27,8 @@ export async function openGateway() {
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
   const { publicKey, privateKey } = await generateKeyPair("EdDSA");
   const leases = new Map<string, Lease>();
+  const pushed: { teamUid: string; name: string; revision: string; value: string | undefined }[] = [];
+  let onPush = async (): Promise<void> => {};
   const knownFactories = new Map<string, string>();
   const foreignLog = new EventLog({ database: foreign.database, clock, log });
   foreignLog.start();
@@ -46,15 +48,22 @@ export async function openGateway() {
         return { factory: { uid, teamUid, name: "F" } };
       },
     });
+    router.service(webhooks.WebhookService, {
+      async pushManagedSecret({ teamUid, name, revision, value }) {
+        await onPush();
+        pushed.push({ teamUid, name, revision, value });
+        return {};
+      },
+    });
     router.service(events.EventFeedService, serveEventFeed(foreignLog));
   };
-  const allow = { ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }), ...allowServices(events.EventFeedService, { read: ["gateway"] }) };
+  const allow = { ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }), ...allowServices(events.EventFeedService, { read: ["gateway"] }), ...allowServices(webhooks.WebhookService, { pushManagedSecret: ["gateway"] }) };
   const transport = inProcess(neighbour, { service: "neighbour", verifier, log, metrics, allow });
   const compose = (): Promise<Gateway> =>
     exportJWK(publicKey).then((jwk) =>
       composeGateway({
         databaseUrl: own.url, masterKey: new Uint8Array(32).fill(3), publicUrl: "https://mill.example", signer: signers.gateway, verifier, clock, log, metrics,
-        neighbours: { orchestrator: transport, factories: transport }, poolSize: 4, bootstrapApiKey: APP_KEY, runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
+        neighbours: { orchestrator: transport, factories: transport, webhookIngress: transport }, poolSize: 4, bootstrapApiKey: APP_KEY, runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
       }),
     );
   const gateway = await compose();
@@ -65,7 +74,10 @@ export async function openGateway() {
   const client = <S extends Parameters<typeof clientFor>[0]>(service: S, from: keyof typeof signers) => clientFor(service, door, { signer: signers[from] });
 
   return {
-    api, gateway, keys, clock, log, leases, knownFactories, compose, database: own.database,
+    api, gateway, keys, clock, log, leases, pushed,
+    /** What happens when the webhook ingress is told of a secret. */
+    whenPushed: (f: () => Promise<void>) => void (onPush = f),
+    knownFactories, compose, database: own.database,
     identityOf: (from: "factories" | "orchestrator") => client(identity.IdentityService, from),
     definitions: client(definitions.DefinitionOwnerService, "factories"),
     feed: client(events.EventFeedService, "factories"),

@@ -88,6 +88,11 @@ export class Samples {
     return alternatives ? alternatives.flatMap((one) => this.variants(one)) : [schema];
   }
 
+  /** Whether it is JSON of the client's own, which may hold whatever JSON can. */
+  isAnything(schema: Schema): boolean {
+    return ["any text", 1, null, {}, []].every((value) => this.takes(schema, value));
+  }
+
   takes(schema: Schema, value: unknown): boolean {
     return this.#ajv.validate(this.#absolute(schema), value);
   }

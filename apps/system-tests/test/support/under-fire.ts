@@ -2,6 +2,7 @@
 import { expect, jest, test } from "@jest/globals";
 import { Database } from "@millwright/database";
 import { eventually, isExpected, needs } from "@millwright/testing";
+import { SERVICES, type ServiceName } from "../../src/index.ts";
 import { burning, SLOW_MS, type DeploymentName } from "./deployment.ts";
 
 /** Declares the tests of a suite against a platform whose parts die meanwhile, and that nothing of it is lost or stuck afterwards. */
@@ -17,13 +18,13 @@ export async function underFire(deployment: DeploymentName, suite: () => Promise
   test("whatever was killed is back, and nothing is parked, stuck or failed inside", async () => {
     await burning().extinguish();
     expect(burning().kills.length).toBeGreaterThan(0);
-    for (const service of ["gateway", "orchestrator", "factories"] as const) await eventually(() => isWhole(service));
+    for (const service of SERVICES) await eventually(() => isWhole(service));
     expect(burning().cluster.errors()).toEqual([]);
   });
 }
 
 /** Every event is in the log, and nothing was parked. */
-async function isWhole(service: "gateway" | "orchestrator" | "factories"): Promise<void> {
+async function isWhole(service: ServiceName): Promise<void> {
   const database = Database.open(burning().cluster.databaseUrl(service), { max: 1, applicationName: "system tests" });
   const count = async (from: string) => (await database.sql.query<{ count: number }>(`SELECT count(*) FROM stream.${from}`)).rows[0]?.count;
   try {

@@ -47,9 +47,12 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
   await api.put(`/team/${team}/secrets/TOKEN`, { value: "hidden" });
   const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
+  const webhook = await api.post(`/factory/${factory}/webhooks`, { name: "hook" });
+  await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
+  const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;
   const { principal } = await api.get("/whoami");
   return {
     team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, identities: identity.uid, keys: key.uid,
-    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid,
+    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, deliveries: delivery.uid,
   };
 }

@@ -1,7 +1,6 @@
-import type { z } from "zod";
-import { DomainError, ERROR_KINDS, isDomainError } from "@millwright/errors";
 import { withoutCredentials } from "./credential-forms.ts";
-import type { Problem } from "./records.ts";
+import { DomainError, isDomainError } from "./domain-error.ts";
+import { ERROR_KINDS } from "./kinds.ts";
 
 /** The public catalog (fields-runs §2.2): the short text of each code, and what its page says. */
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
@@ -32,6 +31,21 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
 
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
+/** A problem body (fields-runs §2.1). `reason` is ours: finer than the code, stable. */
+export type ProblemBody = {
+  type: string;
+  title: string;
+  status: number;
+  error: string;
+  detail?: string;
+  instance?: string;
+  retryable: boolean;
+  trace_id: string;
+  error_code: string;
+  reason: string;
+  diagnostics?: unknown[];
+};
+
 export type ProblemContext = {
   readonly publicUrl: string;
   readonly path: string;
@@ -47,7 +61,7 @@ export const asDomainError = (error: unknown): DomainError =>
     : new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong on our side.", cause: error });
 
 /** The one translation of an error into a public answer (fields-runs §2.1, decisions "problem body"). */
-export function problemOf(error: DomainError, context: ProblemContext): { status: number; headers: Record<string, string>; body: z.infer<typeof Problem> } {
+export function problemOf(error: DomainError, context: ProblemContext): { status: number; headers: Record<string, string>; body: ProblemBody } {
   const { status } = ERROR_KINDS[error.kind];
   const retryable = error.retryable && !(context.isUnrepeatable && status >= 500);
   const message = withoutCredentials(error.message);

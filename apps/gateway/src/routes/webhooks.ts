@@ -1,0 +1,134 @@
+import { z } from "zod";
+import { cursor, PageInfo, pageInfo, pageLimit, pathUid, Reply, route, uuid, type Route, type RouteInput } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { Delivery, deliveryRecord, DeliveryWithPayload, NewWebhook, Webhook, webhookRecord, WebhookSettings, WebhookWithSecret } from "./webhook-schemas.ts";
+
+/** A test may carry a payload as large as a delivery, and JSON within JSON is longer. */
+const TEST_BODY_BYTES_MAX = 2 * 1024 * 1024;
+
+const factory = { uid: pathUid("factory") };
+const webhook = { webhookUid: pathUid("webhook") };
+const delivery = { deliveryUid: pathUid("delivery") };
+/** The published spelling has no factory in its paths. */
+const alone = { uid: pathUid("webhook") };
+const inBody = { factory_uid: uuid() };
+
+const FilterTest = z.object({
+  webhook_ids: z.array(uuid()).min(1).max(100).meta({ description: "Those that the trigger selects." }),
+  payload_filter: z.unknown().optional(),
+  delivery_uid: uuid().optional().meta({ description: "A stored delivery, or" }),
+  payload: z.unknown().optional().meta({ description: "a body." }),
+});
+const Check = z.object({ passed: z.boolean(), detail: z.string() });
+const TestedFilter = z
+  .object({
+    would_trigger: z.boolean(),
+    label: z.enum(["Would trigger", "Would not trigger"]),
+    checks: z.object({ webhook: Check, payload: Check.extend({ failed_paths: z.array(z.string()) }) }),
+  })
+  .meta({ id: "TestedFilter" });
+
+type Ref = { readonly factoryUid: string; readonly webhookUid: string };
+type Uids = Readonly<Record<string, string>>;
+type Caller = Parameters<typeof onBehalf>[0];
+
+/**
+ * Webhooks of factories, their log, and the test of a filter (webhooks §9–10). Ours, in two spellings: below the factory, and
+ * as published without it (decisions "paths").
+ */
+export function webhookRoutes({ webhooks }: Pick<Neighbours, "webhooks">): Route[] {
+  const common = { verbs: ["webhook.manage"] as const, errors: [403, 409] };
+  /** The path of one webhook in a spelling, its parameters, and what they name. */
+  const spellings = [
+    { of: "/factory/{uid}/webhooks/{webhookUid}", params: z.object({ ...factory, ...webhook }), withDelivery: z.object({ ...factory, ...webhook, ...delivery }), ref: ({ uid, webhookUid }: Uids): Ref => ({ factoryUid: uid!, webhookUid: webhookUid! }) },
+    { of: "/factory/webhooks/{uid}", params: z.object(alone), withDelivery: z.object({ ...alone, ...delivery }), ref: ({ uid }: Uids): Ref => ({ factoryUid: "", webhookUid: uid! }) },
+  ];
+  const list = async (factoryUid: string, input: Caller) => {
+    const { webhooks: found } = await webhooks.listWebhooks({ factoryUid }, onBehalf(input));
+    return { webhooks: found.map(webhookRecord), page_info: pageInfo(undefined) };
+  };
+  const create = async (factoryUid: string, body: z.output<typeof NewWebhook>, input: RouteInput & Caller) => {
+    const asked = {
+      factoryUid, name: body.name, authMode: body.auth_mode ?? "", signatureScheme: body.signature_scheme ?? "", signatureHeader: body.signature_header ?? "",
+      signaturePrefix: body.signature_prefix ?? "", secretName: body.secret_name ?? "", deliveryIdHeader: body.delivery_id_header ?? "", enabled: body.enabled ?? true,
+    };
+    const { webhook: made, secret } = await webhooks.createWebhook({ webhook: asked, secret: body.secret ?? "", idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
+    return { ...webhookRecord(made!), ...(secret && { secret }) };
+  };
+  const test = async (factoryUid: string, body: z.output<typeof FilterTest>, input: Caller) => {
+    const tested = await webhooks.testFilter(
+      {
+        factoryUid, webhookUids: body.webhook_ids, deliveryUid: body.delivery_uid ?? "", payloadFilter: body.payload_filter === undefined ? "" : JSON.stringify(body.payload_filter),
+        ...("payload" in body && body.payload !== undefined && { payload: Buffer.from(JSON.stringify(body.payload)) }),
+      },
+      onBehalf(input),
+    );
+    const checks = { webhook: shown(tested.webhook), payload: { ...shown(tested.payload), failed_paths: tested.failedPaths } };
+    return { would_trigger: tested.wouldTrigger, label: tested.wouldTrigger ? ("Would trigger" as const) : ("Would not trigger" as const), checks };
+  };
+  const listed = z.object({ webhooks: z.array(Webhook), page_info: PageInfo });
+  const making = { ...common, method: "POST", summary: "Create a webhook", idempotent: true, status: 201, response: WebhookWithSecret } as const;
+  const testing = {
+    ...common, method: "POST", summary: "Test a filter of a webhook trigger", description: "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
+    bodyBytesMax: TEST_BODY_BYTES_MAX, response: TestedFilter,
+  } as const;
+  return [
+    route({ ...common, method: "GET", path: "/factory/{uid}/webhooks", summary: "List a factory's webhooks", params: z.object(factory), response: listed, handler: (input) => list(input.params.uid, input) }),
+    route({ ...common, method: "GET", path: "/factory/webhooks", summary: "List a factory's webhooks", query: z.object(inBody), response: listed, errors: [403, 404], handler: (input) => list(input.query.factory_uid, input) }),
+    route({ ...making, path: "/factory/{uid}/webhooks", params: z.object(factory), body: NewWebhook, handler: (input) => create(input.params.uid, input.body, input) }),
+    route({ ...making, path: "/factory/webhooks", body: NewWebhook.extend(inBody), errors: [403, 404, 409], handler: (input) => create(input.body.factory_uid, input.body, input) }),
+    route({ ...testing, path: "/factory/{uid}/webhooks/test-filter", params: z.object(factory), body: FilterTest, handler: (input) => test(input.params.uid, input.body, input) }),
+    route({ ...testing, path: "/factory/webhooks/dry-run", body: FilterTest.extend(inBody), errors: [403, 404], handler: (input) => test(input.body.factory_uid, input.body, input) }),
+    ...spellings.flatMap(({ of, params, withDelivery, ref }) => [
+      route({
+        ...common, method: "GET", path: of, summary: "Read a webhook", params, response: Webhook,
+        handler: async (input) => webhookRecord((await webhooks.getWebhook(ref(input.params), onBehalf(input))).webhook!),
+      }),
+      route({
+        ...common, method: "PUT", path: of, summary: "Replace a webhook's name, delivery-ID header and switch",
+        description: "How senders prove themselves never changes. Of what files define only `enabled` can be changed.", params, body: WebhookSettings, response: Webhook,
+        handler: async (input) => {
+          const { name, delivery_id_header: header, enabled } = input.body;
+          return webhookRecord((await webhooks.replaceWebhook({ ...ref(input.params), name, deliveryIdHeader: header ?? "", enabled }, onBehalf(input))).webhook!);
+        },
+      }),
+      route({
+        ...common, method: "DELETE", path: of, summary: "Delete a webhook", description: "Its senders get 404 at once.", status: 204, params,
+        handler: async (input) => void (await webhooks.deleteWebhook(ref(input.params), onBehalf(input))),
+      }),
+      route({
+        ...common, method: "POST", path: `${of}/rotate`, summary: "Give a webhook another secret",
+        description: "Generated unless the provider's own is sent. It counts at once, and the old one no longer; a webhook that waited for its secret is enabled.",
+        params, body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(), response: WebhookWithSecret,
+        handler: async (input) => {
+          const { webhook: changed, secret } = await webhooks.rotateSecret({ ...ref(input.params), secret: input.body?.secret ?? "" }, onBehalf(input));
+          return { ...webhookRecord(changed!), ...(secret && { secret }) };
+        },
+      }),
+      route({
+        ...common, method: "GET", path: `${of}/deliveries`, summary: "List what was delivered to a webhook, newest first", params, query: z.object({ limit: pageLimit(50), cursor: cursor() }),
+        response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
+        handler: async (input) => {
+          const page = await webhooks.listDeliveries({ ...ref(input.params), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" }, onBehalf(input));
+          return { deliveries: page.deliveries.map(deliveryRecord), page_info: pageInfo(page.nextPageToken) };
+        },
+      }),
+      route({
+        ...common, method: "GET", path: `${of}/deliveries/{deliveryUid}`, summary: "Read a delivery with its payload", params: withDelivery, response: DeliveryWithPayload,
+        handler: async (input) => {
+          const uids = input.params as Uids;
+          const { delivery: found, payload } = await webhooks.getDelivery({ ...ref(uids), deliveryUid: uids["deliveryUid"]! }, onBehalf(input));
+          return withPayload(deliveryRecord(found!), payload);
+        },
+      }),
+    ]),
+  ];
+}
+
+/** The record with the stored bytes as its last member, as they are: reading and writing them again would change numbers and repeated keys. */
+function withPayload(record: object, payload: Uint8Array | undefined): Reply {
+  const text = JSON.stringify(record);
+  return new Reply(200, payload ? `${text.slice(0, -1)},"payload":${Buffer.from(payload).toString("utf8")}}` : text, { "content-type": "application/json; charset=utf-8" });
+}
+
+const shown = (check: { passed: boolean; detail: string } | undefined) => ({ passed: check?.passed ?? false, detail: check?.detail ?? "" });

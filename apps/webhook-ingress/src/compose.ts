@@ -1,0 +1,146 @@
+import type { RequestListener } from "node:http";
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { events, webhooks } from "@millwright/contracts";
+import { BackgroundLoop, Database } from "@millwright/database";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { Cursors } from "@millwright/paging";
+import { allowServices, call, clientFor, type CallerSigner } from "@millwright/rpc";
+import { watchService } from "@millwright/service";
+import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import { deriveKey, Vault } from "@millwright/vault";
+import { factoriesClient } from "./clients/factories-client.ts";
+import { identityClient } from "./clients/identity-client.ts";
+import { onFactoryDeleted } from "./events/on-factory-deleted.ts";
+import { ingressDoor } from "./http/ingress-door.ts";
+import { TrustedProxies } from "./http/sender-address.ts";
+import { webhookRoutes, type RoutesDeps } from "./rpc/routes.ts";
+import { deliveryStore } from "./store/delivery-store.ts";
+import { teamSecretStore } from "./store/team-secret-store.ts";
+import { webhookStore } from "./store/webhook-store.ts";
+import { TeamSecrets } from "./usecases/team-secrets.ts";
+
+/** Applied by whoever starts the service, before it is composed. */
+export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+/** Which services may call in their own name. */
+export const allowedServices = {
+  ...allowServices(events.EventFeedService, { read: ["gateway", "factories"] }),
+  ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"], pushManagedSecret: ["gateway"] }),
+};
+
+const BODY_TIMEOUT_MS = 30_000;
+const PRUNE_EVERY_MS = 600_000;
+const CONFIRM_EVERY_MS = 5_000;
+
+export type WebhookIngressOptions = {
+  databaseUrl: string;
+  masterKey: Uint8Array;
+  /** Where users reach the platform; problems link there. */
+  publicUrl: string;
+  /** Where senders reach it. */
+  webhookBase: string;
+  signer: CallerSigner;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  /** Records spans; absent: none. */
+  tracer?: Tracer;
+  neighbours: { identity: Transport; factories: Transport };
+  poolSize?: number;
+  /** Rung by this service's log, and heard by its consumers. */
+  doorbell?: Doorbell;
+  /** Where the events of this service are published; absent: nowhere. */
+  nats?: NatsLink;
+  /** Addresses and networks whose `X-Forwarded-For` is believed; none by default. */
+  trustedProxies?: readonly string[];
+  /** 30 s by default. */
+  bodyTimeoutMs?: number;
+};
+
+export type WebhookIngress = {
+  routes(router: ConnectRouter): void;
+  /** Everything below `/webhooks/`. */
+  readonly requestListener: RequestListener;
+  start(): Promise<void>;
+  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  /** Whether the database answers. */
+  ready(): Promise<boolean>;
+  /** What the loops do, for tests that drive them step by step. */
+  prune(): Promise<number>;
+  confirmSecrets(): Promise<unknown>;
+  readonly factoryEvents: Consumer;
+};
+
+/** The object graph of this service. */
+export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress {
+  const { clock, log, signer } = o;
+  const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "webhook-ingress" });
+  const vault = Vault.fromMasterKey(o.masterKey);
+  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
+  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const deliveries = deliveryStore(database, vault);
+  const teamSecrets = new TeamSecrets({ copies: teamSecretStore(database, vault), identity: identityClient(o.neighbours.identity, signer), clock });
+  const deps: RoutesDeps = {
+    webhooks: webhookStore(database, vault),
+    deliveries,
+    factories: factoriesClient(o.neighbours.factories, signer),
+    teamSecrets,
+    cursors: new Cursors(deriveKey(o.masterKey, "webhook-ingress page tokens")),
+    webhookBase: o.webhookBase,
+    clock,
+  };
+  const factoryEvents = new Consumer({
+    name: "webhooks",
+    source: "factories",
+    read: feedReader(clientFor(events.EventFeedService, o.neighbours.factories, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+    database,
+    clock,
+    log,
+    tracer: o.tracer,
+    handlers: onFactoryDeleted({ clock }),
+    ...bell,
+  });
+  const prune = () => deliveries.prune(clock.now());
+  const loop = (component: string, everyMs: number, step: () => Promise<"again" | "idle">) =>
+    new BackgroundLoop({ everyMs, step, onError: (error) => log.warn({ component, error }, "a step failed and is tried again") });
+  const loops = [
+    loop("delivery pruner", PRUNE_EVERY_MS, () => prune().then(() => "idle" as const)),
+    loop("secret confirmation", CONFIRM_EVERY_MS, () => teamSecrets.confirm()),
+  ];
+  const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
+  const unwatch = watchService({ service: "webhook-ingress", metrics: o.metrics, database, consumers: [factoryEvents] });
+  const pause = async (): Promise<void> => void (await Promise.all([factoryEvents.stop(), ...loops.map((each) => each.stop())]));
+  return {
+    routes(router) {
+      webhookRoutes(router, deps);
+      router.service(events.EventFeedService, serveEventFeed(eventLog));
+    },
+    requestListener: ingressDoor({
+      deliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
+    }),
+    async start() {
+      eventLog.start();
+      relay?.start();
+      factoryEvents.start();
+      for (const each of loops) each.start();
+    },
+    pause,
+    async stop() {
+      unwatch();
+      await pause();
+      await relay?.stop();
+      await eventLog.stop();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+    prune,
+    confirmSecrets: () => teamSecrets.confirm(),
+    factoryEvents,
+  };
+}

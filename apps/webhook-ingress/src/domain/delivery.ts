@@ -1,0 +1,47 @@
+import { createHash } from "node:crypto";
+import type { FactoryUid, TeamUid, Uid } from "@millwright/ids";
+import { SCHEMES } from "./signature-schemes.ts";
+import type { WebhookAuth, WebhookSettings, WebhookUid } from "./webhook.ts";
+
+export type DeliveryUid = Uid<"delivery">;
+
+export const OUTCOMES = ["accepted", "duplicate", "rejected_auth", "rejected_invalid_json", "rejected_too_large"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** An entry of a webhook's log. Only an accepted one keeps its payload. */
+export type Delivery = {
+  readonly uid: DeliveryUid;
+  readonly webhookUid: WebhookUid;
+  readonly teamUid: TeamUid;
+  readonly factoryUid: FactoryUid;
+  /** Of accepted ones and their duplicates. */
+  readonly deliveryId: string | undefined;
+  readonly outcome: Outcome;
+  /** As declared, or as counted so far, when it is too large. */
+  readonly sizeBytes: number;
+  readonly receivedAt: Date;
+};
+
+/** What makes two deliveries one. Ids of different kinds never meet, however alike they look. */
+export type DeliveryIdentity = { readonly kind: "configured" | "provider" | "sender" | "hash"; readonly id: string };
+
+/** The specification's own, then what published senders use. */
+const SENDER_HEADERS = ["x-service-delivery-id", "x-warp-delivery-id"];
+
+/** The identity of a body: the first of the four sources (spec §4, decisions "delivery identity") that gives a usable value. */
+export function identityOf(webhook: Pick<WebhookAuth, "signatureScheme"> & Pick<WebhookSettings, "deliveryIdHeader">, header: (name: string) => string | undefined, body: Uint8Array): DeliveryIdentity {
+  const first = (names: readonly string[]): string | undefined => names.map((name) => usable(header(name))).find((value) => value !== undefined);
+  const configured = webhook.deliveryIdHeader === undefined ? undefined : usable(header(webhook.deliveryIdHeader.toLowerCase()));
+  if (configured !== undefined) return { kind: "configured", id: configured };
+  const provider = webhook.signatureScheme === undefined ? undefined : first(SCHEMES[webhook.signatureScheme].deliveryHeaders);
+  if (provider !== undefined) return { kind: "provider", id: provider };
+  const sender = first(SENDER_HEADERS);
+  if (sender !== undefined) return { kind: "sender", id: sender };
+  return { kind: "hash", id: `sha256:${createHash("sha256").update(body).digest("hex")}` };
+}
+
+/** 1 to 256 visible ASCII characters between spaces; anything else counts as absent. */
+function usable(value: string | undefined): string | undefined {
+  const trimmed = value?.trim();
+  return trimmed !== undefined && /^[\x21-\x7e]{1,256}$/.test(trimmed) ? trimmed : undefined;
+}

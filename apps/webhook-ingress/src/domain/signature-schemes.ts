@@ -1,0 +1,166 @@
+import { createHmac } from "node:crypto";
+import { sameText } from "./constant-time.ts";
+
+/** Published schemes first, ours after them (webhooks §4). */
+export const SIGNATURE_SCHEMES = [
+  "github", "pagerduty", "sentry", "standard_webhooks", "stripe", "vercel",
+  "slack", "linear", "shopify", "gitlab", "generic_hmac_sha256",
+] as const;
+export type SignatureScheme = (typeof SIGNATURE_SCHEMES)[number];
+
+/** A request as it came: header values as Node reads them (latin1), the body's raw bytes. */
+export type SignedRequest = { readonly header: (name: string) => string | undefined; readonly body: Uint8Array };
+
+export type SignatureSettings = {
+  readonly secret: string;
+  readonly now: Date;
+  /** Of `generic_hmac_sha256`. */
+  readonly signatureHeader: string | undefined;
+  readonly signaturePrefix: string | undefined;
+};
+
+type Scheme = {
+  /** Headers that carry signatures: credentials, so not fit to name a delivery. */
+  readonly signatureHeaders: readonly string[];
+  /** The provider's own delivery ids (webhooks §5), the first present one counts. */
+  readonly deliveryHeaders: readonly string[];
+  /** Whether a secret can be the key of this scheme. */
+  readonly takesSecret: (secret: string) => boolean;
+  readonly verify: (request: SignedRequest, settings: SignatureSettings) => boolean;
+};
+
+/** How far a signed time may lie from ours, in either direction. */
+const TOLERANCE_MS = 5 * 60_000;
+const LINEAR_TOLERANCE_MS = 60_000;
+
+const anySecret = (secret: string): boolean => secret !== "";
+
+/** One verifier per scheme; the table of webhooks §4. */
+export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
+  github: {
+    signatureHeaders: ["x-hub-signature-256", "x-hub-signature"],
+    deliveryHeaders: ["x-github-delivery"],
+    takesSecret: anySecret,
+    verify: (request, { secret }) => isHexOf(after("sha256=", request.header("x-hub-signature-256")), mac("sha256", secret, request.body)),
+  },
+  pagerduty: {
+    signatureHeaders: ["x-pagerduty-signature"],
+    deliveryHeaders: ["x-webhook-id"],
+    takesSecret: anySecret,
+    verify: (request, { secret }) => {
+      const expected = mac("sha256", secret, request.body);
+      return items(request.header("x-pagerduty-signature"), ",").some((item) => isHexOf(after("v1=", item), expected));
+    },
+  },
+  sentry: {
+    signatureHeaders: ["sentry-hook-signature"],
+    deliveryHeaders: ["request-id"],
+    takesSecret: anySecret,
+    verify: (request, { secret }) => isHexOf(request.header("sentry-hook-signature"), mac("sha256", secret, request.body)),
+  },
+  standard_webhooks: {
+    signatureHeaders: ["webhook-signature", "svix-signature"],
+    deliveryHeaders: ["webhook-id", "svix-id"],
+    takesSecret: (secret) => standardKey(secret) !== undefined,
+    verify: verifyStandard,
+  },
+  stripe: {
+    signatureHeaders: ["stripe-signature"],
+    deliveryHeaders: [],
+    takesSecret: anySecret,
+    verify: (request, { secret, now }) => {
+      const parts = items(request.header("stripe-signature"), ",");
+      const time = parts.flatMap((part) => after("t=", part) ?? []).at(-1);
+      if (time === undefined || !isRecent(time, now)) return false;
+      const expected = mac("sha256", secret, Buffer.from(`${time}.`), request.body); // the whole text is the key, whsec_ too
+      return parts.some((part) => isHexOf(after("v1=", part), expected));
+    },
+  },
+  vercel: {
+    signatureHeaders: ["x-vercel-signature"],
+    deliveryHeaders: [],
+    takesSecret: anySecret,
+    verify: (request, { secret }) => isHexOf(request.header("x-vercel-signature"), mac("sha1", secret, request.body)),
+  },
+  slack: {
+    signatureHeaders: ["x-slack-signature"],
+    deliveryHeaders: [],
+    takesSecret: anySecret,
+    verify: (request, { secret, now }) => {
+      const time = request.header("x-slack-request-timestamp");
+      return time !== undefined && isRecent(time, now) && isHexOf(after("v0=", request.header("x-slack-signature")), mac("sha256", secret, Buffer.from(`v0:${time}:`), request.body));
+    },
+  },
+  linear: {
+    signatureHeaders: ["linear-signature"],
+    deliveryHeaders: ["linear-delivery"],
+    takesSecret: anySecret,
+    verify: (request, { secret, now }) => isHexOf(request.header("linear-signature"), mac("sha256", secret, request.body)) && isRecentLinear(request.body, now),
+  },
+  shopify: {
+    signatureHeaders: ["x-shopify-hmac-sha256"],
+    deliveryHeaders: ["x-shopify-webhook-id"],
+    takesSecret: anySecret,
+    verify: (request, { secret }) => sameText(request.header("x-shopify-hmac-sha256") ?? "", mac("sha256", secret, request.body).toString("base64")),
+  },
+  gitlab: {
+    signatureHeaders: ["x-gitlab-token"],
+    deliveryHeaders: ["x-gitlab-event-uuid"],
+    takesSecret: anySecret,
+    verify: (request, { secret }) => sameText(textOf(request.header("x-gitlab-token") ?? ""), secret),
+  },
+  generic_hmac_sha256: {
+    signatureHeaders: [],
+    deliveryHeaders: [],
+    takesSecret: anySecret,
+    verify: (request, { secret, signatureHeader = "", signaturePrefix = "" }) => isHexOf(after(signaturePrefix, request.header(signatureHeader.toLowerCase())), mac("sha256", secret, request.body)),
+  },
+};
+
+/** Standard Webhooks, also with Svix's names: the first complete set of headers counts. */
+function verifyStandard(request: SignedRequest, { secret, now }: SignatureSettings): boolean {
+  const key = standardKey(secret);
+  for (const brand of ["webhook", "svix"]) {
+    const [id, time, signatures] = ["id", "timestamp", "signature"].map((part) => request.header(`${brand}-${part}`));
+    if (!id || time === undefined || signatures === undefined) continue;
+    if (key === undefined || !isRecent(time, now)) return false;
+    const expected = mac("sha256", key, Buffer.from(`${id}.${time}.`, "latin1"), request.body).toString("base64");
+    return items(signatures, " ").some((item) => sameText(after("v1,", item) ?? "", expected));
+  }
+  return false;
+}
+
+/** The bytes after `whsec_`; undefined when they are not base64, or none. */
+function standardKey(secret: string): Buffer | undefined {
+  const text = after("whsec_", secret) ?? secret;
+  return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && text.length % 4 !== 1 ? Buffer.from(text, "base64") : undefined;
+}
+
+const mac = (hash: "sha256" | "sha1", key: string | Uint8Array, ...parts: readonly Uint8Array[]): Buffer => {
+  const hmac = createHmac(hash, key);
+  for (const part of parts) hmac.update(part);
+  return hmac.digest();
+};
+
+/** Hexadecimal in either case. */
+const isHexOf = (text: string | undefined, expected: Buffer): boolean => sameText((text ?? "").toLowerCase(), expected.toString("hex"));
+
+const after = (prefix: string, text: string | undefined): string | undefined => (text?.startsWith(prefix) ? text.slice(prefix.length) : undefined);
+
+const items = (text: string | undefined, separator: string): string[] => (text ?? "").split(separator).map((item) => item.trim());
+
+/** Unix seconds as a plain whole number. */
+const isRecent = (seconds: string, now: Date): boolean => /^\d{1,12}$/.test(seconds) && Math.abs(now.getTime() - Number(seconds) * 1000) <= TOLERANCE_MS;
+
+/** Linear signs its time within the body, in milliseconds. */
+function isRecentLinear(body: Uint8Array, now: Date): boolean {
+  try {
+    const { webhookTimestamp } = JSON.parse(Buffer.from(body).toString("utf8")) as { webhookTimestamp?: unknown };
+    return typeof webhookTimestamp === "number" && Math.abs(now.getTime() - webhookTimestamp) <= LINEAR_TOLERANCE_MS;
+  } catch {
+    return false; // not JSON, or null
+  }
+}
+
+/** A header's bytes as the UTF-8 they most likely are. */
+const textOf = (header: string): string => Buffer.from(header, "latin1").toString("utf8");

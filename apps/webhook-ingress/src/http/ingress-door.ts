@@ -1,0 +1,98 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
+import { inScope } from "@millwright/telemetry";
+import { receiveDelivery, type InboundDelivery, type ReadBody, type ReceiveDeliveryDeps, type Reception } from "../usecases/receive-delivery.ts";
+import { drain, readBody } from "./read-body.ts";
+import { senderAddress, type TrustedProxies } from "./sender-address.ts";
+import { watchRequest, type Watch } from "./watch-request.ts";
+
+export type IngressDoorDeps = ReceiveDeliveryDeps & Watch & {
+  publicUrl: string;
+  proxies: TrustedProxies;
+  /** A body that has not come to its end by then is given up. */
+  bodyTimeoutMs: number;
+};
+
+type Target = { readonly route: string; readonly uid: string; readonly token: string | undefined };
+
+/** The hostile edge: `POST /webhooks/w/<uid>[/<token>]`, bodies as raw bytes. Answers everything below `/webhooks/`. */
+export function ingressDoor(deps: IngressDoorDeps): RequestListener {
+  return (req, res) => {
+    const target = targetOf(req.url ?? "");
+    let outcome = "failed";
+    const { requestId, scope } = watchRequest(deps, req, res, target?.route ?? "/webhooks/", () => outcome);
+    const answer = async (): Promise<void> => {
+      try {
+        const reception = await receive(deps, req, target, requestId);
+        outcome = reception.outcome;
+        if (reception.outcome !== "accepted" && reception.outcome !== "duplicate") throw REFUSALS[reception.outcome](reception);
+        await send(req, res, 202, { "content-type": "application/json" }, JSON.stringify({ delivery_id: reception.deliveryId }));
+      } catch (thrown) {
+        const error = asDomainError(thrown);
+        if (error.kind === "wrong_method") res.setHeader("allow", "POST");
+        const path = target ? `/webhooks/w/${target.uid}` : "/webhooks/"; // what comes after it may be a credential
+        const problem = problemOf(error, { publicUrl: deps.publicUrl, path, traceId: scope.trace.traceId, isUnrepeatable: false });
+        if (problem.status >= 500) deps.log.error({ operation: "POST /webhooks", reason: error.reason, error }, "request failed");
+        await send(req, res, problem.status, problem.headers, JSON.stringify(problem.body));
+      }
+    };
+    void inScope(scope, answer);
+  };
+}
+
+function receive(deps: IngressDoorDeps, req: IncomingMessage, target: Target | undefined, requestId: string): Promise<Reception> {
+  if (!target) throw notFound("webhook");
+  if (req.method !== "POST") throw new DomainError({ kind: "wrong_method", reason: "method_not_allowed", message: "Use POST." });
+  let read: Promise<ReadBody> | undefined;
+  const header: InboundDelivery["header"] = (name) => {
+    const value = req.headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  };
+  return receiveDelivery(deps, {
+    webhookUid: target.uid, token: target.token, requestId, header,
+    address: senderAddress(req.socket.remoteAddress, header("x-forwarded-for"), deps.proxies),
+    body: (bytesMax) => (read ??= readBody(req, bytesMax, deps.bodyTimeoutMs)),
+  });
+}
+
+/** The status and the text of each refusal; the log's labels are the use case's. */
+const REFUSALS: Readonly<Record<Exclude<Reception["outcome"], "accepted" | "duplicate">, (reception: Reception) => DomainError>> = {
+  unknown: () => notFound("webhook"),
+  rejected_auth: () => new DomainError({ kind: "unauthenticated", reason: "webhook_authentication_failed", message: "The credential of this delivery is missing or wrong." }),
+  limited: (reception) =>
+    new DomainError({
+      kind: "rate_limited", reason: "too_many_deliveries", message: "Too many deliveries, or too many failed attempts; wait as Retry-After says.",
+      ...("retryAfterSeconds" in reception && { retryAfterSeconds: reception.retryAfterSeconds }),
+    }),
+  rejected_too_large: () => new DomainError({ kind: "too_large", reason: "body_too_large", message: "A delivery has at most 262144 bytes." }),
+  rejected_invalid_json: () => new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body is not JSON." }),
+  body_lost: () => new DomainError({ kind: "invalid_argument", reason: "body_incomplete", message: "The body did not come to its end in time." }),
+};
+
+/** `/webhooks/w/<uid>[/<token>]`; a slash at the end and a query mean nothing. */
+function targetOf(url: string): Target | undefined {
+  const [, kind, uid, token, ...rest] = url.split("?")[0]!.replace(/\/$/, "").split("/").slice(1);
+  if (kind !== "w" || !uid || rest.length > 0) return undefined;
+  const route = token === undefined ? "/webhooks/w/{webhook_uid}" : "/webhooks/w/{webhook_uid}/{token}";
+  return { route, uid: uid.toLowerCase(), token: token === undefined ? undefined : decoded(token) };
+}
+
+/** A segment that cannot be decoded is a wrong token like any other. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return "";
+  }
+}
+
+async function send(req: IncomingMessage, res: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
+  if (!req.complete) {
+    // A body that was not read to its end must not be taken for the next request.
+    res.setHeader("connection", "close");
+    await drain(req);
+  }
+  if (res.destroyed) return;
+  res.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body), "cache-control": "no-store", "x-content-type-options": "nosniff" });
+  res.end(body);
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage } from "node:http";
+import type { ReadBody } from "../usecases/receive-delivery.ts";
+
+/** Of a body that is refused, at most so much more is read and thrown away, so that its sender hears the answer. */
+const DRAINED_BYTES_MAX = 2 * 1024 * 1024;
+const DRAIN_MS = 2_000;
+
+/**
+ * The raw bytes of a request, at most `bytesMax`. A body that declares more is not read; one that turns out larger is read
+ * no further. One that does not end in `timeoutMs`, or whose sender goes away, is lost.
+ */
+export function readBody(req: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<ReadBody> {
+  const declared = Number(req.headers["content-length"] ?? 0);
+  if (declared > bytesMax) return Promise.resolve({ tooLargeBytes: declared });
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const end = (read: ReadBody): void => {
+      clearTimeout(timer);
+      req.off("data", take).off("end", finish).off("close", lose).off("error", lose);
+      req.pause();
+      resolve(read);
+    };
+    const take = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > bytesMax) end({ tooLargeBytes: size });
+      else chunks.push(chunk);
+    };
+    const finish = (): void => end({ bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) });
+    const lose = (): void => end({ isLost: true });
+    const timer = setTimeout(lose, timeoutMs);
+    req.on("data", take).on("end", finish).on("close", lose).on("error", lose);
+  });
+}
+
+/** Lets what is left of a body come and go for a moment. Whatever is left then is cut off with the connection. */
+export function drain(req: IncomingMessage): Promise<void> {
+  if (req.complete || req.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    let left = DRAINED_BYTES_MAX;
+    const end = (): void => {
+      clearTimeout(timer);
+      req.off("data", take).off("end", end).off("close", end).off("error", end);
+      req.pause();
+      resolve();
+    };
+    const take = (chunk: Buffer): void => {
+      left -= chunk.length;
+      if (left <= 0) end();
+    };
+    const timer = setTimeout(end, DRAIN_MS);
+    req.on("data", take).on("end", end).on("close", end).on("error", end);
+    req.resume();
+  });
+}

@@ -1,0 +1,34 @@
+import { requireVerb, type Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import type { Webhook } from "../domain/webhook.ts";
+
+/** A factory as its owner tells of it. */
+export type FactoryView = { readonly uid: string; readonly teamUid: string; readonly management: "live" | "service_files" | "external_files" };
+
+export type ScopeDeps = {
+  webhooks: { find(uid: string): Promise<Webhook | undefined> };
+  factories: {
+    /** For its caller. Errors: factory_not_found (absent or not visible). */
+    get(caller: Caller, uid: string): Promise<FactoryView>;
+  };
+};
+
+/** The one way to reach a factory here. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
+export async function findFactory(deps: Pick<ScopeDeps, "factories">, caller: Caller, uid: string): Promise<FactoryView> {
+  if (!isUuid(uid)) throw notFound("factory");
+  const factory = await deps.factories.get(caller, uid);
+  requireVerb(caller, factory.teamUid, "webhook.manage", "factory");
+  return factory;
+}
+
+/** A webhook by its uid, and by its factory's when that is named: to others than its team it is as absent. */
+export type WebhookRef = { readonly factoryUid: string; readonly webhookUid: string };
+
+/** The one way to reach a webhook. Errors: webhook_not_found (absent, malformed, of another factory, or not visible) · not_authorized. */
+export async function findWebhook(deps: Pick<ScopeDeps, "webhooks">, caller: Caller, { factoryUid, webhookUid }: WebhookRef): Promise<Webhook> {
+  const webhook = isUuid(webhookUid) ? await deps.webhooks.find(webhookUid) : undefined;
+  if (!webhook || (factoryUid !== "" && webhook.factoryUid !== factoryUid.toLowerCase())) throw notFound("webhook");
+  requireVerb(caller, webhook.teamUid, "webhook.manage", "webhook");
+  return webhook;
+}
