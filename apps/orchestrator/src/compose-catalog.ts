@@ -33,6 +33,7 @@ import { blockSnapshotStore, type BlockSnapshotRecord, type ConversationOfOwner 
 import { DELETE_BLOB, enqueueBlobDeletion, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./store/blob-work.ts";
 import { codeHostStore } from "./store/code-host-store.ts";
 import { activateVersion, definitionStore } from "./store/definition-store.ts";
+import { costStore } from "./store/cost-store.ts";
 import { environmentStore } from "./store/environment-store.ts";
 import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { requireLease } from "./store/lease-store.ts";
@@ -103,6 +104,7 @@ export function composeCatalog(options: CatalogOptions) {
   const shared = {
     ...{ ...stores, blobs, clock, transaction, activateVersion },
     ...{ identity, models, modelProviders: options.modelProviders, managedMcpServers: options.managedMcpServers },
+    isPriced: async (modelId: string) => (await usageStore.currentPrice(sql, modelId)) !== undefined,
     teamModels: async (teamUid: string | undefined) =>
       models(teamUid === undefined ? [] : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets),
     openCodeHost: codeHosts(options.fetch),
@@ -189,7 +191,7 @@ export function composeCatalog(options: CatalogOptions) {
     }),
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
-      workerArtifactMethods({ ...shared, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf }),
+      workerArtifactMethods({ ...shared, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId) }),
     /** ArtifactService, CatalogService and DefinitionOwnerService. */
     routes(router: ConnectRouter): void {
       artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });

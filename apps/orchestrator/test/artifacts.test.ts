@@ -122,6 +122,7 @@ describe("an attempt that lost its lease", () => {
   });
   test.each([
     ["an artifact", () => create()],
+    ["cost", () => p.workers.reserveCost({ ...lease(), modelId: "scripted" }, bearer(worker))],
     ["usage", () => p.workers.reportUsage({ ...lease(), callId: "c", modelId: "scripted", usage: {} }, bearer(worker))],
     ["a snapshot", () => p.workers.putSnapshot({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker))],
     ["a pull request", () => p.workers.openPullRequest({ ...lease(), owner: "o", repo: "r", headBranch: "b", headSha: "c", title: "t" }, bearer(worker))],

@@ -91,6 +91,13 @@ test("an environment brings repositories, commands and secrets of its own, befor
   });
 });
 
+test("limits only narrow: the lowest of all levels counts, and is shown", async () => {
+  p.known.teamLayer.config = { step_limit: 50, cost_limit_usd: 2.5 } as never;
+  const { frozen, agentConfig } = await resolve({ agentUid: AGENT, config: { step_limit: 100, token_limit: 1_000, cost_limit_usd: 3 } });
+  expect(frozen).toMatchObject({ step_limit: 50, token_limit: 1_000, cost_limit_micros: 2_500_000, provenance: { stepLimit: "team", tokenLimit: "request", costLimitMicros: "team" } });
+  expect(agentConfig).toMatchObject({ step_limit: 50, token_limit: 1_000, cost_limit_usd: 2.5 });
+});
+
 describe("refused", () => {
   test.each<[string, Partial<ResolveRunRequest>, string, string]>([
     ["an unknown agent", { agentUid: newUid() }, "agent_not_found", "not_found"],
@@ -103,6 +110,8 @@ describe("refused", () => {
     ["an unknown skill", { agentUid: AGENT, skill: "nope" }, "skill_not_found", "invalid_argument"],
     ["a broken skill", { agentUid: AGENT, skill: "broken" }, "skill_malformed", "invalid_argument"],
     ["two ways of naming skills", { config: { skill_spec: "a", skills: ["b"] } }, "config_conflict", "invalid_argument"],
+    ["a cost limit for a model without a price", { config: { harness: { type: "codex", model_id: "some" }, cost_limit_usd: 1 } }, "cost_limit_unpriced", "invalid_argument"],
+    ["a server of tools that is none", { config: { mcp_servers: { a: {} } } }, "config_invalid", "invalid_argument"],
     ["a wrong type", { config: { idle_timeout_minutes: "10" } }, "config_invalid", "invalid_argument"],
   ])("%s: %s %s", async (_, request, reason, kind) => {
     await expect(resolve(request)).rejects.toEqual(domainError({ reason, kind }));

@@ -80,6 +80,21 @@ needs("bwrap", "a model edits, runs a command and opens a pull request; tokens a
   expect(models.requests.every(({ key }) => key === PLATFORM_KEY)).toBe(true);
 });
 
+needs("bwrap", "a cost limit ends the run before the call that nothing is left for; runs below it share it; a model without a price is refused under one", async () => {
+  const limited = { model_id: "claude-opus-5-5", cost_limit_usd: 0.02 };
+  // The first call costs 1,000 input, 200 output and 3,000 written tokens: $0.023.
+  const run = await ended(api, await startRun(api, "Mend it.", { config: limited }));
+  expect(run.agent_config).toMatchObject(limited);
+  expect([run.state, run.status_message.error_code, run.status_message.message]).toEqual(["FAILED", "budget_exceeded", "The run, with the runs below it, has cost $0.023 of $0.02."]);
+  expect(run.request_usage.inference_cost_usd).toBe(0.023);
+  const parent = await startRun(api, "````scripted\n- spawn:\n    prompt: Mend it.\n- wait: {policy: all, allow_failure: true}\n- say: done\n````", { config: { model_id: "scripted", cost_limit_usd: 0.02 } });
+  await succeeded(api, parent);
+  const [child] = (await api.get(`/agent/runs?ancestor_run_id=${parent}`)).runs;
+  expect([child.state, child.status_message.message]).toEqual(["FAILED", `The run ${parent}, above this one, with all runs below it, has cost $0.023 of $0.02.`]);
+  const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config: { model_id: "anthropic/claude-next", cost_limit_usd: 1 } } });
+  expect([status, body.error_code, body.reason]).toEqual([400, "invalid_request", "cost_limit_unpriced"]);
+});
+
 needs("bwrap", "a team's own key serves its runs alone, and a key that is refused ends the run with a reason that does not show it", async () => {
   const other = await aTeam(api, "other");
   const own = await teamOf(other);

@@ -81,6 +81,40 @@ test("a question blocks the run, its answer goes on with the next step in the sa
   expect((await ends(runId)).map(({ name, output }) => [name, output.output])).toEqual([["edit_files", undefined], ["ask_user", undefined], ["run_command", "kept"], ["ask_user", undefined]]);
 });
 
+describe("limits", () => {
+  const limited = async (config: object, body: object = {}) => {
+    const run = await reached(api, await startRun(api, script("say: a", "say: b", "say: c"), { config, ...body }), "FAILED", "SUCCEEDED", "ERROR");
+    return [run.state, run.status_message?.error_code, run.status_message?.message];
+  };
+  const OVER = ["FAILED", "budget_exceeded", "The agent took more than 2 steps."];
+
+  test("of steps end a run; of all that are set the lowest counts", async () => {
+    expect(await limited({ step_limit: 2 })).toEqual(OVER);
+    expect((await limited({ step_limit: 3 }))[0]).toBe("SUCCEEDED");
+    const { uid } = await api.post("/agent/identities", { name: "limited", step_limit: 2, token_limit: 10_000, cost_limit_usd: 1.5 });
+    expect(await limited({ step_limit: 9 }, { agent_identity_uid: uid })).toEqual(OVER);
+    expect(await api.put(`/agent/identities/${uid}`, { step_limit: 0 })).toMatchObject({ token_limit: 10_000, cost_limit_usd: 1.5 });
+    expect((await limited({}, { agent_identity_uid: uid }))[0]).toBe("SUCCEEDED");
+  });
+
+  test("of an agent that a file defines are set beside the file, and outlive its next version", async () => {
+    const factory = await aFactory(api, definitionFiles("No script."));
+    const agents: any[] = (await api.get(`/agent/identities?factory_uid=${factory}`)).agents;
+    const foreman = agents.find(({ name }) => name === "foreman").uid;
+    await api.put(`/agent/identities/${foreman}`, { step_limit: 2 });
+    await api.put(`/factory/${factory}/source`, { files: definitionFiles("Another.") });
+    await api.post(`/factory/${factory}/source/apply`);
+    expect(await api.get(`/agent/identities/${foreman}`)).toMatchObject({ step_limit: 2, prompt: expect.stringContaining("Another.") });
+    expect(await limited({}, { agent_identity_uid: foreman })).toEqual(OVER);
+    expect((await api.call("PUT", `/agent/identities/${foreman}`, { body: { step_limit: 3, name: "other" } })).status).toBe(409);
+  });
+
+  test.each([{ step_limit: 0 }, { step_limit: 1_001 }, { step_limit: 1.5 }, { token_limit: 0 }, { cost_limit_usd: 0 }, { cost_limit_usd: -1 }, { cost_limit_usd: "1" }])("that are none are refused: %j", async (config) => {
+    const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config } });
+    expect([status, body.detail ?? body.error]).toEqual([400, expect.stringContaining(`config.${Object.keys(config)[0]}`)]);
+  });
+});
+
 describe("servers of tools", () => {
   const call = (tool: string, server = "calc", more = "") => `mcp: {server: ${server}, tool: ${tool}${more}}`;
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "@jest/globals";
 import { eventually, ModelServer, type ModelAnswer, type ModelRequest } from "@millwright/testing";
+import type { PlannedCall } from "../src/executions/execution-context.ts";
 import { resultOf } from "../src/harness/result.ts";
 import { executionDir, type ContextOptions } from "./support/a-context.ts";
 import { during, ends, execute, said } from "./support/execute.ts";
@@ -92,6 +93,20 @@ inBubblewrap("a model", () => {
       const { result } = await execute({ dir, prompt: "Work.", history, assignment: { ...model, tokenLimit: 340n } });
       expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "token_limit", message: "The run has used 340 of 340 tokens." } });
       expect(server.requests).toHaveLength(2);
+    }));
+
+  test("under a cost limit asks before each call, waits when told to, and ends when nothing is left", () =>
+    withDirectory(async (dir) => {
+      const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
+      const asked: PlannedCall[] = [];
+      const answers = ["wait", "granted", "exceeded"].map((outcome) => ({ outcome, message: outcome === "exceeded" ? "It has cost $1 of $1." : "" }));
+      const reserveCost = (call: PlannedCall) => (asked.push(call), answers[asked.length - 1]!);
+      const { result } = await execute({ dir, prompt: "Work.", reserveCost, assignment: { ...model, costLimited: true } });
+      expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "cost_limit", message: "It has cost $1 of $1." } });
+      expect(server.requests).toHaveLength(1);
+      expect(asked).toHaveLength(3);
+      expect(asked[0]).toEqual({ modelId: "claude-sonnet-4-5", inputTokens: expect.any(Number), outputTokens: (server.requests[0]!.body as { max_tokens: number }).max_tokens });
+      expect(asked[2]!.inputTokens).toBeGreaterThan(asked[0]!.inputTokens);
     }));
 
   test("that is cancelled while it thinks ends with the execution", () =>

@@ -22,6 +22,9 @@ export type AgentConfig = {
   credential_strategy?: string;
   on_behalf_of_enabled?: boolean;
   on_worker_loss?: string;
+  step_limit?: number;
+  token_limit?: number;
+  cost_limit_usd?: number;
   worker_host?: string;
 };
 
@@ -75,7 +78,7 @@ export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
   const config: Record<string, unknown> = { ...before.config };
   for (const [key, value] of Object.entries(rest)) {
     if (value === null || value === undefined) continue;
-    if (isEmpty(value)) delete config[key];
+    if (isEmpty(value) || (value === 0 && LIMIT_FIELDS.some((field) => field === key))) delete config[key];
     else config[key] = typeof value === "string" ? value.trim() : value;
   }
   applyBaseHarness(config, sent);
@@ -101,13 +104,16 @@ export const withSecrets = (config: AgentConfig, names: readonly string[]): Agen
   secrets: [...new Set([...(config.secrets ?? []).map(({ name }) => name), ...names])].map((name) => ({ name })),
 });
 
+/** What a run may spend; 0 = not limited here. */
+export const LIMIT_FIELDS = ["step_limit", "token_limit", "cost_limit_usd"] as const;
+
 /** What no file says. */
-const QUEUE_FIELDS: readonly string[] = ["concurrency_limit", "queue_priority", "queue_paused"];
+const OWN_FIELDS: readonly string[] = ["concurrency_limit", "queue_priority", "queue_paused", ...LIMIT_FIELDS];
 
 /** Errors: agent_file_managed (conflict): what a file says is changed in the file. */
 export function assertEditable(agent: Agent, sent: AgentFields): void {
   const said = Object.entries(sent).filter(([, value]) => value !== undefined && value !== null);
-  if (!agent.fileManaged || (said.length > 0 && said.every(([key]) => QUEUE_FIELDS.includes(key)))) return;
+  if (!agent.fileManaged || (said.length > 0 && said.every(([key]) => OWN_FIELDS.includes(key)))) return;
   throw new DomainError({ kind: "conflict", reason: "agent_file_managed", message: "This agent is defined in its factory's files; change it there." });
 }
 

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { invalidArgument } from "@millwright/errors";
-import { AGENT_TYPES, type Agent, type AgentConfig, type AgentType, type Harness } from "./agent-identity.ts";
+import { AGENT_TYPES, LIMIT_FIELDS, type Agent, type AgentConfig, type AgentType, type Harness } from "./agent-identity.ts";
 import { canonicalJson } from "@millwright/json";
 
 /** An agent as its file describes it. `credentialStrategy` absent: an earlier projection keeps its value (factory-files §5). */
@@ -90,11 +90,12 @@ function authSecret(block: JsonObject): string[] {
   return typeof name === "string" ? [name] : [];
 }
 
-/** An omitted credential strategy keeps what was projected before. */
-export const keepingStrategy = (next: DefinedAgent, before: AgentConfig | undefined): DefinedAgent =>
-  next.config.credential_strategy !== undefined || before?.credential_strategy === undefined
-    ? next
-    : { ...next, config: { ...next.config, credential_strategy: before.credential_strategy } };
+/** An omitted credential strategy keeps what was projected before; limits, which no file says, stay as people have set them. */
+export function keepingOwn(next: DefinedAgent, before: AgentConfig = {}): DefinedAgent {
+  const kept = ["credential_strategy", ...LIMIT_FIELDS] as const;
+  const own = Object.fromEntries(kept.flatMap((key) => (before[key] === undefined || next.config[key] !== undefined ? [] : [[key, before[key]]])));
+  return Object.keys(own).length === 0 ? next : { ...next, config: { ...next.config, ...own } };
+}
 
 /** The fields in which an agent differs from its file, by their public names. */
 export function changedFields(before: DefinedAgent, next: DefinedAgent): string[] {
@@ -111,7 +112,7 @@ export function planOf(part: DefinitionPart, current: { agents: readonly Agent[]
   const agents = names.map((name): PlanItem => {
     const [old, next] = [before.get(name), after.get(name)];
     if (!old || !next) return { kind: "agent", name, action: next ? "create" : "delete", changedFields: [] };
-    const fields = changedFields(old, keepingStrategy(next, old.config));
+    const fields = changedFields(old, keepingOwn(next, old.config));
     return { kind: "agent", name, action: fields.length > 0 || !old.fileManaged ? "update" : "unchanged", changedFields: fields };
   });
   const isSame = current.layer !== undefined && canonicalJson(current.layer) === canonicalJson(part.layer);

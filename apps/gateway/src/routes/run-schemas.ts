@@ -32,6 +32,9 @@ export const AgentConfigSnapshot = z
     inference_providers: z.looseObject({}),
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
     on_worker_loss: z.enum(["resume", "fail"]).meta({ description: "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`." }),
+    step_limit: z.int().min(1).max(1_000).meta({ description: "Ours: model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts." }),
+    token_limit: z.int().min(1).max(1e12).meta({ description: "Ours: tokens of every kind that the run's own model calls may use." }),
+    cost_limit_usd: z.number().min(0.000_001).max(1e6).meta({ description: "Ours: what the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused." }),
     experimental: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   })
   .partial()

@@ -4,7 +4,7 @@ import { appendEvents } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { Sql } from "@millwright/database";
 import type { Agent } from "../domain/agent-identity.ts";
-import { changedFields, keepingStrategy, type DefinedAgent } from "../domain/definition-part.ts";
+import { changedFields, keepingOwn, type DefinedAgent } from "../domain/definition-part.ts";
 import { facts, type Cause } from "../events/facts.ts";
 import { factoryAgents, saveAgent } from "../store/agent-store.ts";
 import { deleteFactoryRows, dropStages, findLayer, findStage, lockFactory, saveLayer, type Stage } from "../store/definition-store.ts";
@@ -58,7 +58,7 @@ async function projectAgent({ sql, clock }: Deps, by: Cause, { factoryUid, teamU
     await saveAgent(sql, agent);
     return appendEvents(sql, [facts.agentCreated(by, factOf(agent))]);
   }
-  const next = keepingStrategy(defined, before.config);
+  const next = keepingOwn(defined, before.config);
   if (before.fileManaged && changedFields(before, next).length === 0) return;
   const agent: Agent = { ...before, ...next, fileManaged: true, version: before.version + 1, updatedAt: now };
   await saveAgent(sql, agent);

@@ -48,6 +48,12 @@ describe("refused", () => {
     [{ model_id: 5 }, "config_invalid"],
     [{ credential_strategy: "ANY" }, "config_invalid"],
     [{ mcp_servers: [] }, "config_invalid"],
+    [{ step_limit: 0 }, "config_invalid"],
+    [{ step_limit: 1_001 }, "config_invalid"],
+    [{ token_limit: 1.5 }, "config_invalid"],
+    [{ cost_limit_usd: 0 }, "config_invalid"],
+    [{ cost_limit_usd: "1" }, "config_invalid"],
+    [{ cost_limit_usd: 1_000_001 }, "config_invalid"],
     [{ computer_use_enabled: "yes" }, "config_invalid"],
     [{ repositories: [{ owner: "o" }] }, "config_invalid"],
   ])("%j: %s", (json, reason) => expect(() => readLayerConfig(json)).toThrow(expect.objectContaining({ reason, kind: "invalid_argument" })));

@@ -45,6 +45,10 @@ export type LayerConfig = {
   readonly credentialStrategy?: CredentialStrategy;
   /** An extension of ours. */
   readonly onWorkerLoss?: LossPolicy;
+  /** Extensions of ours: what a run may spend. Steps of one execution; tokens of all its own calls; costs, also of all runs below it. */
+  readonly stepLimit?: number;
+  readonly tokenLimit?: number;
+  readonly costLimitMicros?: number;
   /** The agent's own prompt. */
   readonly prompt?: string;
   /** Factory level: added to whatever any level lists (factory-files §4). */
@@ -56,6 +60,9 @@ export type LayerConfig = {
 
 /** The limits of `idle_timeout_minutes` (fields-runs §4). */
 export const IDLE_TIMEOUT_MINUTES = { min: 0, max: 60, default: 10 } as const;
+
+/** The most that limits of runs can say; limits of ours. */
+export const RUN_LIMITS_MAX = { steps: 1_000, tokens: 1_000_000_000_000, dollars: 1_000_000 } as const;
 
 /**
  * Reads a level from its JSON form. Unknown keys are ignored and null says nothing. Definition spellings (`model`, `runner`,
@@ -91,6 +98,9 @@ export function readLayerConfig(json: JsonObject): LayerConfig {
     inferenceProviders: read.object("inference_providers"),
     credentialStrategy: read.oneOf("credential_strategy", CREDENTIAL_STRATEGIES),
     onWorkerLoss: read.oneOf("on_worker_loss", LOSS_POLICIES),
+    stepLimit: read.whole("step_limit", 1, RUN_LIMITS_MAX.steps),
+    tokenLimit: read.whole("token_limit", 1, RUN_LIMITS_MAX.tokens),
+    costLimitMicros: read.dollars("cost_limit_usd", RUN_LIMITS_MAX.dollars),
     prompt: read.text("prompt"),
     grantedSecrets: read.secretNames("factory_secrets"),
     grantedMcpServers: read.mcpServers("factory_mcp_servers"),
@@ -122,6 +132,14 @@ class Reader {
     if (value === undefined) return undefined;
     if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
     throw invalid(key, `must be a whole number from ${min} to ${max}`);
+  }
+
+  /** In whole micro-dollars. */
+  dollars(key: string, max: number): number | undefined {
+    const value = this.#json[key] ?? undefined;
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && value >= 0.000_001 && value <= max) return Math.round(value * 1_000_000);
+    throw invalid(key, `must be a number of dollars above 0, at most ${max}`);
   }
 
   list(key: string): readonly unknown[] | undefined {

@@ -37,6 +37,7 @@ const PLATFORM_HOSTS: readonly string[] = ["warp", "service"];
  * - model and harness are one unit: the level that sets either replaces both;
  * - lists and maps of a more specific level replace those below; a request's secrets are added to the agent's;
  * - secrets and MCP servers granted by the factory are always added;
+ * - limits only narrow: the lowest of all levels counts;
  * - everything else: the most specific level wins.
  */
 export function resolveConfig(given: readonly ConfigLayer[]): { config: ResolvedConfig; provenance: Provenance } {
@@ -54,7 +55,8 @@ export function resolveConfig(given: readonly ConfigLayer[]): { config: Resolved
   const model = resolveModel(layers);
   const secrets = resolveSecrets(layers);
   const mcpServers = resolveMcpServers(layers);
-  Object.assign(provenance, model.provenance, secrets.provenance, mcpServers.provenance);
+  const limits = resolveLimits(layers);
+  Object.assign(provenance, model.provenance, secrets.provenance, mcpServers.provenance, limits.provenance);
   const config = {
     idleTimeoutMinutes: IDLE_TIMEOUT_MINUTES.default,
     computerUseEnabled: true,
@@ -62,6 +64,7 @@ export function resolveConfig(given: readonly ConfigLayer[]): { config: Resolved
     skills: [],
     ...(values as LayerConfig),
     ...model.values,
+    ...limits.value,
     secrets: secrets.value,
     mcpServers: mcpServers.value,
   };
@@ -101,6 +104,16 @@ function resolveMcpServers(layers: readonly ConfigLayer[]): Found<JsonObject> {
   const granted = layers.filter(({ config }) => config.grantedMcpServers !== undefined);
   const value = Object.assign({}, ...granted.map(({ config }) => config.grantedMcpServers), own?.config.mcpServers) as JsonObject;
   return { value, provenance: from("mcpServers", [...(own ? [own] : []), ...granted].map(({ source }) => source)) };
+}
+
+const LIMIT_KEYS = ["stepLimit", "tokenLimit", "costLimitMicros"] as const;
+
+function resolveLimits(layers: readonly ConfigLayer[]): Found<Pick<LayerConfig, (typeof LIMIT_KEYS)[number]>> {
+  const lowest = LIMIT_KEYS.flatMap((key) => {
+    const [first] = layers.filter(({ config }) => config[key] !== undefined).toSorted((a, b) => a.config[key]! - b.config[key]!);
+    return first ? [{ key, value: first.config[key]!, source: first.source }] : [];
+  });
+  return { value: Object.fromEntries(lowest.map(({ key, value }) => [key, value])), provenance: Object.fromEntries(lowest.map(({ key, source }) => [key, source])) };
 }
 
 const from = (key: string, sources: readonly string[]): Provenance =>

@@ -1,3 +1,4 @@
+import { toDollars } from "@millwright/money";
 import { dropAbsent, type Harness, type JsonObject } from "./agent-config.ts";
 import type { ResolvedConfig } from "./config-resolution.ts";
 
@@ -27,6 +28,9 @@ export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): Json
     inference_providers: config.inferenceProviders,
     credential_strategy: config.credentialStrategy,
     on_worker_loss: config.onWorkerLoss,
+    step_limit: config.stepLimit,
+    token_limit: config.tokenLimit,
+    cost_limit_usd: config.costLimitMicros === undefined ? undefined : toDollars(BigInt(config.costLimitMicros)),
   });
 
 const publicHarness = (harness: Harness): JsonObject =>

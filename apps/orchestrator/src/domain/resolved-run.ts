@@ -36,6 +36,12 @@ export type FrozenConfig = {
   readonly idle_timeout_minutes: number;
   /** Absent: resume. */
   readonly on_worker_loss?: LossPolicy;
+  /** What the run may spend; absent: the platform's limits alone. Costs are those of all runs below it, too. */
+  readonly step_limit?: number;
+  readonly token_limit?: number;
+  readonly cost_limit_micros?: number;
+  /** A run above this one has a cost limit. */
+  readonly cost_limited_above?: true;
   readonly factory_uid?: FactoryUid;
   readonly agent_uid?: AgentUid;
   readonly agent_name?: string;

@@ -25,6 +25,8 @@ export type RunParent = {
   readonly state: RunState;
   readonly owner: Owner;
   readonly metadata: Readonly<Record<string, string>>;
+  /** It, or a run above it, has a cost limit. */
+  readonly isCostLimited?: boolean;
 };
 
 /** Whose capacity an execution uses. */

@@ -8,8 +8,9 @@ import { createArtifact, type CreateArtifactDeps } from "../usecases/create-arti
 import { openPullRequest, type OpenPullRequestDeps } from "../usecases/open-pull-request.ts";
 import { putSnapshot, type PutSnapshotDeps } from "../usecases/put-snapshot.ts";
 import { reportUsage, type ReportUsageDeps } from "../usecases/report-usage.ts";
+import { reserveCost, type ReserveCostDeps } from "../usecases/reserve-cost.ts";
 
-type Bound = CommitArtifactDeps & CreateArtifactDeps & OpenPullRequestDeps & PutSnapshotDeps & ReportUsageDeps;
+type Bound = CommitArtifactDeps & CreateArtifactDeps & OpenPullRequestDeps & PutSnapshotDeps & ReportUsageDeps & ReserveCostDeps;
 
 export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
   /** The session that calls. Errors: session_invalid. */
@@ -18,7 +19,7 @@ export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
   readonly requireLease: (tx: Sql, executionId: number, attempt: number, options: { sessionUid: string; orStopping?: boolean }) => Promise<{ readonly runUid: string }>;
 };
 
-type Methods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot">;
+type Methods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reserveCost" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot">;
 
 /** The methods of WorkerService by which an attempt leaves something behind. */
 export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
@@ -30,6 +31,10 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
     async openPullRequest(request, context) {
       const { owner, repo, headBranch, headSha, baseBranch, title, body } = request;
       return openPullRequest(await within(context), { lease: leaseOf(request), owner, repo, headBranch, headSha, baseBranch, title, body });
+    },
+    async reserveCost(request, context) {
+      const { modelId, inputTokens, outputTokens } = request;
+      return reserveCost(await within(context), { lease: leaseOf(request), modelId, inputTokens: Number(inputTokens), outputTokens: Number(outputTokens) });
     },
     async reportUsage(request, context) {
       const { callId, modelId, usage } = request;

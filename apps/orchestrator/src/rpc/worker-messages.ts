@@ -113,8 +113,9 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     idleTimeoutSeconds: frozen.idle_timeout_minutes * 60,
     setupTimeoutSeconds: seconds(timings.setupTimeoutMs),
     maxExecutionSeconds: seconds(timings.executionTimeoutMs),
-    stepLimit: STEP_LIMIT,
-    tokenLimit: BigInt(runTokenLimit),
+    stepLimit: frozen.step_limit ?? STEP_LIMIT,
+    tokenLimit: BigInt(lowestLimit(runTokenLimit, frozen.token_limit)),
+    costLimited: frozen.cost_limit_micros !== undefined || frozen.cost_limited_above === true,
     snapshotUrl: assignment.snapshotUrl,
     factoryUid: run.factoryUid ?? "",
     spawnableAgents: [...frozen.spawnable_agents],
@@ -129,6 +130,12 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
 
 const mcpServer = (name: string, { command, args = [], env = {}, url, headers = {}, managed_id: managedId }: FrozenMcpServer) =>
   create(worker.McpServerSchema, { name, command: command ?? "", args: [...args], env: { ...env }, url: url ?? "", headers: { ...headers }, managedId: managedId ?? "" });
+
+/** 0 = none. */
+function lowestLimit(platform: number, own = 0): number {
+  const limits = [platform, own].filter((limit) => limit > 0);
+  return limits.length === 0 ? 0 : Math.min(...limits);
+}
 
 const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
 

@@ -15,12 +15,12 @@ import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 /** Share locks let siblings be created at once, and hold back whoever would end a parent. */
 export async function lockParents(tx: Sql, uids: readonly string[]): Promise<RunParent[]> {
   if (uids.length === 0) return [];
-  const { rows } = await tx.query<{ uid: RunUid; root_run_uid: RunUid; depth: number; state: RunState; owner_type: Owner["type"]; owner_uid: string; metadata: Record<string, string> }>(
-    `SELECT uid, root_run_uid, depth, state, owner_type, owner_uid, metadata FROM runs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR SHARE`,
+  const { rows } = await tx.query<{ uid: RunUid; root_run_uid: RunUid; depth: number; state: RunState; owner_type: Owner["type"]; owner_uid: string; metadata: Record<string, string>; is_cost_limited: boolean }>(
+    `SELECT uid, root_run_uid, depth, state, owner_type, owner_uid, metadata, frozen ?| array['cost_limit_micros', 'cost_limited_above'] AS is_cost_limited FROM runs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR SHARE`,
     [uids],
   );
-  return rows.map(({ uid, root_run_uid, depth, state, owner_type, owner_uid, metadata }) => ({
-    uid, rootRunUid: root_run_uid, depth, state, metadata, owner: { type: owner_type, uid: owner_uid },
+  return rows.map(({ uid, root_run_uid, depth, state, owner_type, owner_uid, metadata, is_cost_limited: isCostLimited }) => ({
+    uid, rootRunUid: root_run_uid, depth, state, metadata, isCostLimited, owner: { type: owner_type, uid: owner_uid },
   }));
 }
 

@@ -173,7 +173,7 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     conversationUid,
     agentConfig: storableJson(resolved.agentConfig),
     ...(resolved.skill ? { agentSkill: storableJson(resolved.skill) } : {}),
-    frozen: storableJson(resolved.frozen),
+    frozen: storableJson(parent?.isCostLimited ? { ...resolved.frozen, cost_limited_above: true as const } : resolved.frozen),
     ...(resolved.frozen.factory_uid ? { factoryUid: resolved.frozen.factory_uid } : {}),
     metadata,
     ...(causeKey ? { causeKey: storable(causeKey) } : {}),

@@ -17,6 +17,8 @@ export type ReportUsageDeps = {
       usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number },
     ): Promise<{ provider: string } | undefined>;
   };
+  /** Gives back what the execution had set aside for the call. */
+  readonly releaseCost: (tx: Sql, executionId: number) => Promise<void>;
   /** Told of each call that was recorded, once. */
   readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
@@ -35,6 +37,7 @@ export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelI
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
   const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
+    await deps.releaseCost(tx, lease.executionId);
     const price = await deps.usage.currentPrice(tx, modelId);
     const costMicros = costOf(tokens, price);
     const inserted = await deps.usage.insert(tx, {

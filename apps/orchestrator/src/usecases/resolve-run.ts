@@ -9,7 +9,7 @@ import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.
 import type { Runner, Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../domain/mcp-servers.ts";
-import { chooseModel, type ModelCatalogue } from "../domain/models.ts";
+import { chooseModel, SCRIPTED, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
@@ -36,6 +36,8 @@ export type ResolveRunDeps = {
   /** The models of a team with these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
   readonly managedMcpServers: ManagedMcpServers;
+  /** Whether calls of a model have a cost at all. */
+  isPriced(modelId: string): Promise<boolean>;
 };
 
 /**
@@ -44,7 +46,7 @@ export type ResolveRunDeps = {
  *
  * Errors: agent_not_found · agent_needs_team · environment_not_found · environment_personal · runner_not_found ·
  * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
- * config_invalid · config_conflict. Source: architecture §4, fields-runs §4, factory-files §4.
+ * config_invalid · config_conflict · cost_limit_unpriced. Source: architecture §4, fields-runs §4, factory-files §4.
  */
 export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
@@ -56,6 +58,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const environment = await findEnvironment(deps, caller, request.owner, config.environmentId);
   const runner = await findRunner(deps, request.owner, part, config.runner);
   const model = config.harness.type === "oz" ? chooseModel(deps.models(agent.teamSecrets), config.modelId) : undefined;
+  if (config.costLimitMicros !== undefined) await assertPriced(deps, model?.id, config);
   const isSkillRun = provenance["skills"] === "request";
   const repositories = repositoriesOf(environment, config, part);
   const { available, names } = await skillsToChooseFrom(deps, request.owner, { skills: part?.skills ?? [], factoryUid: agent.factoryUid }, config.skills, repositories);
@@ -89,6 +92,9 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     },
     idle_timeout_minutes: config.idleTimeoutMinutes,
     ...(config.onWorkerLoss ? { on_worker_loss: config.onWorkerLoss } : {}),
+    ...(config.stepLimit ? { step_limit: config.stepLimit } : {}),
+    ...(config.tokenLimit ? { token_limit: config.tokenLimit } : {}),
+    ...(config.costLimitMicros ? { cost_limit_micros: config.costLimitMicros } : {}),
     ...(agent.factoryUid ? { factory_uid: agent.factoryUid as FactoryUid } : {}),
     ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
     ...(agent.agentName ? { agent_name: agent.agentName } : {}),
@@ -124,6 +130,12 @@ async function skillsToChooseFrom(
   const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
   const found = await deps.skillsElsewhere(owner, names.filter((name) => !isOwn(name)), repositories);
   return { available: [...own, ...found.map(({ skill }) => skill)], names: names.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))) };
+}
+
+/** Errors: cost_limit_unpriced: nobody could say when the limit is reached. */
+async function assertPriced(deps: ResolveRunDeps, modelId: string | undefined, { harness }: ResolvedConfig): Promise<void> {
+  if (modelId === SCRIPTED || (modelId !== undefined && (await deps.isPriced(modelId)))) return;
+  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${modelId ?? harness.modelId ?? harness.type}" has no price here.`, { key: "cost_limit_usd" });
 }
 
 const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({

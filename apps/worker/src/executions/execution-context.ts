@@ -115,6 +115,8 @@ export type NewPullRequest = {
 
 /** Tokens of one model call; an absent number was not measured. */
 export type CallUsage = { readonly callId: string; readonly modelId: string; readonly usage: TokenCounts };
+/** A model call to come, in tokens at most. */
+export type PlannedCall = { readonly modelId: string; readonly inputTokens: number; readonly outputTokens: number };
 export type TokenCounts = {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
@@ -133,6 +135,8 @@ export type PlatformClient = {
   createArtifact(artifact: NewArtifact): Promise<{ artifactUid: string }>;
   openPullRequest(pullRequest: NewPullRequest): Promise<{ url: string; number: number; artifactUid: string; adopted: boolean }>;
   reportUsage(usage: CallUsage): Promise<void>;
+  /** Sets the greatest cost of a model call aside, where the run has a cost limit. `wait`: other runs may use up what is left; ask again. */
+  reserveCost(call: PlannedCall): Promise<{ readonly outcome: string; readonly message: string }>;
   /** The whole conversation before this moment, earlier runs first, then this one with what lost attempts of its executions wrote; oldest first. */
   readHistory(): Promise<HistoryEvent[]>;
   /** Uploads a snapshot file; the key goes into the result, or into a `checkpoint` event. */

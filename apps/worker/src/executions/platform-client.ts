@@ -59,6 +59,11 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
       await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage) }, options()));
     },
 
+    async reserveCost({ modelId, inputTokens, outputTokens }) {
+      const { outcome, message } = await outside(() => client.reserveCost({ ...lease, modelId, inputTokens: BigInt(inputTokens), outputTokens: BigInt(outputTokens) }, options()));
+      return { outcome, message };
+    },
+
     async readHistory() {
       const events: HistoryEvent[] = [];
       for (let pageToken = "", hasMore = true; hasMore; hasMore = pageToken !== "") {

@@ -7,7 +7,7 @@ import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
-import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, NewArtifact, NewPullRequest, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
+import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import { Masker } from "../../src/spool/masker.ts";
@@ -54,6 +54,8 @@ export type ContextOptions = {
   readonly files?: Record<string, Uint8Array>;
   readonly rest?: (call: RestCall) => { status: number; body: unknown };
   readonly clock?: Clock;
+  /** What the platform says to a call under a cost limit. */
+  readonly reserveCost?: (call: PlannedCall) => { outcome: string; message: string };
   /** Before a workspace is taken in; a rejection is the platform's. */
   readonly onPutSnapshot?: () => void | Promise<void>;
   /** Open without end when absent. */
@@ -111,6 +113,7 @@ export function aContext(options: ContextOptions): TestContext {
         told.pullRequests.push(pullRequest);
         return Promise.resolve({ url: "http://127.0.0.1:8080/pull/1", number: 1, artifactUid: "artifact-pr", adopted: told.pullRequests.length > 1 });
       },
+      reserveCost: (call) => Promise.resolve(options.reserveCost?.(call) ?? { outcome: "granted", message: "" }),
       reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
       readHistory: () => Promise.resolve(history.map(({ runUid = assignment.runUid, executionId = 1n, ...event }, index) => ({ seq: BigInt(index + 1), runUid, executionId, ...event }))),
       putSnapshot: async (file) => {

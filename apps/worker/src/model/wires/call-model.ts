@@ -13,6 +13,8 @@ export type ModelCall = {
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ToolDescription[];
   readonly options?: NonNullable<Wire["options"]>;
+  /** Tokens of the answer; absent: as its provider has it. */
+  readonly outputTokensMax?: number;
 };
 
 export type Answer = {
@@ -57,6 +59,7 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       abortSignal: AbortSignal.any([signal, silence.signal]),
       includeRawChunks: true,
       ...(call.options ? { providerOptions: call.options } : {}),
+      ...(call.outputTokensMax === undefined ? {} : { maxOutputTokens: call.outputTokensMax }),
     });
     for await (const part of result.fullStream) {
       cancel();

@@ -4,13 +4,14 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
 import { pause, type Timers } from "../../time.ts";
-import type { CallUsage } from "../../executions/execution-context.ts";
+import type { CallUsage, PlatformClient } from "../../executions/execution-context.ts";
 import type { ConversationEvent, ModelContext, ModelProvider, ModelStep, RunFailure, Summary } from "../model-provider.ts";
 import { callFailure, type CallFailure } from "./call-failure.ts";
 import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
 import type { Wire } from "./language-model.ts";
 import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
 import { before, isTooLong, keptFrom, sinceSummary, SUMMARISER, transcriptOf } from "./compaction.ts";
+import { LIMITED_OUTPUT_TOKENS, reserve } from "./cost-reservation.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
@@ -40,6 +41,8 @@ export type WireDeps = {
   readonly tell: (kind: "model_retry" | "warning", payload: JsonObject) => void;
   /** For a call that was counted although it gave no answer. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
+  /** Under a cost limit: asked before each call. */
+  readonly reserveCost?: PlatformClient["reserveCost"];
   /** How each call ended. */
   readonly called: (outcome: string) => void;
 };
@@ -100,13 +103,16 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     }
   }
 
-  async function attemptCall(request: ModelCall, callId: string, signal: AbortSignal) {
+  async function attemptCall(request: ModelCall, callId: string, signal: AbortSignal): Promise<Answer | CallFailure> {
     const { callModel } = await import("./call-model.ts");
     await deps.whenOpen();
     signal.throwIfAborted();
+    const { reserveCost, timers } = deps;
+    const passed = reserveCost && (await reserve({ modelId, reserveCost, timers }, request, signal));
+    if (passed) return { mayPass: false, summary: passed.message, failure: passed };
     return inSpan(`chat ${modelId}`.slice(0, 128), { kind: "client", attributes: askedAttributes(assignment) }, async (span) => {
       try {
-        const answer = await callModel(request, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
+        const answer = await callModel({ ...request, ...(reserveCost ? { outputTokensMax: LIMITED_OUTPUT_TOKENS } : {}) }, { timers: deps.timers, silenceMs: deps.limits.silenceMs }, signal);
         span.set(answeredAttributes(answer));
         deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
         return answer;

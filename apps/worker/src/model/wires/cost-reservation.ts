@@ -1,0 +1,25 @@
+import type { PlatformClient } from "../../executions/execution-context.ts";
+import { pause, type Timers } from "../../time.ts";
+import type { RunFailure } from "../model-provider.ts";
+import type { ModelCall } from "./call-model.ts";
+import { tokensIn } from "./compaction.ts";
+
+/** What an answer may be long under a cost limit: what is set aside for it. */
+export const LIMITED_OUTPUT_TOKENS = 32_000;
+const ASK_AGAIN_MS = 2_000;
+
+export type ReservationDeps = { readonly modelId: string; readonly reserveCost: PlatformClient["reserveCost"]; readonly timers: Timers };
+
+/**
+ * Sets the greatest cost of a call aside before it is made; waits while calls of other runs under the same limit may use up what is left. Answers why
+ * the run must end instead, if it must. Errors: the abort reason of `signal`, those of the platform.
+ */
+export async function reserve({ modelId, reserveCost, timers }: ReservationDeps, { system, messages, tools }: ModelCall, signal: AbortSignal): Promise<RunFailure | undefined> {
+  const call = { modelId, inputTokens: tokensIn([system.content, messages, tools]), outputTokens: LIMITED_OUTPUT_TOKENS };
+  for (;;) {
+    const { outcome, message } = await reserveCost(call);
+    if (outcome === "exceeded") return { code: "budget_exceeded", message, retryable: false, reason: "cost_limit" };
+    if (outcome !== "wait") return undefined;
+    await pause(timers, ASK_AGAIN_MS, signal);
+  }
+}
