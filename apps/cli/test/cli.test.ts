@@ -113,3 +113,11 @@ test.each<[string[], string, object, RegExp]>([
   const { code, out } = await millwright(...argv);
   expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
 });
+
+test("an environment is shared with one team or one user", async () => {
+  answers["POST /api/v1/agent/environments/e1/grants"] = { status: 201, body: { uid: "g1" } };
+  expect((await millwright("environment", "share", "e1", "--team", "t1")).out).toBe("grant g1");
+  expect((await millwright("environment", "share", "e1", "--user", "u1")).code).toBe(0);
+  expect(seen.map(({ body }) => body)).toEqual([{ team_uid: "t1" }, { user_uid: "u1" }]);
+  for (const both of [[], ["--team", "t1", "--user", "u1"]]) expect((await millwright("environment", "share", "e1", ...both)).code).toBe(2);
+});

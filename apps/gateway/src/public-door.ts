@@ -13,7 +13,7 @@ import { auditRoute } from "./routes/audit.ts";
 import { blobMount } from "./routes/blobs.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
-import { environmentRoutes } from "./routes/environments.ts";
+import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
 import { factoryRoutes } from "./routes/factories.ts";
 import { factorySourceRoutes } from "./routes/factory-source.ts";
 import type { IdentityRouteDeps } from "./routes/identity-deps.ts";
@@ -59,7 +59,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...runViewRoutes(neighbours, links),
     ...conversationRoutes(neighbours),
     ...artifactRoutes(neighbours),
-    ...environmentRoutes(shared),
+    ...environmentRoutes({ ...shared, isTeammate: teammates(identity) }),
     ...modelAndWorkerRoutes(neighbours),
     ...skillRoutes(neighbours),
     ...networkingRoutes(o),
@@ -81,6 +81,10 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
   const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];
   return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics, tracer: o.tracer });
 }
+
+const teammates =
+  ({ db }: Pick<IdentityRouteDeps, "db">): EnvironmentRoutesDeps["isTeammate"] =>
+  async ({ teams }, userUid) => (await getProfiles(db.now, { uids: [userUid], emails: [], teamUids: teams.map(({ teamUid }) => teamUid) })).some(({ type }) => type === "user");
 
 /** Profiles for records whose visibility has been decided. */
 const profileFinder =

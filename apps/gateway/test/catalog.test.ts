@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { egressRangesSetting } from "../src/egress-ranges.ts";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
-import { AGENT, OTHER_TEAM, TEAM, USER } from "./support/people.ts";
+import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
 
 let door: Door;
@@ -84,9 +84,9 @@ describe("environments", () => {
   const UID = "0123456789abcdefABCDEF";
   const PATH = "/api/v1/agent/environments";
   const config = { name: "node", docker_image: "node:24", github_repos: [{ owner: "o", repo: "r" }], setup_commands: ["npm ci"], secrets: [{ name: "S" }], failure_session_retention_minutes: 5 };
-  const environment = { uid: UID, ownerType: "team", ownerUid: TEAM, config, lastUpdated: at(UPDATED), setupFailed: false, creatorUid: USER, lastEditorUid: AGENT };
+  const environment = { uid: UID, ownerType: "team", ownerUid: TEAM, config, lastUpdated: at(UPDATED), setupFailed: false, creatorUid: USER, lastEditorUid: AGENT, access: "owned", linkSharing: false };
   const shown = {
-    uid: UID, config, last_updated: UPDATED, setup_failed: false, last_task_run_timestamp: null, scope: { type: "Team", uid: TEAM },
+    uid: UID, config, last_updated: UPDATED, setup_failed: false, last_task_run_timestamp: null, link_sharing: false, access: "owned", scope: { type: "Team", uid: TEAM },
     creator: { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" }, last_editor: { type: "service_account", uid: AGENT, display_name: "foreman" },
   };
   test.each([["", "last_updated"], ["?sort_by=name", "name"]])("%s are listed by %s", async (query, sortBy) => {
@@ -100,6 +100,49 @@ describe("environments", () => {
     expect(await door.call("POST", PATH, { key, body: { config, ...body } })).toMatchObject({ status: 201, body: shown });
     expect(door.calls[0]!.request.environment).toMatchObject({ uid: "", ownerType, ownerUid, config });
   });
+  test("show the newest run in them, and not who works on those of others", async () => {
+    const lastTaskCreated = { id: RUN, title: "Fix", state: "INPROGRESS", createdAt: at(CREATED), updatedAt: at(UPDATED), startedAt: at(UPDATED) };
+    const granted = { ...environment, ownerUid: OTHER_TEAM, access: "granted", linkSharing: true, lastTaskCreated: { ...lastTaskCreated, startedAt: undefined } };
+    door.answer({ listEnvironments: { environments: [{ ...environment, lastTaskCreated }, granted] } });
+    const task = { id: RUN, title: "Fix", state: "INPROGRESS", created_at: CREATED, updated_at: UPDATED, started_at: UPDATED };
+    const { creator: _1, last_editor: _2, ...anonymous } = shown;
+    expect((await door.call("GET", PATH)).body.environments).toEqual([
+      { ...shown, last_task_created: task }, { ...anonymous, scope: { type: "Team", uid: OTHER_TEAM }, access: "granted", link_sharing: true, last_task_created: { ...task, started_at: null } },
+    ]);
+  });
+  test.each([[true], [false], [undefined]])("are opened to whoever knows the uid: %s", async (linkSharing) => {
+    door.answer({ createEnvironment: { environment }, replaceEnvironment: { environment } });
+    const body = { config, ...(linkSharing === undefined ? {} : { link_sharing: linkSharing }) };
+    await door.call("POST", PATH, { body });
+    await door.call("PUT", `${PATH}/${UID}`, { body });
+    expect(door.calls.map(({ request }) => request.environment.linkSharing)).toEqual([linkSharing, linkSharing]);
+  });
+  test("are got by their uid", async () => {
+    door.answer({ getEnvironment: { environment: { ...environment, access: "link" } } });
+    expect((await door.call("GET", `${PATH}/${UID}`)).body).toMatchObject({ uid: UID, access: "link" });
+    expect(door.calls[0]!.request).toMatchObject({ uid: UID });
+  });
+  describe("and their grants", () => {
+    const GRANT = "0198c2d0-0000-7000-8000-00000000f001";
+    const grant = { uid: GRANT, granteeType: "team", granteeUid: TEAM, createdAt: at(CREATED) };
+    const teamGrant = { uid: GRANT, team_uid: TEAM, created_at: CREATED };
+    test("are made to teams and users, listed and taken back", async () => {
+      door.answer({ createEnvironmentGrant: { grant }, listEnvironmentGrants: { grants: [grant, { ...grant, granteeType: "user", granteeUid: USER }] }, deleteEnvironmentGrant: {} });
+      expect(await door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } })).toMatchObject({ status: 201, body: teamGrant });
+      expect((await door.call("POST", `${PATH}/${UID}/grants`, { body: { user_uid: USER } })).status).toBe(201);
+      expect((await door.call("GET", `${PATH}/${UID}/grants`)).body).toEqual({ grants: [teamGrant, { uid: GRANT, user_uid: USER, created_at: CREATED }] });
+      expect((await door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`)).status).toBe(204);
+      expect(door.calls.map(({ request }) => request)).toMatchObject([
+        { environmentUid: UID, granteeType: "team", granteeUid: TEAM }, { environmentUid: UID, granteeType: "user", granteeUid: USER }, { environmentUid: UID }, { environmentUid: UID, uid: GRANT },
+      ]);
+    });
+    refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } }), ["createEnvironmentGrant", refusal("not_found", "environment_not_found"), refusal("not_found", "team_not_found"), refusal("permission_denied", "not_authorized")]);
+    refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${UID}/grants`), ["listEnvironmentGrants", refusal("not_found", "environment_not_found"), refusal("permission_denied", "not_authorized")]);
+    refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`), ["deleteEnvironmentGrant", refusal("not_found", "environment_grant_not_found"), refusal("permission_denied", "not_authorized")]);
+    neverReachNeighbours(() => door, 404, [["POST", `${PATH}/${UID}/grants`, { user_uid: AGENT }], ["POST", `${PATH}/x/grants`, { team_uid: TEAM }], ["GET", `${PATH}/x/grants`], ["DELETE", `${PATH}/${UID}/grants/x`]]);
+    neverReachNeighbours(() => door, 400, [{}, { team_uid: 1 }, { user_uid: null }, []].map((body) => ["POST", `${PATH}/${UID}/grants`, body] as const));
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/${UID}`), ["getEnvironment", refusal("not_found", "environment_not_found")]);
   test("of an agent belong to its team", async () => {
     door.answer({});
     expect(await door.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({ status: 400, body: { reason: "personal_environment_of_agent" } });
@@ -113,10 +156,10 @@ describe("environments", () => {
   refusalsBecomeProblems(() => door, () => door.call("POST", PATH, { body: { config } }), ["createEnvironment", refusal("invalid_argument", "invalid_environment"), refusal("permission_denied", "not_authorized")]);
   refusalsBecomeProblems(() => door, () => door.call("PUT", `${PATH}/${UID}`, { body: { config } }), ["replaceEnvironment", refusal("not_found", "environment_not_found"), refusal("invalid_argument", "invalid_environment"), refusal("permission_denied", "not_authorized")]);
   refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}`), ["deleteEnvironment", refusal("not_found", "environment_not_found"), refusal("permission_denied", "not_authorized")]);
-  neverReachNeighbours(() => door, 404, [["PUT", `${PATH}/x`, { config }], ["DELETE", `${PATH}/${UID}0`]]);
+  neverReachNeighbours(() => door, 404, [["GET", `${PATH}/x`], ["PUT", `${PATH}/x`, { config }], ["DELETE", `${PATH}/${UID}0`]]);
   neverReachNeighbours(() => door, 400, [
     ["GET", `${PATH}?sort_by=uid`],
-    ...[{}, { config: 1 }, { config: { name: 1 } }, { config: { github_repos: [{ owner: "o" }] } }, { config: { setup_commands: "x" } }, { config: { failure_session_retention_minutes: 61 } }, { config, team: "no" }].map((body) => ["POST", PATH, body] as const),
+    ...[{}, { config: 1 }, { config: { name: 1 } }, { config: { github_repos: [{ owner: "o" }] } }, { config: { setup_commands: "x" } }, { config: { failure_session_retention_minutes: 0 } }, { config: { failure_session_retention_minutes: 61 } }, { config, team: "no" }, { config, link_sharing: "yes" }].map((body) => ["POST", PATH, body] as const),
     ["PUT", `${PATH}/${UID}`, { config: [] }],
   ]);
 });

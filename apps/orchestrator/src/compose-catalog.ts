@@ -12,6 +12,7 @@ import type { WorkHandler } from "@millwright/work";
 import { topics, type Bell } from "./bell.ts";
 import { codeHosts } from "./clients/code-hosts.ts";
 import { identityClient } from "./clients/identity-client.ts";
+import type { RepositoryRef } from "./domain/agent-config.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
@@ -52,6 +53,7 @@ import { transcriptStore, type TranscriptRecord } from "./store/transcript-store
 import { usageStore } from "./store/usage-store.ts";
 import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
 import { describeRuns } from "./usecases/describe-runs.ts";
+import { reachEnvironment } from "./usecases/environments.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
@@ -119,6 +121,11 @@ export function composeCatalog(options: CatalogOptions) {
     workerSkills: (teams: readonly string[]) => skillStore.ofWorkers(sql, teams, WORKER_SHOWN_SECONDS),
     lastRuns: (owners: readonly Owner[], asked: readonly SkillInRuns[]) => skillStore.lastRuns(sql, owners, asked),
   };
+  const resolving = {
+    ...shared,
+    skillsElsewhere: (...asked: [Owner, readonly string[], readonly RepositoryRef[]]) => skillsElsewhere(skills, ...asked),
+    reachEnvironment: (...asked: [Caller, Owner, string]) => reachEnvironment(shared, ...asked),
+  };
   const reads = {
     ...visibleRunReader(database),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
@@ -172,7 +179,7 @@ export function composeCatalog(options: CatalogOptions) {
 
   return {
     prisma,
-    resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig({ ...shared, skillsElsewhere: (...asked) => skillsElsewhere(skills, ...asked) }, caller, request),
+    resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(resolving, caller, request),
     resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) => resolveQueueSettings(shared, caller, request),
     prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
     /** Records of runs for the answers of RunService. */
@@ -197,7 +204,7 @@ export function composeCatalog(options: CatalogOptions) {
       artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });
       catalogRoutes(router, {
         ...skills,
-        environmentUse: (uids) => environmentUse(sql, uids),
+        environmentUse: (caller, uids) => environmentUse(sql, caller, uids),
         currentPrices: (ids) => usageStore.currentPrices(sql, ids),
         connectedWorkers: (teams) => connectedWorkers(sql, teams),
       });

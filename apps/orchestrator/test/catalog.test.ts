@@ -83,6 +83,75 @@ describe("environments", () => {
   });
 });
 
+describe("environments of others", () => {
+  const uidsOf = async (who: Caller, ask = {}) => (await p.catalogue.listEnvironments(ask, p.as(who))).environments.map(({ uid, access }) => [uid, access]);
+  const make = async (who = caller, more = {}, owner = { ownerType: "team", ownerUid: teamUid as string }) => (await p.catalogue.createEnvironment({ environment: { ...owner, config: { name: "Web", secrets: [{ name: "S" }] }, ...more } }, p.as(who))).environment!.uid;
+  const grant = (uid: string, granteeType: string, granteeUid: string, who = caller) => p.catalogue.createEnvironmentGrant({ environmentUid: uid, granteeType, granteeUid }, p.as(who));
+  const notFound = (thing: string) => domainError({ kind: "not_found", reason: `${thing}_not_found` });
+  const resolve = (who: Caller, uid: string, owner = { type: "team" as const, uid: who.teams[0]!.teamUid as string }) => p.catalog.resolveRun(who, { owner, config: { environment_id: uid } });
+
+  test("are open to a team or user that they were granted to, for use alone, until that is taken back", async () => {
+    const [friend, stranger] = [aCaller(), aCaller()];
+    const uid = await make();
+    const { grant: made } = await grant(uid, "user", friend.principal.uid);
+    expect((await grant(uid, "user", friend.principal.uid)).grant).toEqual(made);
+    expect(await uidsOf(friend)).toEqual([[uid, "granted"]]);
+    expect([await uidsOf(caller), await uidsOf(stranger), await uidsOf(friend, { teamUid: friend.teams[0]!.teamUid })]).toEqual([[[uid, "owned"]], [], []]);
+    expect((await p.catalogue.getEnvironment({ uid }, p.as(friend))).environment).toMatchObject({ uid, access: "granted" });
+    await expect(p.catalogue.replaceEnvironment({ environment: { uid, config: {} } }, p.as(friend))).rejects.toEqual(notFound("environment"));
+    await expect(p.catalogue.deleteEnvironment({ uid }, p.as(friend))).rejects.toEqual(notFound("environment"));
+    await expect(grant(uid, "user", stranger.principal.uid, friend)).rejects.toEqual(notFound("environment"));
+    expect((await resolve(friend, uid)).frozen).toMatchObject({ environment_uid: uid, secret_names: [] }); // the owner's names are not the friend's
+    expect((await p.catalogue.listEnvironmentGrants({ environmentUid: uid }, p.as(caller))).grants).toEqual([made]);
+    await expect(p.catalogue.listEnvironmentGrants({ environmentUid: uid }, p.as(friend))).rejects.toEqual(notFound("environment"));
+    for (const granted of [newUid(), "nonsense"]) await expect(p.catalogue.deleteEnvironmentGrant({ environmentUid: uid, uid: granted }, p.as(caller))).rejects.toEqual(notFound("environment_grant"));
+    await p.catalogue.deleteEnvironmentGrant({ environmentUid: uid, uid: made!.uid }, p.as(caller));
+    expect(await uidsOf(friend)).toEqual([]);
+    await expect(resolve(friend, uid)).rejects.toEqual(notFound("environment"));
+  });
+
+  test("can be granted to teams of whoever grants, and to no other", async () => {
+    const both = aCaller({ principal: caller.principal, teams: [...caller.teams, ...aCaller().teams] });
+    const other = both.teams[1]!.teamUid;
+    const [personal, shared] = [await make(both, {}, { ownerType: "user", ownerUid: both.principal.uid }), await make(both)];
+    await grant(personal, "team", teamUid, both);
+    await grant(shared, "team", other, both);
+    expect((await resolve(caller, personal)).frozen.environment_uid).toBe(personal);
+    expect(await uidsOf(aCaller({ teams: [both.teams[1]!] }))).toEqual([[shared, "granted"]]);
+    for (const team of [aCaller().teams[0]!.teamUid, newUid(), "nonsense"]) await expect(grant(shared, "team", team, both)).rejects.toEqual(notFound("team"));
+    await expect(grant(shared, "team", teamUid, viewerOf(teamUid))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(grant(shared, "robot", other, both)).rejects.toEqual(domainError({ reason: "invalid_grantee" }));
+  });
+
+  test("with link sharing are reached by their uid, and listed from the first use on while it is on", async () => {
+    const [reader, runner] = [aCaller(), aCaller()];
+    const uid = await make(caller, { linkSharing: true });
+    expect([await uidsOf(reader), await uidsOf(runner)]).toEqual([[], []]);
+    expect((await p.catalogue.getEnvironment({ uid }, p.as(reader))).environment).toMatchObject({ uid, access: "link", linkSharing: true });
+    expect((await resolve(runner, uid)).frozen.environment_uid).toBe(uid);
+    expect([await uidsOf(reader), await uidsOf(runner)]).toEqual([[[uid, "link"]], [[uid, "link"]]]);
+    await p.catalogue.replaceEnvironment({ environment: { uid, config: { name: "Web" } } }, p.as(caller));
+    expect(await uidsOf(reader)).toHaveLength(1);
+    await p.catalogue.replaceEnvironment({ environment: { uid, config: { name: "Web" }, linkSharing: false } }, p.as(caller));
+    expect([await uidsOf(reader), await uidsOf(runner)]).toEqual([[], []]);
+    await expect(resolve(runner, uid)).rejects.toEqual(notFound("environment"));
+    await expect(p.catalogue.getEnvironment({ uid }, p.as(reader))).rejects.toEqual(notFound("environment"));
+    await grant(uid, "user", reader.principal.uid);
+    expect(await uidsOf(reader)).toEqual([[uid, "granted"]]);
+  });
+
+  test("show each the newest run that they may see, and nothing of the runs of others", async () => {
+    const friend = aCaller();
+    const uid = await make();
+    await grant(uid, "user", friend.principal.uid);
+    const run = await p.run(caller, { title: "Secret", config: { environment_id: uid } });
+    const shown = async (who: Caller) => (await p.catalogue.getEnvironment({ uid }, p.as(who))).environment!;
+    expect((await shown(caller)).lastTaskCreated).toMatchObject({ id: run.uid, title: "Secret", state: "QUEUED" });
+    const { lastTaskCreated, lastTaskRunTimestamp, setupFailed } = await shown(friend);
+    expect([lastTaskCreated, lastTaskRunTimestamp, setupFailed]).toEqual([undefined, undefined, false]);
+  });
+});
+
 describe("a create that is repeated with its key", () => {
   const environment = (name: string) => ({ environment: { ownerType: "team", ownerUid: teamUid as string, config: { name } }, idempotencyKey: "k" });
   const codeHost = (name: string) => ({ codeHost: { teamUid, name, kind: "local", root: roots[0]! }, idempotencyKey: "k" });

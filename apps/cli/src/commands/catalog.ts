@@ -1,5 +1,5 @@
 import { table } from "@millwright/terminal";
-import { textOption, type Command } from "../command.ts";
+import { textOption, UsageError, type Command } from "../command.ts";
 
 type Skill = { name: string; variants: { id: string; description: string; error?: string; last_run_timestamp?: string | null }[] };
 type Environment = { uid: string; config: { name?: string; github_repos?: { owner: string; repo: string }[] }; last_updated: string; scope?: { type: string } };
@@ -32,6 +32,18 @@ export const catalogCommands: Command[] = [
       const { environments } = await cli.api().get<{ environments: Environment[] }>("/agent/environments");
       const rows = environments.map(({ uid, config, last_updated: updated, scope }) => [uid, config.name ?? "", scope?.type ?? "", (config.github_repos ?? []).map(({ owner, repo }) => `${owner}/${repo}`).join(" "), updated]);
       cli.show(environments, () => table(["ENVIRONMENT", "NAME", "OF", "REPOSITORIES", "UPDATED"], rows));
+    },
+  },
+  {
+    words: "environment share",
+    args: ["ENVIRONMENT"],
+    options: { user: { type: "string" } },
+    summary: "Open an environment to a team (--team UID) or a user (--user UID).",
+    run: async (cli, [uid], values) => {
+      const [team, user] = [textOption(values, "team"), textOption(values, "user")];
+      if ((team === undefined) === (user === undefined)) throw new UsageError("Name one team with --team UID, or one user with --user UID.");
+      const grant = await cli.api().post<{ uid: string }>(`/agent/environments/${encodeURIComponent(uid!)}/grants`, team === undefined ? { user_uid: user } : { team_uid: team });
+      cli.show(grant, () => `grant ${grant.uid}`);
     },
   },
   {

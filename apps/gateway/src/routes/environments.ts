@@ -2,12 +2,13 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
-import { invalidArgument } from "@millwright/errors";
-import { pathText, route, Scope, timestamp, UserProfile, type Route } from "../rest/index.ts";
+import { invalidArgument, notFound } from "@millwright/errors";
+import { pathText, pathUid, route, Scope, timestamp, UserProfile, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles, Profile } from "./profiles.ts";
+import { RUN_STATES } from "./run-schemas.ts";
 
 /** fields-runs §8.3; `allowed_hosts` is ours: what runs may reach of what their worker lets them; absent = all of that. */
 const EnvironmentConfig = z
@@ -32,6 +33,12 @@ const Environment = z
     last_updated: timestamp(),
     setup_failed: z.boolean(),
     last_task_run_timestamp: timestamp().nullable().optional(),
+    last_task_created: z
+      .object({ id: z.string(), title: z.string(), state: z.enum(RUN_STATES), created_at: timestamp(), updated_at: timestamp(), started_at: timestamp().nullable() })
+      .optional()
+      .meta({ description: "The newest run in it that you may see." }),
+    link_sharing: z.boolean().meta({ description: "Ours. Whoever knows the uid may use it, and finds it in their list from then on." }),
+    access: z.enum(["owned", "granted", "link"]).meta({ description: "Ours. How you have come by it." }),
     scope: Scope.optional(),
     creator: UserProfile.optional(),
     last_editor: UserProfile.optional(),
@@ -39,13 +46,23 @@ const Environment = z
   .meta({ id: "Environment" });
 
 const params = z.object({ uid: pathText("environment", /^[A-Za-z0-9]{22}$/) });
-const EnvironmentBody = z.object({ config: EnvironmentConfig, team: z.boolean().optional() });
+const EnvironmentBody = z.object({ config: EnvironmentConfig, team: z.boolean().optional(), link_sharing: z.boolean().optional() });
+
+const Grant = z.object({ uid: z.string(), team_uid: z.string().optional(), user_uid: z.string().optional(), created_at: timestamp() }).meta({ id: "EnvironmentGrant" });
+
+export type EnvironmentRoutesDeps = {
+  readonly neighbours: Pick<Neighbours, "catalog">;
+  readonly findProfiles: FindProfiles;
+  /** Whether a user is in one of the caller's teams. */
+  readonly isTeammate: (caller: Caller, userUid: string) => Promise<boolean>;
+};
 
 /** Where runs work: image, repositories, setup. Writing is ours; the specification only reads. */
-export function environmentRoutes({ neighbours: { catalog }, findProfiles }: { neighbours: Pick<Neighbours, "catalog">; findProfiles: FindProfiles }): Route[] {
+export function environmentRoutes({ neighbours: { catalog }, findProfiles, isTeammate }: EnvironmentRoutesDeps): Route[] {
   const records = async (environments: readonly orchestrator.Environment[]) => {
-    const profiles = await findProfiles([...new Set(environments.flatMap((one) => [one.creatorUid, one.lastEditorUid]))].filter(Boolean));
-    return environments.map((one) => environmentRecord(one, profiles));
+    const own = environments.filter(({ access }) => access !== "granted" && access !== "link"); // who works elsewhere is nobody's business here
+    const profiles = await findProfiles([...new Set(own.flatMap((one) => [one.creatorUid, one.lastEditorUid]))].filter(Boolean));
+    return environments.map((one) => environmentRecord(one, own.includes(one) ? profiles : new Map()));
   };
   return [
     route({
@@ -64,7 +81,7 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles }: { n
       method: "POST",
       path: "/agent/environments",
       summary: "Create an environment",
-      description: "Ours. `team: false` makes a personal one.",
+      description: "Ours. `team: false` makes a personal one. `link_sharing` opens it to whoever knows its uid.",
       errors: [403, 404],
       teamHeader: true,
       idempotent: true,
@@ -72,7 +89,7 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles }: { n
       body: EnvironmentBody,
       response: Environment,
       handler: async (input) => {
-        const asked = { ...owner(input.body.team, input.caller), config: input.body.config as JsonObject };
+        const asked = { ...owner(input.body.team, input.caller), config: input.body.config as JsonObject, ...present({ linkSharing: input.body.link_sharing }) };
         const { environment } = await catalog.createEnvironment({ environment: asked, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
         return (await records([environment!]))[0]!;
       },
@@ -81,13 +98,14 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles }: { n
       method: "PUT",
       path: "/agent/environments/{uid}",
       summary: "Replace an environment's configuration",
-      description: "Ours. Runs that exist keep what they were created with.",
+      description: "Ours. Runs that exist keep what they were created with. `link_sharing` stays as it is unless it is sent.",
       errors: [403],
       params,
-      body: EnvironmentBody.pick({ config: true }),
+      body: EnvironmentBody.pick({ config: true, link_sharing: true }),
       response: Environment,
       handler: async (input) => {
-        const { environment } = await catalog.replaceEnvironment({ environment: { uid: input.params.uid, config: input.body.config as JsonObject } }, onBehalf(input));
+        const asked = { uid: input.params.uid, config: input.body.config as JsonObject, ...present({ linkSharing: input.body.link_sharing }) };
+        const { environment } = await catalog.replaceEnvironment({ environment: asked }, onBehalf(input));
         return (await records([environment!]))[0]!;
       },
     }),
@@ -101,6 +119,54 @@ export function environmentRoutes({ neighbours: { catalog }, findProfiles }: { n
       params,
       handler: async (input) => {
         await catalog.deleteEnvironment({ uid: input.params.uid }, onBehalf(input));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/environments/{uid}",
+      summary: "Get an environment",
+      description: "Ours. One whose `link_sharing` is on is answered to whoever knows its uid, and is in their list from then on.",
+      params,
+      response: Environment,
+      handler: async (input) => (await records([(await catalog.getEnvironment({ uid: input.params.uid }, onBehalf(input))).environment!]))[0]!,
+    }),
+    route({
+      method: "POST",
+      path: "/agent/environments/{uid}/grants",
+      summary: "Open an environment to a team or a user",
+      description: "Ours. To a team that you are in (`team_uid`), or to a member of one of your teams (`user_uid`), for use, not for change. Its `secrets` are not given to runs of others.",
+      errors: [403],
+      status: 201,
+      params,
+      body: z.union([z.object({ team_uid: z.string() }), z.object({ user_uid: z.string() })]),
+      response: Grant,
+      handler: async (input) => {
+        const grantee = "team_uid" in input.body ? { granteeType: "team", granteeUid: input.body.team_uid } : { granteeType: "user", granteeUid: input.body.user_uid };
+        if ("user_uid" in input.body && !(await isTeammate(input.caller, input.body.user_uid))) throw notFound("user");
+        const { grant } = await catalog.createEnvironmentGrant({ environmentUid: input.params.uid, ...grantee }, onBehalf(input));
+        return grantRecord(grant!);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/agent/environments/{uid}/grants",
+      summary: "List to whom an environment was opened",
+      description: "Ours. For whoever may change it.",
+      errors: [403],
+      params,
+      response: z.object({ grants: z.array(Grant) }),
+      handler: async (input) => ({ grants: (await catalog.listEnvironmentGrants({ environmentUid: input.params.uid }, onBehalf(input))).grants.map(grantRecord) }),
+    }),
+    route({
+      method: "DELETE",
+      path: "/agent/environments/{uid}/grants/{grant_uid}",
+      summary: "Close an environment to a team or a user",
+      description: "Ours. Runs that exist go on.",
+      errors: [403],
+      status: 204,
+      params: params.extend({ grant_uid: pathUid("environment_grant") }),
+      handler: async (input) => {
+        await catalog.deleteEnvironmentGrant({ environmentUid: input.params.uid, uid: input.params.grant_uid }, onBehalf(input));
       },
     }),
   ];
@@ -118,6 +184,19 @@ const environmentRecord = (environment: orchestrator.Environment, profiles: Read
   last_updated: isoTime(environment.lastUpdated!),
   setup_failed: environment.setupFailed,
   last_task_run_timestamp: environment.lastTaskRunTimestamp ? isoTime(environment.lastTaskRunTimestamp) : null,
+  ...(environment.lastTaskCreated ? { last_task_created: taskRecord(environment.lastTaskCreated) } : {}),
+  link_sharing: environment.linkSharing ?? false,
+  access: (environment.access || "owned") as "owned",
   scope: { type: environment.ownerType === "team" ? "Team" : "User", uid: environment.ownerUid },
   ...present({ creator: profiles.get(environment.creatorUid), last_editor: profiles.get(environment.lastEditorUid) }),
+});
+
+const taskRecord = ({ id, title, state, createdAt, updatedAt, startedAt }: orchestrator.LastTask) => ({
+  ...{ id, title, state: state as "QUEUED", created_at: isoTime(createdAt!), updated_at: isoTime(updatedAt!) },
+  started_at: startedAt ? isoTime(startedAt) : null,
+});
+
+const grantRecord = ({ uid, granteeType, granteeUid, createdAt }: orchestrator.EnvironmentGrant): z.input<typeof Grant> => ({
+  ...{ uid, [granteeType === "team" ? "team_uid" : "user_uid"]: granteeUid },
+  created_at: isoTime(createdAt!),
 });

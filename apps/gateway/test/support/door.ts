@@ -37,7 +37,7 @@ import { skillRoutes } from "../../src/routes/skills.ts";
 import { taskRoutes } from "../../src/routes/tasks.ts";
 import { webhookRoutes } from "../../src/routes/webhooks.ts";
 import { serveApi, type Api, type ApiAnswer } from "./api.ts";
-import { CALLERS, PROFILES } from "./people.ts";
+import { CALLERS, PROFILES, USER } from "./people.ts";
 
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
@@ -96,7 +96,7 @@ export async function openDoor(): Promise<Door> {
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes(deps),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...webhookRoutes(neighbours),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),

@@ -11,7 +11,14 @@ export type Environment = {
   readonly creatorUid: string;
   readonly lastEditorUid: string;
   readonly updatedAt: Date;
+  /** Whoever knows the uid may use it, and finds it in their list from then on. */
+  readonly linkSharing: boolean;
+  /** How whoever asked has come by it. */
+  readonly access: "owned" | "granted" | "link";
 };
+
+/** An environment opened to somebody besides its owner. */
+export type EnvironmentGrant = { readonly uid: string; readonly grantee: Owner; readonly creatorUid: string; readonly createdAt: Date };
 
 /** Bounds of an environment; ours, to keep rows and set-ups reasonable. */
 export const ENVIRONMENT_LIMITS = { nameMax: 100, repositoriesMax: 50, setupCommandsMax: 100, commandLengthMax: 8192, allowedHostsMax: 200, retentionMinutesMax: 60 } as const;

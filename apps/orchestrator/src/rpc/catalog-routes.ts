@@ -8,10 +8,14 @@ import { as, type TeamUid } from "@millwright/ids";
 import { toDollars, type Price } from "@millwright/money";
 import { callerOf } from "@millwright/rpc";
 import type { CodeHost } from "../domain/code-host.ts";
+import type { EnvironmentGrant } from "../domain/environment.ts";
 import type { Model, ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
-import { createEnvironment, deleteEnvironment, listEnvironments, replaceEnvironment, type EnvironmentsDeps, type EnvironmentView } from "../usecases/environments.ts";
+import {
+  createEnvironment, deleteEnvironment, getEnvironment, grantEnvironment, listEnvironmentGrants, listEnvironments, replaceEnvironment, revokeEnvironmentGrant,
+  type EnvironmentsDeps, type EnvironmentUse, type EnvironmentView,
+} from "../usecases/environments.ts";
 import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
 
 type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string; readonly sandboxFeatures: readonly string[] };
@@ -54,13 +58,27 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       const { ownerType = "", ownerUid = "", config = {} } = environment ?? {};
       if (ownerType !== "team" && ownerType !== "user") throw invalidArgument("invalid_environment", 'owner_type must be "team" or "user".');
       const owner: Owner = { type: ownerType, uid: ownerUid };
-      return { environment: environmentMessage(await createEnvironment(deps, callerOf(context), owner, config, idempotencyKey)) };
+      return { environment: environmentMessage(await createEnvironment(deps, callerOf(context), owner, { config, linkSharing: environment?.linkSharing }, idempotencyKey)) };
     },
     async replaceEnvironment({ environment }, context) {
-      return { environment: environmentMessage(await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", environment?.config ?? {})) };
+      return { environment: environmentMessage(await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", { config: environment?.config ?? {}, linkSharing: environment?.linkSharing })) };
     },
     async deleteEnvironment({ uid }, context) {
       await deleteEnvironment(deps, callerOf(context), uid);
+      return {};
+    },
+    async getEnvironment({ uid }, context) {
+      return { environment: environmentMessage(await getEnvironment(deps, callerOf(context), uid)) };
+    },
+    async createEnvironmentGrant({ environmentUid, granteeType, granteeUid }, context) {
+      if (granteeType !== "team" && granteeType !== "user") throw invalidArgument("invalid_grantee", 'grantee_type must be "team" or "user".');
+      return { grant: grantMessage(await grantEnvironment(deps, callerOf(context), environmentUid, { type: granteeType, uid: granteeUid })) };
+    },
+    async listEnvironmentGrants({ environmentUid }, context) {
+      return { grants: (await listEnvironmentGrants(deps, callerOf(context), environmentUid)).map(grantMessage) };
+    },
+    async deleteEnvironmentGrant({ environmentUid, uid }, context) {
+      await revokeEnvironmentGrant(deps, callerOf(context), environmentUid, uid);
       return {};
     },
     async listCodeHosts({ teamUid }, context) {
@@ -118,8 +136,16 @@ const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestr
     setupFailed: lastUse?.hasFailedSetup ?? false,
     creatorUid: environment.creatorUid,
     lastEditorUid: environment.lastEditorUid,
-    ...(lastUse ? { lastTaskRunTimestamp: timestampFromDate(lastUse.at) } : {}),
+    linkSharing: environment.linkSharing,
+    access: environment.access,
+    ...(lastUse ? { lastTaskRunTimestamp: timestampFromDate(lastUse.createdAt), lastTaskCreated: taskMessage(lastUse) } : {}),
   });
+
+const taskMessage = ({ runUid, title, state, createdAt, updatedAt, startedAt }: EnvironmentUse): orchestrator.LastTask =>
+  create(orchestrator.LastTaskSchema, { id: runUid, title, state, createdAt: timestampFromDate(createdAt), updatedAt: timestampFromDate(updatedAt), ...(startedAt ? { startedAt: timestampFromDate(startedAt) } : {}) });
+
+const grantMessage = ({ uid, grantee, createdAt }: EnvironmentGrant): orchestrator.EnvironmentGrant =>
+  create(orchestrator.EnvironmentGrantSchema, { uid, granteeType: grantee.type, granteeUid: grantee.uid, createdAt: timestampFromDate(createdAt) });
 
 const codeHostMessage = ({ createdAt, owners, ...host }: CodeHost): orchestrator.CodeHost =>
   create(orchestrator.CodeHostSchema, { ...host, owners: [...owners], createdAt: timestampFromDate(createdAt) });

@@ -1,5 +1,7 @@
+import type { Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
-import { TERMINAL_STATES } from "../domain/run.ts";
+import { TERMINAL_STATES, type RunState } from "../domain/run.ts";
+import { visibleRuns, visibleTo } from "./run-store.ts";
 
 /** Whether nothing more can come: the run has ended and so has every execution, with its tail of events. */
 export async function isSettled(sql: Sql, runUid: string): Promise<boolean> {
@@ -11,16 +13,19 @@ export async function isSettled(sql: Sql, runUid: string): Promise<boolean> {
   return rows[0]?.settled ?? true;
 }
 
-/** When an environment was last used, and whether that run failed while it was set up; environments never used are left out. */
-export async function environmentUse(sql: Sql, environmentUids: readonly string[]): Promise<Map<string, { at: Date; hasFailedSetup: boolean }>> {
+type EnvironmentUse = { runUid: string; title: string; state: RunState; createdAt: Date; updatedAt: Date; startedAt?: Date; hasFailedSetup: boolean };
+
+/** The newest run in each environment that the caller may see, and whether it failed while it was set up; environments without one are left out. */
+export async function environmentUse(sql: Sql, caller: Caller, environmentUids: readonly string[]): Promise<Map<string, EnvironmentUse>> {
   if (environmentUids.length === 0) return new Map();
-  const { rows } = await sql.query<{ environment_uid: string; created_at: Date; failed: boolean }>(
-    `SELECT e.uid AS environment_uid, newest.created_at, coalesce(newest.error_code = 'environment_setup_failed', false) AS failed
+  const { rows } = await sql.query<Omit<EnvironmentUse, "startedAt"> & { environmentUid: string; startedAt: Date | null }>(
+    `SELECT e.uid AS "environmentUid", n.uid AS "runUid", n.title, n.state, n.created_at AS "createdAt", n.updated_at AS "updatedAt", n.started_at AS "startedAt",
+            coalesce(n.error_code = 'environment_setup_failed', false) AS "hasFailedSetup"
        FROM unnest($1::text[]) AS e (uid)
-       CROSS JOIN LATERAL (SELECT created_at, error_code FROM runs WHERE environment_uid = e.uid ORDER BY created_at DESC, uid DESC LIMIT 1) newest`,
-    [environmentUids],
+       CROSS JOIN LATERAL (SELECT * FROM runs r WHERE r.environment_uid = e.uid AND ${visibleRuns("$2", "$3")} ORDER BY r.created_at DESC, r.uid DESC LIMIT 1) n`,
+    [environmentUids, ...visibleTo(caller)],
   );
-  return new Map(rows.map((row) => [row.environment_uid, { at: row.created_at, hasFailedSetup: row.failed }]));
+  return new Map(rows.map(({ environmentUid, startedAt, ...use }) => [environmentUid, { ...use, ...(startedAt ? { startedAt } : {}) }]));
 }
 
 export type ConnectedWorker = {

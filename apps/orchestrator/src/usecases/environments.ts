@@ -1,13 +1,22 @@
-import { actorOf, requireVerb, teamsInView, type Caller } from "@millwright/caller";
+import { actorOf, isMember, requireVerb, teamsInView, teamsWith, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
-import { newEnvironmentUid, type EnvironmentUid } from "@millwright/ids";
+import { isUuid, newEnvironmentUid, newUid, type EnvironmentUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
-import { checkEnvironmentConfig, type Environment } from "../domain/environment.ts";
+import { checkEnvironmentConfig, type Environment, type EnvironmentGrant } from "../domain/environment.ts";
 import type { OnceRequest } from "../domain/run-transaction.ts";
-import type { Owner } from "../domain/run.ts";
+import type { Owner, RunState } from "../domain/run.ts";
 
-export type EnvironmentUse = { readonly at: Date; readonly hasFailedSetup: boolean };
+/** The newest run in an environment, of those that the caller may see. */
+export type EnvironmentUse = {
+  readonly runUid: string;
+  readonly title: string;
+  readonly state: RunState;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly startedAt?: Date;
+  readonly hasFailedSetup: boolean;
+};
 /** An environment and the newest run in it, if there was one. */
 export type EnvironmentView = { readonly environment: Environment; readonly lastUse?: EnvironmentUse };
 
@@ -15,47 +24,73 @@ export type EnvironmentsDeps = {
   readonly environments: {
     list(owners: readonly Owner[], sort: "last_updated" | "name"): Promise<Environment[]>;
     find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
+    findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
+    findLinked(uid: string): Promise<Environment | undefined>;
+    reach(uid: EnvironmentUid, grant: EnvironmentGrant): Promise<void>;
+    grant(uid: EnvironmentUid, grant: EnvironmentGrant): Promise<EnvironmentGrant>;
+    grants(uid: EnvironmentUid): Promise<EnvironmentGrant[]>;
+    revoke(uid: EnvironmentUid, grantUid: string): Promise<boolean>;
     insert(environment: Environment, request: OnceRequest): Promise<Environment>;
-    replace(uid: EnvironmentUid, change: Pick<Environment, "config" | "lastEditorUid" | "updatedAt">): Promise<Environment | undefined>;
+    replace(uid: EnvironmentUid, change: Pick<Environment, "config" | "lastEditorUid" | "updatedAt"> & { readonly linkSharing?: boolean | undefined }): Promise<Environment | undefined>;
     delete(uid: EnvironmentUid): Promise<void>;
   };
-  readonly environmentUse: (uids: readonly string[]) => Promise<ReadonlyMap<string, EnvironmentUse>>;
+  readonly environmentUse: (caller: Caller, uids: readonly string[]) => Promise<ReadonlyMap<string, EnvironmentUse>>;
   readonly clock: Clock;
 };
 
 /** Personal environments belong to users; a service account has none. */
 const personal = (caller: Caller): Owner[] => (actorOf(caller).type === "user" ? [{ type: "user", uid: actorOf(caller).uid }] : []);
+const teamOwner = (uid: string): Owner => ({ type: "team", uid });
 
-/** The caller's teams' environments and its own; with a team named, only that team's (none, for a team it is not in). */
+/**
+ * The caller's teams' environments and its own, with those granted to them or reached by their links; with a team named, only that team's (none, for a team it
+ * is not in).
+ */
 export async function listEnvironments(deps: EnvironmentsDeps, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<EnvironmentView[]> {
-  return withUse(deps, await environmentsInView(deps, caller, teamUid, sort));
+  return withUse(deps, caller, await environmentsInView(deps, caller, teamUid, sort));
 }
 
 /** The same without their use. */
 export async function environmentsInView({ environments }: Pick<EnvironmentsDeps, "environments">, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<Environment[]> {
   const teams = teamsInView(caller, "run.view").filter((team) => teamUid === undefined || team === teamUid);
-  return environments.list([...teams.map((uid): Owner => ({ type: "team", uid })), ...(teamUid === undefined ? personal(caller) : [])], sort);
+  return environments.list([...teams.map(teamOwner), ...(teamUid === undefined ? personal(caller) : [])], sort);
+}
+
+/** One that the caller may use; where it is reached by its link, it is in the caller's list from then on. Errors: environment_not_found. */
+export async function getEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<EnvironmentView> {
+  const own = [...teamsWith(caller, "run.view").map(teamOwner), ...personal(caller)];
+  const environment = (await deps.environments.find(own, uid)) ?? (await deps.environments.findShared(own, uid)) ?? (await reachEnvironment(deps, caller, own.at(-1), uid));
+  if (!environment) throw notFound("environment");
+  return viewOf(deps, caller, environment);
+}
+
+/** Uses an environment's link, if it has one, for somebody. */
+export async function reachEnvironment(deps: Pick<EnvironmentsDeps, "environments" | "clock">, caller: Caller, grantee: Owner | undefined, uid: string): Promise<Environment | undefined> {
+  const linked = grantee && (await deps.environments.findLinked(uid));
+  if (linked) await deps.environments.reach(linked.uid, newGrant(deps, caller, grantee));
+  return linked;
 }
 
 /**
  * Creates an environment of a team or of the caller itself, once per key. Errors: team_not_found · not_authorized · invalid_environment ·
  * idempotency_mismatch (conflict).
  */
-export async function createEnvironment(deps: EnvironmentsDeps, caller: Caller, owner: Owner, config: JsonObject, key = ""): Promise<EnvironmentView> {
+export async function createEnvironment(deps: EnvironmentsDeps, caller: Caller, owner: Owner, asked: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined }, key = ""): Promise<EnvironmentView> {
   requireOwner(caller, owner, "team");
   const uid = actorOf(caller).uid;
-  const environment = { uid: newEnvironmentUid(), owner, config: checkEnvironmentConfig(config), creatorUid: uid, lastEditorUid: uid, updatedAt: deps.clock.now() };
-  return { environment: await deps.environments.insert(environment, { principalUid: uid, operation: "environment", key, body: [owner, config] }) };
+  const { linkSharing = false } = asked;
+  const who = { creatorUid: uid, lastEditorUid: uid, updatedAt: deps.clock.now() };
+  const environment: Environment = { ...who, uid: newEnvironmentUid(), owner, config: checkEnvironmentConfig(asked.config), linkSharing, access: "owned" };
+  return { environment: await deps.environments.insert(environment, { principalUid: uid, operation: "environment", key, body: [owner, asked.config, ...(linkSharing ? [linkSharing] : [])] }) };
 }
 
-/** Replaces the configuration; runs that exist keep theirs. Errors: environment_not_found · not_authorized · invalid_environment. */
-export async function replaceEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string, config: JsonObject): Promise<EnvironmentView> {
+/** Replaces the configuration; runs that exist keep theirs. Link sharing stays unless it is said. Errors: environment_not_found · not_authorized · invalid_environment. */
+export async function replaceEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string, { config, linkSharing }: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined }): Promise<EnvironmentView> {
   const { uid: found } = await findManageable(deps, caller, uid);
-  const change = { config: checkEnvironmentConfig(config), lastEditorUid: actorOf(caller).uid, updatedAt: deps.clock.now() };
+  const change = { config: checkEnvironmentConfig(config), linkSharing, lastEditorUid: actorOf(caller).uid, updatedAt: deps.clock.now() };
   const environment = await deps.environments.replace(found, change);
   if (!environment) throw notFound("environment");
-  const [view] = await withUse(deps, [environment]);
-  return view ?? { environment };
+  return viewOf(deps, caller, environment);
 }
 
 /** Runs that exist keep what they were created with. Errors: environment_not_found · not_authorized. */
@@ -63,9 +98,33 @@ export async function deleteEnvironment(deps: EnvironmentsDeps, caller: Caller, 
   await deps.environments.delete((await findManageable(deps, caller, uid)).uid);
 }
 
+/**
+ * Opens an environment to a team that the caller is in, or to a user, whom whoever asks has looked up. Repeated, the same grant.
+ *
+ * Errors: environment_not_found · not_authorized · team_not_found · user_not_found.
+ */
+export async function grantEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string, grantee: Owner): Promise<EnvironmentGrant> {
+  const environment = await findManageable(deps, caller, uid);
+  if (!isUuid(grantee.uid) || (grantee.type === "team" && !isMember(caller, grantee.uid))) throw notFound(grantee.type);
+  return deps.environments.grant(environment.uid, newGrant(deps, caller, grantee));
+}
+
+/** Oldest first. Errors: environment_not_found · not_authorized. */
+export async function listEnvironmentGrants(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<EnvironmentGrant[]> {
+  return deps.environments.grants((await findManageable(deps, caller, uid)).uid);
+}
+
+/** Runs that exist go on. Errors: environment_not_found · not_authorized · environment_grant_not_found. */
+export async function revokeEnvironmentGrant(deps: EnvironmentsDeps, caller: Caller, uid: string, grantUid: string): Promise<void> {
+  const environment = await findManageable(deps, caller, uid);
+  if (!isUuid(grantUid) || !(await deps.environments.revoke(environment.uid, grantUid))) throw notFound("environment_grant");
+}
+
+const newGrant = ({ clock }: Pick<EnvironmentsDeps, "clock">, caller: Caller, grantee: Owner): EnvironmentGrant => ({ uid: newUid(), grantee, creatorUid: actorOf(caller).uid, createdAt: clock.now() });
+
+/** Only its owner changes an environment; to those whom it is open to, it is theirs to use. */
 async function findManageable(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<Environment> {
-  const owners: Owner[] = [...caller.teams.map(({ teamUid }): Owner => ({ type: "team", uid: teamUid })), ...personal(caller)];
-  const environment = await deps.environments.find(owners, uid);
+  const environment = await deps.environments.find([...caller.teams.map(({ teamUid }) => teamOwner(teamUid)), ...personal(caller)], uid);
   if (!environment) throw notFound("environment");
   requireOwner(caller, environment.owner, "environment");
   return environment;
@@ -77,8 +136,13 @@ function requireOwner(caller: Caller, owner: Owner, thing: string): void {
   if (!personal(caller).some(({ uid }) => uid === owner.uid)) throw notFound(thing);
 }
 
-async function withUse(deps: EnvironmentsDeps, environments: readonly Environment[]): Promise<EnvironmentView[]> {
-  const uses = await deps.environmentUse(environments.map(({ uid }) => uid));
+async function viewOf(deps: EnvironmentsDeps, caller: Caller, environment: Environment): Promise<EnvironmentView> {
+  const [view] = await withUse(deps, caller, [environment]);
+  return view ?? { environment };
+}
+
+async function withUse(deps: EnvironmentsDeps, caller: Caller, environments: readonly Environment[]): Promise<EnvironmentView[]> {
+  const uses = await deps.environmentUse(caller, environments.map(({ uid }) => uid));
   return environments.map((environment) => {
     const lastUse = uses.get(environment.uid);
     return { environment, ...(lastUse ? { lastUse } : {}) };

@@ -25,7 +25,9 @@ type Part = { readonly version: number; readonly repositories: readonly Reposito
 
 export type ResolveRunDeps = {
   readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
-  readonly environments: { find(owners: readonly Owner[], uid: string): Promise<Environment | undefined> };
+  readonly environments: { find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>; findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined> };
+  /** An environment reached by its link, for somebody who has it in their list from then on. */
+  readonly reachEnvironment: (caller: Caller, grantee: Owner, uid: string) => Promise<Environment | undefined>;
   readonly definitions: {
     find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
     findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
@@ -63,7 +65,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const repositories = repositoriesOf(environment, config, part);
   const { available, names } = await skillsToChooseFrom(deps, request.owner, { skills: part?.skills ?? [], factoryUid: agent.factoryUid }, config.skills, repositories);
   const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
-  const secretNames = secretsOf(config, environment);
+  const secretNames = secretsOf(config, isOwn(environment, request.owner) ? environment : undefined);
   if (request.owner.type === "user" && secretNames.length > 0) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
 
   const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
@@ -175,11 +177,15 @@ function requestLayer(request: ResolveRunRequest): LayerConfig {
 
 async function findEnvironment(deps: ResolveRunDeps, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {
   if (uid === undefined) return undefined;
-  const environment = await deps.environments.find([owner], uid);
+  const actor: Owner = { type: "user", uid: actorOf(caller).uid };
+  const grantees = actorOf(caller).type === "user" ? [owner, actor] : [owner];
+  const environment = (await deps.environments.find([owner], uid)) ?? (await deps.environments.findShared(grantees, uid));
   if (environment) return environment;
-  const isPersonal = owner.type === "team" && (await deps.environments.find([{ type: "user", uid: actorOf(caller).uid }], uid)) !== undefined;
+  const isPersonal = owner.type === "team" && (await deps.environments.find([actor], uid)) !== undefined;
   if (isPersonal) throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
-  throw notFound("environment");
+  const reached = await deps.reachEnvironment(caller, grantees.at(-1) ?? owner, uid);
+  if (!reached) throw notFound("environment");
+  return reached;
 }
 
 async function findRunner(deps: ResolveRunDeps, owner: Owner, part: Part | undefined, ref: RunnerRef | undefined): Promise<StoredRunner | undefined> {
@@ -212,6 +218,9 @@ function secretsOf(config: ResolvedConfig, environment: Environment | undefined)
   const ofHarness = harnessSecret(config);
   return [...new Set([...config.secrets, ...ofEnvironment, ...(ofHarness ? [ofHarness] : [])])].filter(Boolean);
 }
+
+/** Another's environment must not ask for the secrets of whose run it is: its commands could carry them away. */
+const isOwn = (environment: Environment | undefined, owner: Owner): boolean => environment?.owner.type === owner.type && environment.owner.uid === owner.uid;
 
 const configOf = (environment: Environment | undefined): JsonObject => environment?.config ?? {};
 const listOf = (environment: Environment | undefined, key: string): readonly unknown[] => (configOf(environment)[key] as unknown[] | undefined) ?? [];

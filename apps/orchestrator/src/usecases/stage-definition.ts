@@ -14,7 +14,7 @@ export type StageDefinitionDeps = {
     find(factoryUid: FactoryUid, version: number): Promise<DefinitionPart | undefined>;
     stage(stage: { factoryUid: FactoryUid; teamUid: TeamUid; version: number; part: DefinitionPart }): Promise<void>;
   };
-  readonly environments: { find(owners: readonly Owner[], uid: string): Promise<Environment | undefined> };
+  readonly environments: Record<"find" | "findShared", (owners: readonly Owner[], uid: string) => Promise<Environment | undefined>>;
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   /** Worker ids connected for the team now. */
   readonly workers: { hosts(teamUid: TeamUid): Promise<readonly string[]> };
@@ -55,7 +55,7 @@ async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: Js
   const references = referencesOf(definition);
   const environments = await Promise.all(
     references.environments.map(async ({ path, environmentId }) =>
-      (await deps.environments.find([{ type: "team", uid: teamUid }], environmentId))
+      (await deps.environments.find([{ type: "team", uid: teamUid }], environmentId)) ?? (await deps.environments.findShared([{ type: "team", uid: teamUid }], environmentId))
         ? []
         : [error(path, `environmentId: the team has no environment "${environmentId}".`)],
     ),

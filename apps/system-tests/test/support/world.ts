@@ -43,6 +43,8 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const { conversation_id: conversation, artifacts } = await succeeded(api, run);
   const [task] = (await api.get(`/factory/${factory}/tasks`)).tasks;
   const environment = await api.post("/agent/environments", { config: { name: "env" } });
+  const { principal } = await api.get("/whoami");
+  const grant = await api.post(`/agent/environments/${environment.uid}/grants`, { user_uid: principal.uid });
   const identity = await api.post("/agent/identities", { name: "extra" });
   const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
   await api.put(`/team/${team}/secrets/TOKEN`, { value: "hidden" });
@@ -50,9 +52,8 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const webhook = await api.post(`/factory/${factory}/webhooks`, { name: "hook" });
   await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
   const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;
-  const { principal } = await api.get("/whoami");
   return {
-    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, identities: identity.uid, keys: key.uid,
+    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid,
     secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, deliveries: delivery.uid,
   };
 }
