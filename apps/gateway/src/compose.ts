@@ -67,6 +67,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     consumer("audit", "gateway", (range) => eventLog.read(range), onAuditedEvents("gateway")),
     consumer("audit", "factories", readFeed(o.neighbours.factories), onAuditedEvents("factories")),
     consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), onAuditedEvents("orchestrator")),
+    consumer("audit", "scheduler", readFeed(o.neighbours.scheduler), onAuditedEvents("scheduler")),
     consumer("audit", "webhook-ingress", readFeed(o.neighbours.webhookIngress), onAuditedEvents("webhook-ingress")),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });

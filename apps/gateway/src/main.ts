@@ -13,10 +13,11 @@ await runService({
   neighbours: (config) => ({
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+    scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { orchestrator, factories, "webhook-ingress": webhookIngress }) => {
+  compose: async (config, base, { orchestrator, factories, scheduler, "webhook-ingress": webhookIngress }) => {
     const signingKey = deriveKey(base.masterKey, "blob urls");
     const dir = blobDirectory(config);
     const store = dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
@@ -25,7 +26,7 @@ await runService({
     const door = { service: "gateway", verifier: base.verifier, open: [worker.WorkerService.typeName], quiet, log: base.log, metrics: base.metrics };
     const gateway = await composeGateway({
       ...base,
-      neighbours: { orchestrator, factories, webhookIngress },
+      neighbours: { orchestrator, factories, scheduler, webhookIngress },
       ...(store && { blobs: { store, signingKey } }),
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,

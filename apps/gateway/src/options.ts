@@ -18,7 +18,7 @@ export type GatewayOptions = {
   metrics: Metrics;
   /** Records spans; absent: none. */
   tracer?: Tracer;
-  neighbours: { orchestrator: Transport; factories: Transport; webhookIngress: Transport };
+  neighbours: { orchestrator: Transport; factories: Transport; scheduler: Transport; webhookIngress: Transport };
   poolSize?: number;
   doorbell?: Doorbell;
   /** Where the events of this service are published; absent: nowhere. */

@@ -26,6 +26,7 @@ import { localRunRoutes } from "./routes/local-runs.ts";
 import { followupRoutes } from "./routes/followups.ts";
 import { runViewRoutes } from "./routes/run-views.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { secretRoutes } from "./routes/secrets.ts";
 import { skillRoutes } from "./routes/skills.ts";
 import { taskRoutes } from "./routes/tasks.ts";
@@ -60,6 +61,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...conversationRoutes(neighbours),
     ...artifactRoutes(neighbours),
     ...environmentRoutes({ ...shared, isTeammate: teammates(identity) }),
+    ...scheduleRoutes(shared),
     ...modelAndWorkerRoutes(neighbours),
     ...skillRoutes(neighbours),
     ...networkingRoutes(o),

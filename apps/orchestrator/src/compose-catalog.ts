@@ -234,6 +234,7 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
     describeConversation: ["factories"],
     getConversation: ["gateway"],
     getTimeline: ["gateway"],
+    listRuns: ["scheduler"],
     listRunEvents: ["gateway"],
   }),
   ...allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"], getPullRequest: ["gateway"] }),

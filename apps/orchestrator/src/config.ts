@@ -14,6 +14,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of factories. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
+    /** The scheduler, which calls it. */
+    schedulerUrls: required.urls("SCHEDULER_URL"),
+    schedulerJwksUrls: required.urls("SCHEDULER_JWKS_URL"),
     /** Where artifacts, snapshots and transcripts are. */
     ...blobSettings,
     ...bucketSettings,

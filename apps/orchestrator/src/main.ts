@@ -13,6 +13,7 @@ await runService({
   neighbours: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+    scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
   }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {

@@ -9,6 +9,7 @@ import { allowedServices as factoriesAllow, composeFactories, migrationsDir as f
 import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
 import { composeOrchestrator, migrationsDir as orchestratorMigrations, platformProviders } from "@millwright/orchestrator/compose";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
+import { allowedServices as schedulerAllow, composeScheduler, migrationsDir as schedulerMigrations } from "@millwright/scheduler/compose";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { allowedServices as webhooksAllow, composeWebhookIngress, migrationsDir as webhooksMigrations } from "@millwright/webhook-ingress/compose";
@@ -23,7 +24,7 @@ export type Door = { readonly routes: Routes; readonly options: ServerOptions };
 
 export type Services = {
   /** By service; `workers` is the orchestrator's own for workers. */
-  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "webhook-ingress" | "workers", Door>>;
+  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "scheduler" | "webhook-ingress" | "workers", Door>>;
   /** Everything public but health and metrics. */
   readonly requestListener: RequestListener;
   /** `apiKey` only when this start made it. */
@@ -36,18 +37,22 @@ export type Services = {
 /** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
   const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
-  const [gatewayUrl, orchestratorUrl, factoriesUrl, webhooksUrl] = await Promise.all([
+  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, webhooksUrl] = await Promise.all([
     prepareDatabase(databases, "gateway", gatewayMigrations),
     prepareDatabase(databases, "orchestrator", orchestratorMigrations),
     prepareDatabase(databases, "factories", factoriesMigrations),
+    prepareDatabase(databases, "scheduler", schedulerMigrations),
     prepareDatabase(databases, "webhook-ingress", webhooksMigrations),
   ]);
   const signers = {
     gateway: await CallerSigner.create("gateway"), orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories"),
+    scheduler: await CallerSigner.create("scheduler"),
     "webhook-ingress": await CallerSigner.create("webhook-ingress"),
   };
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
-  const transports = { identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), webhookIngress: deferredTransport() };
+  const transports = {
+    identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), scheduler: deferredTransport(), webhookIngress: deferredTransport(),
+  };
   const blobSigningKey = deriveKey(masterKey, "blob urls");
   const blobs =
     config.blobUrl === undefined
@@ -75,6 +80,12 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     neighbours: { identity: transports.identity, orchestrator: transports.orchestrator },
     localRepositoryRoots: config.localRepositoryRoots,
   });
+  const scheduler = composeScheduler({
+    ...of("scheduler"),
+    databaseUrl: schedulerUrl,
+    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator },
+    timeScale: config.timeScale,
+  });
   const webhooks = composeWebhookIngress({
     ...of("webhook-ingress"),
     databaseUrl: webhooksUrl,
@@ -85,7 +96,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const gateway = await composeGateway({
     ...of("gateway"),
     databaseUrl: gatewayUrl,
-    neighbours: { orchestrator: transports.orchestrator, factories: transports.factories, webhookIngress: transports.webhookIngress },
+    neighbours: { orchestrator: transports.orchestrator, factories: transports.factories, scheduler: transports.scheduler, webhookIngress: transports.webhookIngress },
     webhookDoor: webhooks.requestListener,
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
@@ -98,15 +109,17 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     gateway: { routes: gateway.routes, options: serving("gateway", { allow: gateway.allow }) },
     orchestrator: { routes: orchestrator.routes, options: serving("orchestrator", { allow: orchestrator.allow }) },
     factories: { routes: (router: ConnectRouter) => factories.routes(router), options: serving("factories", { allow: factoriesAllow }) },
+    scheduler: { routes: (router: ConnectRouter) => scheduler.routes(router), options: serving("scheduler", { allow: schedulerAllow }) },
     "webhook-ingress": { routes: (router: ConnectRouter) => webhooks.routes(router), options: serving("webhook-ingress", { allow: webhooksAllow }) },
     workers: { routes: orchestrator.workerRoutes, options: serving("orchestrator", { open: [worker.WorkerService.typeName] }) },
   };
   transports.identity.become(inProcess(doors.gateway.routes, doors.gateway.options));
   transports.orchestrator.become(inProcess(doors.orchestrator.routes, doors.orchestrator.options));
   transports.factories.become(inProcess(doors.factories.routes, doors.factories.options));
+  transports.scheduler.become(inProcess(doors.scheduler.routes, doors.scheduler.options));
   transports.webhookIngress.become(inProcess(doors["webhook-ingress"].routes, doors["webhook-ingress"].options));
 
-  const inOrder = [gateway, orchestrator, factories, webhooks];
+  const inOrder = [gateway, orchestrator, factories, scheduler, webhooks];
   const bootstrap = await gateway.bootstrap();
   return {
     doors,

@@ -16,16 +16,6 @@ import { teamOf } from "./support/world.ts";
  */
 type Resource = Record<string, (...given: unknown[]) => Promise<unknown>>;
 
-const SCHEDULE = { name: "n", cron_schedule: "0 9 * * *", prompt: "p" };
-
-/** Methods whose endpoint does not exist yet, by its resource. An endpoint that comes fails its line here: then it moves into a test above. */
-const NOT_YET: Record<string, Record<string, unknown[]>> = {
-  schedules: {
-    "agent.schedules.create": [SCHEDULE], "agent.schedules.retrieve": ["s"], "agent.schedules.update": ["s", { ...SCHEDULE, enabled: true }],
-    "agent.schedules.list": [], "agent.schedules.delete": ["s"], "agent.schedules.pause": ["s"], "agent.schedules.resume": ["s"],
-  },
-};
-
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
 /** Runs for this worker stay where they are. */
 const NOBODY = { worker_host: "nobody" };
@@ -73,7 +63,6 @@ const resources: Record<string, object> = { agent: OzAPI.Agent.prototype, "agent
 const methods = Object.entries(resources).flatMap(([name, prototype]) =>
   Object.getOwnPropertyNames(prototype).filter((method) => method !== "constructor").map((method) => ({ name: `${name}.${method}`, spy: jest.spyOn(prototype as Resource, method) })),
 );
-const notYet = Object.entries(NOT_YET).flatMap(([resource, calls]) => Object.entries(calls).map(([name, given]) => ({ resource, name, given })));
 
 describe("agent.run", () => {
   test("starts what the whole configuration says, and the run can be read to its end", async () => {
@@ -270,11 +259,20 @@ test("undocumented endpoints are within reach of its verbs, and raw answers of i
   expect(await client.patch<object>(`/team/${team}`, { body: {} })).toMatchObject({ uid: team });
 });
 
-test.each(notYet)("$name waits for the endpoints of $resource", async ({ name, given }) => {
-  const [method = "", ...path] = name.split(".").toReversed();
-  const resource = path.toReversed().reduce<any>((parent, part) => parent[part], client) as Resource;
-  const error = await failure(resource[method]!(...given));
-  expect([error.constructor.name, error.error?.reason]).toEqual(["NotFoundError", "path_not_found"]);
+test("agent.schedules: a schedule is created, read, listed by name, replaced, paused, resumed and deleted", async () => {
+  const { schedules } = client.agent;
+  const asked = { name: "of the client", cron_schedule: "0 9 * * MON-FRI", prompt: "Look.", agent_config: { name: "cfg" } };
+  const made = await schedules.create(asked);
+  expect(made).toMatchObject({ ...asked, id: TEXT, enabled: true, created_at: TIME, updated_at: TIME, created_by: { type: "user", uid: TEXT }, scope: { type: "Team", uid: await teamOf(api) }, history: { last_ran: null, next_run: TIME } });
+  expect(await schedules.retrieve(made.id)).toEqual(made);
+  const first = await schedules.create({ ...asked, name: "a first", enabled: false });
+  expect((await schedules.list()).schedules.map(({ name }) => name)).toEqual(["a first", "of the client"]);
+  expect(await schedules.update(made.id, { name: "renamed", cron_schedule: "0 10 * * *", enabled: true, prompt: "Look again." })).toMatchObject({ id: made.id, name: "renamed", prompt: "Look again.", agent_config: { name: "cfg" } });
+  expect(await schedules.pause(made.id)).toMatchObject({ enabled: false, history: { next_run: null } });
+  expect(await schedules.resume(made.id)).toMatchObject({ enabled: true, history: { next_run: expect.stringContaining("T10:00:00.000Z") } });
+  for (const { id } of [made, first]) expect(await schedules.delete(id)).toEqual({ success: true });
+  expect(await failure(schedules.retrieve(made.id))).toBeInstanceOf(NotFoundError);
+  expect(await failure(schedules.create({ ...asked, cron_schedule: "@daily" }))).toBeInstanceOf(BadRequestError);
 });
 
 test("every method that the client has was called above", () => {

@@ -9,7 +9,7 @@ export const LOG_FIELDS = [
   "service", "version", "requestId", "traceId", "spanId", "teamUid", "principalType", "principalUid", "callerService",
   "operation", "outcome", "reason", "kind", "durationMs", "status", "method", "route",
   // things
-  "runUid", "executionId", "attempt", "workerUid", "taskUid", "factoryUid", "versionUid", "agentUid", "artifactUid", "environmentUid",
+  "runUid", "executionId", "attempt", "workerUid", "taskUid", "factoryUid", "versionUid", "agentUid", "artifactUid", "environmentUid", "scheduleUid",
   "entity", "entityUid", "eventUid", "eventType", "harness", "state", "exitCode",
   // machinery
   "component", "consumer", "source", "position", "head", "logUid", "workKind", "workId", "lane", "count", "attempts", "delayMs",

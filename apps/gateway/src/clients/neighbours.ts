@@ -1,6 +1,6 @@
 import type { Client, Transport } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
-import { factories, orchestrator, webhooks } from "@millwright/contracts";
+import { factories, orchestrator, scheduler, webhooks } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner, type CallSettings } from "@millwright/rpc";
 import type { RequestInfo } from "../rest/index.ts";
 
@@ -11,16 +11,18 @@ export type Neighbours = {
   readonly catalog: Client<typeof orchestrator.CatalogService>;
   readonly factories: Client<typeof factories.FactoryService>;
   readonly tasks: Client<typeof factories.TaskService>;
+  readonly schedules: Client<typeof scheduler.ScheduleService>;
   readonly webhooks: Client<typeof webhooks.WebhookService>;
 };
 
-export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport; webhookIngress: Transport }, signer: CallerSigner): Neighbours {
+export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport; scheduler: Transport; webhookIngress: Transport }, signer: CallerSigner): Neighbours {
   return {
     runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
     catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
     factories: clientFor(factories.FactoryService, transports.factories, { signer }),
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),
+    schedules: clientFor(scheduler.ScheduleService, transports.scheduler, { signer }),
     webhooks: clientFor(webhooks.WebhookService, transports.webhookIngress, { signer }),
   };
 }

@@ -12,11 +12,12 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
   },
   factories: { factory: ["created", "updated", "deleted"], definition: ["activated"], task: ["created", "updated"] },
   orchestrator: { run: ["created", "finished"] },
+  scheduler: { schedule: ["created", "updated", "deleted"] },
   "webhook-ingress": { webhook: ["created", "updated", "deleted"] },
 };
 
 /** The services whose feeds are audited. */
-type Source = "gateway" | "factories" | "orchestrator" | "webhook-ingress";
+type Source = "gateway" | "factories" | "orchestrator" | "scheduler" | "webhook-ingress";
 
 /** Notes the audited events of one source. */
 export function onAuditedEvents(source: Source): EventHandlers {

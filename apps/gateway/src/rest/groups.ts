@@ -5,6 +5,7 @@ const GROUPS: readonly Group[] = [
   { name: "Runs", description: "Start agents, see what they do, talk to them, stop them.", paths: /^\/agent\/runs?(\/|$)/ },
   { name: "Conversations", description: "What agents were told and did, across the runs that continue each other.", paths: /^\/agent\/conversations(\/|$)/ },
   { name: "Artifacts", description: "What runs leave behind.", paths: /^\/agent\/artifacts(\/|$)/ },
+  { name: "Schedules", description: "Runs that start at set times, and what became of each of those times.", paths: /^\/agent\/schedules(\/|$)/ },
   { name: "Environments", description: "Repositories, image and setup commands that runs are given.", paths: /^\/agent\/environments(\/|$)/ },
   { name: "Agent identities", description: "The agents of a team: who runs act as.", paths: /^\/agent\/identities(\/|$)/ },
   { name: "Agents", description: "Models, workers and whatever else runs use.", paths: /^\/agent(\/|$)/ },

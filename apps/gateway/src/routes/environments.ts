@@ -11,7 +11,7 @@ import type { FindProfiles, Profile } from "./profiles.ts";
 import { RUN_STATES } from "./run-schemas.ts";
 
 /** fields-runs §8.3; `allowed_hosts` is ours: what runs may reach of what their worker lets them; absent = all of that. */
-const EnvironmentConfig = z
+export const EnvironmentConfig = z
   .object({
     name: z.string(),
     description: z.string().nullable(),

@@ -29,7 +29,7 @@ export const ALLOWED_SERVICES = {
     resolveSecrets: ["orchestrator", "webhook-ingress"],
   }),
   ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
-  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator"] }),
+  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler"] }),
 };
 
 /** The RPC door of the gateway: identity, its part of definitions, its event feed. */

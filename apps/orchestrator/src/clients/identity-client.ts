@@ -1,5 +1,5 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
 import { identity } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { DECIDING_SECRETS } from "../domain/model-providers.ts";
@@ -21,11 +21,15 @@ const queueSettings = (settings: identity.QueueSettings | undefined): QueueSetti
     ? { concurrencyLimit: settings.concurrencyLimit, isPaused: settings.paused, weight: settings.weight || 1, priority: settings.priority, version: Number(settings.version) }
     : DEFAULT_QUEUE_SETTINGS;
 
+/** A service signs for people and for itself: what another service asked for is asked on in our own name, for the same principal. */
+const forwarded = (caller: Caller, service: string): Caller =>
+  caller.principal.type === "service" ? serviceCaller(service, caller.requestId, caller.actsFor, caller.teams) : caller;
+
 export function identityClient(transport: Transport, signer: CallerSigner): IdentityClient {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     async resolveAgent(caller, question) {
-      const answer = await client.resolveAgent({ ...question, askedSecrets: [...DECIDING_SECRETS] }, call(caller));
+      const answer = await client.resolveAgent({ ...question, askedSecrets: [...DECIDING_SECRETS] }, call(forwarded(caller, signer.service)));
       return {
         ...(answer.agentUid ? { agentUid: answer.agentUid, agentName: answer.agentName } : {}),
         ...(answer.factoryUid ? { factoryUid: answer.factoryUid } : {}),

@@ -32,6 +32,9 @@ export type NewRun = {
   readonly attachments: readonly NewAttachment[];
   /** Its client executes it; absent: a worker does. */
   readonly local?: LocalStart;
+  /** The schedule that makes it: schedule_id, schedule_name, cron_schedule. */
+  readonly schedule?: JsonObject;
+  readonly triggerUrl?: string;
 };
 
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];

@@ -45,9 +45,9 @@ type Methods = Pick<
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
 export const runAllowList = allowServices(orchestrator.RunService, {
-  createRuns: ["factories"],
+  createRuns: ["factories", "scheduler"],
   getRun: ["factories", "gateway"],
-  cancelRun: ["factories"],
+  cancelRun: ["factories", "scheduler"],
   createFollowup: ["factories"],
   checkLease: ["gateway"],
   countLiveRuns: ["factories", "gateway"],
@@ -145,8 +145,15 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     ...named("causeKey", request.causeKey),
     ...named("origin", request.origin),
     ...named("idempotencyKey", request.idempotencyKey),
+    ...named("triggerUrl", request.triggerUrl),
+    ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
   };
 }
+
+/** As the public API shows it. */
+const scheduleOf = ({ scheduleId, scheduleName, cronSchedule }: orchestrator.ScheduleRef): NonNullable<NewRun["schedule"]> => ({
+  schedule_id: scheduleId, schedule_name: scheduleName, cron_schedule: cronSchedule,
+});
 
 /** A text that says nothing is as good as none. */
 const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } => (value ? ({ [name]: value } as { [P in K]: string }) : {});

@@ -35,7 +35,7 @@ export async function findByCause(sql: Sql, ownerUid: string, causeKey: string):
  * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).
  */
 export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
-  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid(), presentTrace(), run.retryOfRunUid ?? null, run.executionLocation]);
+  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid(), presentTrace(), ...laterColumns(run)]);
   const [row] = run.causeKey ? (await inserting).rows : (await Promise.all([inserting, appendEvents(tx, [runCreated(run, context)])]))[0].rows;
   if (!row) return undefined;
   if (!row.is_queued) {
@@ -48,14 +48,19 @@ export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext)
   return toRun(row);
 }
 
+const laterColumns = (run: RunRecord): unknown[] => [
+  run.retryOfRunUid ?? null, run.executionLocation, run.schedule ? JSON.stringify(run.schedule) : null, run.triggerUrl ?? null,
+];
+
 /** Everything of a new run in one statement: one round trip under load costs more than the whole of it. */
 const INSERT_RUN = `
   WITH run AS (
     INSERT INTO runs (uid, root_run_uid, parent_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, agent_uid,
                       agent_name, factory_uid, definition_version, environment_uid, title, state, prompt, submitted_prompt, mode, interactive,
-                      source, origin, conversation_uid, config_name, model_id, skill_spec, agent_config, agent_skill, frozen, metadata, cause_key, retry_of_run_uid, execution_location)
+                      source, origin, conversation_uid, config_name, model_id, skill_spec, agent_config, agent_skill, frozen, metadata, cause_key,
+                      retry_of_run_uid, execution_location, schedule, trigger_url)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-            $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30, $41::uuid, $42)
+            $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30, $41::uuid, $42, $43::jsonb, $44)
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
   lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37"])}),
   execution AS (

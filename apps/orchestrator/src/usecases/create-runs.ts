@@ -177,6 +177,8 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     ...(resolved.frozen.factory_uid ? { factoryUid: resolved.frozen.factory_uid } : {}),
     metadata,
     ...(causeKey ? { causeKey: storable(causeKey) } : {}),
+    ...(request.schedule ? { schedule: request.schedule } : {}),
+    ...(request.triggerUrl ? { triggerUrl: request.triggerUrl } : {}),
     ...(prompt === "" && files.length === 0 ? {} : { message: { uid: newUid(), text: prompt, attachments: files } }),
   };
 }

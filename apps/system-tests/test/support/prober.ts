@@ -6,11 +6,11 @@ import type { World } from "./world.ts";
 /** The collection whose id a member of a body or query names. A new one must be added here: its isolation is then probed too. */
 const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
   team_uid: "team", filter_team_uid: "team", factory_uid: "factory", run_id: "runs", parent_run_id: "runs", ancestor_run_id: "runs", conversation_id: "conversations",
-  webhook_ids: "webhooks", delivery_uid: "deliveries", agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members",
+  webhook_ids: "webhooks", delivery_uid: "deliveries", agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members", schedule_id: "schedules",
 };
 
-/** Members that look like ids but name nothing that a team owns, or can own by now (schedules). */
-const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "schedule_id", "client_id", "followup_id"]);
+/** Members that look like ids but name nothing that a team owns. */
+const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "client_id", "followup_id"]);
 
 /** The collection of a body or query member that is an id; undefined for any other member. Errors: an id that is not known here. */
 export function collectionOfMember(name: string): string | undefined {

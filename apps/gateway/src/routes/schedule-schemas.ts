@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { Scope, timestamp, UserProfile } from "../rest/index.ts";
+import { EnvironmentConfig } from "./environments.ts";
+import { AgentConfigSnapshot, RunMetadata, RunMode } from "./run-schemas.ts";
+
+const OverlapPolicy = z
+  .enum(["allow", "skip", "buffer_one", "cancel_other"])
+  .meta({ id: "OverlapPolicy", description: "Ours: what happens at a slot while a run of an earlier slot lives." });
+
+const TIME_ZONE = "Ours: IANA name of the time zone of cron_schedule; UTC when absent.";
+const CATCH_UP = "Ours: how late a slot may still fire, in seconds; default 86400.";
+
+/** fields-runs §9.1; time_zone, overlap_policy and catch_up_seconds are ours. */
+export const ScheduledAgent = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    cron_schedule: z.string(),
+    time_zone: z.string().nullable().meta({ description: TIME_ZONE }),
+    enabled: z.boolean(),
+    prompt: z.string(),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    agent_config: AgentConfigSnapshot.optional(),
+    agent_uid: z.string().optional(),
+    mode: RunMode.optional(),
+    metadata: RunMetadata.optional(),
+    environment: EnvironmentConfig.optional(),
+    overlap_policy: OverlapPolicy,
+    catch_up_seconds: z.int().meta({ description: CATCH_UP }),
+    history: z.object({ last_ran: timestamp().nullable(), next_run: timestamp().nullable() }).optional(),
+    last_spawn_error: z.string().nullable().optional(),
+    created_by: UserProfile.optional(),
+    updated_by: UserProfile.optional(),
+    scope: Scope.optional(),
+  })
+  .meta({ id: "ScheduledAgent" });
+
+const settings = {
+  name: z.string().min(1).max(200),
+  cron_schedule: z.string().min(1).max(200).meta({ description: "Minute, hour, day of month, month, day of week; names of months and days are taken, macros are not." }),
+  agent_config: AgentConfigSnapshot.optional(),
+  agent_uid: z.string().optional(),
+  mode: RunMode.optional(),
+  metadata: z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys").optional(),
+  time_zone: z.string().min(1).max(64).nullable().optional().meta({ description: TIME_ZONE }),
+  overlap_policy: OverlapPolicy.optional(),
+  catch_up_seconds: z.int().min(0).max(31_622_400).optional().meta({ description: CATCH_UP }),
+};
+
+/** fields-runs §9.2. */
+export const CreateSchedule = z
+  .object({ ...settings, enabled: z.boolean().default(true), prompt: z.string().optional(), team: z.boolean().optional() })
+  .meta({ id: "CreateScheduledAgentRequest" });
+
+/** spec/decisions "schedule PUT". */
+export const ReplaceSchedule = z.object({ ...settings, enabled: z.boolean(), prompt: z.string() }).meta({ id: "UpdateScheduledAgentRequest" });
+
+export const SLOT_STATES = ["due", "buffered", "fired", "skipped", "missed"] as const;
+
+export const ScheduleSlot = z
+  .object({
+    slot_at: timestamp(),
+    state: z.enum(SLOT_STATES),
+    reason: z.string().optional().meta({ description: "Of skipped and missed slots: overlap, paused, deleted, spawn_failed, catch_up_window or superseded." }),
+    message: z.string().optional(),
+    run_id: z.string().optional(),
+    decided_at: timestamp().nullable(),
+  })
+  .meta({ id: "ScheduleSlot" });

@@ -1,0 +1,183 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { z } from "zod";
+import { chooseTeam, type Caller } from "@millwright/caller";
+import { scheduler } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { present } from "@millwright/json";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, type RequestInfo, type Route } from "../rest/index.ts";
+import { isoTime } from "./json-values.ts";
+import type { FindProfiles } from "./profiles.ts";
+import { CreateSchedule, ReplaceSchedule, ScheduledAgent, ScheduleSlot, SLOT_STATES } from "./schedule-schemas.ts";
+
+export type ScheduleRoutesDeps = { neighbours: Pick<Neighbours, "schedules" | "catalog">; findProfiles: FindProfiles };
+
+type ScheduleJson = z.input<typeof ScheduledAgent>;
+type Input = { caller: Caller; request: RequestInfo };
+
+const params = z.object({ scheduleId: pathUid("schedule") });
+const BASE = "/agent/schedules";
+const ONE = `${BASE}/{scheduleId}`;
+
+/** Scheduled agents (spec §4, fields-runs §9). The slots are ours. */
+export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfiles }: ScheduleRoutesDeps): Route[] {
+  const records = async (found: readonly scheduler.Schedule[], input: Input): Promise<ScheduleJson[]> => {
+    const profiles = await findProfiles([...new Set(found.flatMap(({ createdBy, updatedBy }) => [createdBy, updatedBy]))]);
+    const environments = found.some((schedule) => environmentOf(schedule) !== undefined) ? (await catalog.listEnvironments({ sortBy: "name" }, onBehalf(input))).environments : [];
+    const configs = new Map(environments.map(({ uid, config }) => [uid, config]));
+    return found.map((schedule) => ({
+      ...scheduleJson(schedule),
+      ...present({ environment: configs.get(environmentOf(schedule) ?? ""), created_by: profiles.get(schedule.createdBy), updated_by: profiles.get(schedule.updatedBy) }),
+    }));
+  };
+  const record = async (schedule: scheduler.Schedule | undefined, input: Input): Promise<ScheduleJson> => (await records([schedule!], input))[0]!;
+  const switching = (verb: "pause" | "resume", summary: string, description: string) =>
+    route({
+      method: "POST",
+      path: `${ONE}/${verb}`,
+      summary,
+      description,
+      verbs: ["schedule.manage"],
+      errors: [403],
+      params,
+      response: ScheduledAgent,
+      handler: async (input) => record((await schedules.setEnabled({ uid: input.params.scheduleId, enabled: verb === "resume" }, onBehalf(input))).schedule, input),
+    });
+  return [
+    route({
+      method: "POST",
+      path: BASE,
+      summary: "Create a schedule",
+      description: "Starts a run at each slot of the cron expression. A prompt is required unless agent_config names a skill. `team: false` makes a personal schedule.",
+      verbs: ["schedule.manage"],
+      errors: [403, 404, 409],
+      teamHeader: true,
+      idempotent: true,
+      status: 201,
+      body: CreateSchedule,
+      response: ScheduledAgent,
+      handler: async (input) => {
+        const { body, caller, request } = input;
+        const asked = create(scheduler.ScheduleSchema, { ...settingsOf({ ...body, prompt: body.prompt ?? "" }), ...owner(body.team, caller) });
+        return record((await schedules.createSchedule({ schedule: asked, idempotencyKey: request.idempotency?.key ?? "" }, onBehalf(input))).schedule, input);
+      },
+    }),
+    route({
+      method: "GET",
+      path: BASE,
+      summary: "List schedules",
+      description: "All that you can see, by name.",
+      verbs: ["run.view"],
+      teamHeader: true,
+      response: z.object({ schedules: z.array(ScheduledAgent) }),
+      handler: async (input) => {
+        const found = await schedules.listSchedules({ teamUid: input.caller.activeTeamUid ?? "" }, onBehalf(input));
+        return { schedules: await records(found.schedules, input) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: ONE,
+      summary: "Read a schedule",
+      verbs: ["run.view"],
+      errors: [403],
+      params,
+      response: ScheduledAgent,
+      handler: async (input) => record((await schedules.getSchedule({ uid: input.params.scheduleId }, onBehalf(input))).schedule, input),
+    }),
+    route({
+      method: "PUT",
+      path: ONE,
+      summary: "Replace a schedule",
+      description: "An absent agent_config stays, `{}` clears it; what else is absent gets its default. Runs that exist keep what they were created with.",
+      verbs: ["schedule.manage"],
+      errors: [403],
+      params,
+      body: ReplaceSchedule,
+      response: ScheduledAgent,
+      handler: async (input) => {
+        const asked = create(scheduler.ScheduleSchema, { uid: input.params.scheduleId, ...settingsOf(input.body) });
+        return record((await schedules.replaceSchedule({ schedule: asked }, onBehalf(input))).schedule, input);
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: ONE,
+      summary: "Delete a schedule",
+      description: "Future runs stop; runs that exist go on and are kept.",
+      verbs: ["schedule.manage"],
+      errors: [403],
+      params,
+      response: z.object({ success: z.boolean() }),
+      handler: async (input) => {
+        await schedules.deleteSchedule({ uid: input.params.scheduleId }, onBehalf(input));
+        return { success: true };
+      },
+    }),
+    switching("pause", "Pause a schedule", "It does not come due until it is resumed; the same again changes nothing."),
+    switching("resume", "Resume a schedule", "It comes due at the next slot after now; nothing is made up for the pause."),
+    route({
+      method: "GET",
+      path: `${ONE}/slots`,
+      summary: "What became of a schedule's slots",
+      description: "Ours: each slot is fired, skipped or missed, and says why. Newest first.",
+      verbs: ["run.view"],
+      errors: [403],
+      params,
+      query: z.object({ state: queryList(z.enum(SLOT_STATES)).optional(), limit: pageLimit(50, 500), cursor: cursor() }),
+      response: z.object({ slots: z.array(ScheduleSlot), page_info: PageInfo }),
+      handler: async (input) => {
+        const { state = [], limit, cursor: pageToken = "" } = input.query;
+        const page = await schedules.listSlots({ scheduleUid: input.params.scheduleId, states: state, pageSize: limit, pageToken }, onBehalf(input));
+        return { slots: page.slots.map(slotJson), page_info: pageInfo(page.nextPageToken) };
+      },
+    }),
+  ];
+}
+
+const environmentOf = ({ agentConfig }: scheduler.Schedule): string | undefined => (typeof agentConfig?.["environment_id"] === "string" ? agentConfig["environment_id"] : undefined);
+
+const settingsOf = (body: z.output<typeof ReplaceSchedule>) => ({
+  name: body.name,
+  cronSchedule: body.cron_schedule,
+  enabled: body.enabled,
+  prompt: body.prompt,
+  mode: body.mode ?? "",
+  metadata: body.metadata ?? {},
+  overlapPolicy: body.overlap_policy ?? "",
+  ...present({ agentConfig: body.agent_config as JsonObject | undefined, agentUid: body.agent_uid, timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
+});
+
+/** `team` left out: the team's, unless there is none. */
+function owner(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
+  const hasTeam = caller.teams.length > 0 || caller.activeTeamUid !== undefined;
+  if (team ?? hasTeam) return { ownerType: "team", ownerUid: chooseTeam(caller) };
+  if (caller.principal.type !== "user") throw invalidArgument("personal_schedule_of_agent", "An agent's schedules belong to its team.");
+  return { ownerType: "user", ownerUid: caller.principal.uid };
+}
+
+const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
+  id: schedule.uid,
+  name: schedule.name,
+  cron_schedule: schedule.cronSchedule,
+  time_zone: schedule.timeZone ?? null,
+  enabled: schedule.enabled,
+  prompt: schedule.prompt,
+  created_at: isoTime(schedule.createdAt!),
+  updated_at: isoTime(schedule.updatedAt!),
+  mode: (schedule.mode || "normal") as NonNullable<ScheduleJson["mode"]>,
+  metadata: schedule.metadata,
+  overlap_policy: schedule.overlapPolicy as ScheduleJson["overlap_policy"],
+  catch_up_seconds: schedule.catchUpSeconds ?? 0,
+  history: { last_ran: schedule.lastRanAt ? isoTime(schedule.lastRanAt) : null, next_run: schedule.nextRunAt ? isoTime(schedule.nextRunAt) : null },
+  last_spawn_error: schedule.lastSpawnError ?? null,
+  scope: { type: schedule.ownerType === "team" ? "Team" : "User", uid: schedule.ownerUid },
+  ...present({ agent_config: schedule.agentConfig, agent_uid: schedule.agentUid }),
+});
+
+export const slotJson = (slot: scheduler.Slot): z.input<typeof ScheduleSlot> => ({
+  slot_at: isoTime(slot.slotAt!),
+  state: slot.state as (typeof SLOT_STATES)[number],
+  decided_at: slot.decidedAt ? isoTime(slot.decidedAt) : null,
+  ...present({ reason: slot.reason || undefined, message: slot.message || undefined, run_id: slot.runUid || undefined }),
+});

@@ -1,0 +1,15 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { identity } from "@millwright/contracts";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+
+/** Agents, as schedules need them. */
+export function identityClient(transport: Transport, signer: CallerSigner) {
+  const agents = clientFor(identity.IdentityService, transport, { signer });
+  return {
+    /** Errors: agent_not_found. */
+    async requireAgent(caller: Caller, teamUid: string, agentUid: string): Promise<void> {
+      await agents.resolveAgent({ teamUid, agentUid }, call(caller));
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import type { Transport } from "@connectrpc/connect";
+import { serviceCaller, type Caller, type PrincipalType } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { newUid, type TeamUid } from "@millwright/ids";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { Schedule } from "../domain/schedule.ts";
+import { causeKeyOf, type ClaimedSlot } from "../domain/slot.ts";
+
+const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS"];
+
+/** Runs, as slots need them: made for whoever made the schedule. */
+export function orchestratorClient(transport: Transport, signer: CallerSigner, { publicUrl, timeoutMs }: { publicUrl: string; timeoutMs: number }) {
+  const runs = clientFor(orchestrator.RunService, transport, { signer });
+  const options = (schedule: Schedule) => call(callerFor(signer.service, schedule), { timeoutMs });
+  return {
+    async create(slots: readonly ClaimedSlot[]): Promise<string[]> {
+      const created = await runs.createRuns({ runs: slots.map((slot) => runRequest(slot, publicUrl)) }, options(slots[0]!.schedule));
+      return created.runs.map(({ run }) => run!.uid);
+    },
+
+    async live(schedule: Schedule): Promise<string[]> {
+      const { uid: scheduleUid, owner } = schedule;
+      const teamUid = owner.type === "team" ? owner.uid : "";
+      const found = await runs.listRuns({ scheduleUid, teamUid, states: LIVE, sortBy: "created_at", sortOrder: "asc", pageSize: 100 }, options(schedule));
+      return found.runs.map(({ uid }) => uid);
+    },
+
+    async cancel(schedule: Schedule, runUid: string, cause: string): Promise<void> {
+      await runs.cancelRun({ runUid, cause, idempotencyKey: `${cause} ${runUid}` }, options(schedule));
+    },
+  };
+}
+
+function runRequest(slot: ClaimedSlot, publicUrl: string) {
+  const { schedule } = slot;
+  return {
+    title: schedule.name,
+    mode: schedule.mode,
+    ownerType: schedule.owner.type,
+    ownerUid: schedule.owner.uid,
+    metadata: schedule.metadata,
+    source: "SCHEDULED_AGENT",
+    causeKey: causeKeyOf(slot),
+    schedule: { scheduleId: schedule.uid, scheduleName: schedule.name, cronSchedule: schedule.cronSchedule },
+    triggerUrl: `${publicUrl}/schedules/${schedule.uid}`,
+    ...(schedule.prompt !== "" && { prompt: schedule.prompt }),
+    ...(schedule.agentConfig && { config: schedule.agentConfig }),
+    ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
+  };
+}
+
+/** This service, for the maker of the schedule, with just what its slots need. */
+const callerFor = (service: string, { owner, creator }: Schedule): Caller =>
+  serviceCaller(
+    service,
+    newUid(),
+    { type: creator.type as PrincipalType, uid: creator.uid },
+    owner.type === "team" ? [{ teamUid: owner.uid as TeamUid, verbs: ["run.view", "run.create", "run.manage"] }] : [],
+  );

@@ -1,0 +1,133 @@
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { events } from "@millwright/contracts";
+import { Database } from "@millwright/database";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type EventHandlers, type NatsLink } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { Cursors } from "@millwright/paging";
+import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
+import { watchService } from "@millwright/service";
+import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import { deriveKey } from "@millwright/vault";
+import { identityClient } from "./clients/identity-client.ts";
+import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { onIdentityEvents } from "./events/on-identity-events.ts";
+import { onRunEvents } from "./events/on-run-events.ts";
+import { scheduleDeleted, scheduleUpdated } from "./events/schedule-events.ts";
+import { schedulerRoutes, type RoutesDeps } from "./rpc/routes.ts";
+import { SlotLoop } from "./slot-loop.ts";
+import { DATABASE_TIME, readTime } from "./store/database-time.ts";
+import { schedulesOf, scheduleStore } from "./store/schedule-store.ts";
+import { noteRun, noteRunEnd, slotStore } from "./store/slot-store.ts";
+import { fireSlots } from "./usecases/fire-slots.ts";
+import { followAgentDeletion } from "./usecases/follow-identity.ts";
+
+/** Applied by whoever starts the service, before it is composed. */
+export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+/** Which services may call in their own name. */
+export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway"] });
+
+export type SchedulerOptions = {
+  databaseUrl: string;
+  /** 32 bytes; the key of page tokens is derived from it. */
+  masterKey: Uint8Array;
+  /** Where the page of a schedule is, which its runs link to. */
+  publicUrl: string;
+  signer: CallerSigner;
+  verifier: CallerVerifier;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  /** Records spans; absent: none. */
+  tracer?: Tracer;
+  neighbours: { identity: Transport; orchestrator: Transport };
+  poolSize?: number;
+  /** Rung by this service's log, and heard by its consumers of others'. */
+  doorbell?: Doorbell;
+  /** Where the events of this service are published; absent: nowhere. */
+  nats?: NatsLink;
+  /** Divides every lease and wait; for tests of failures. Default 1. */
+  timeScale?: number;
+  /** What time it is, as SQL: the only clock that slots go by. Default `now()`; tests drive their own. */
+  databaseTime?: string;
+};
+
+export type Scheduler = {
+  routes(router: ConnectRouter): void;
+  start(): Promise<void>;
+  /** Ends what this service does by itself, above all what it asks of its neighbours; it goes on answering. Before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  /** Whether the database answers. */
+  ready(): Promise<boolean>;
+  /** The loops that `start` starts, for tests that drive them step by step. */
+  readonly slots: SlotLoop;
+  readonly consumers: readonly Consumer[];
+};
+
+/** How long a replica has for a batch of slots before another may decide about them. */
+const LEASE_MS = 30_000;
+/** Less than the lease: what is not answered by then is tried again by whoever has it next. */
+const RUNS_TIMEOUT_MS = 20_000;
+
+/** The object graph of this service. */
+export function composeScheduler(o: SchedulerOptions): Scheduler {
+  const { clock, log, signer, timeScale = 1, databaseTime = DATABASE_TIME } = o;
+  const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "scheduler" });
+  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
+  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const ring = (): void => {
+    eventLog.ring();
+    slots.ring();
+  };
+  const ledger = slotStore(database, databaseTime);
+  const runs = orchestratorClient(o.neighbours.orchestrator, signer, { publicUrl: o.publicUrl, timeoutMs: Math.max(1_000, RUNS_TIMEOUT_MS / timeScale) });
+  const slots = new SlotLoop({ ...ledger, fire: (lease, claimed) => fireSlots({ slots: ledger, runs, log, timeScale }, lease, claimed), log, leaseMs: LEASE_MS / timeScale });
+  const deps: RoutesDeps = {
+    schedules: scheduleStore(database, databaseTime, ring),
+    slots: ledger,
+    agents: identityClient(o.neighbours.identity, signer),
+    cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
+  };
+  const consumer = (name: string, source: string, transport: Transport, handlers: EventHandlers) =>
+    new Consumer({
+      name, source, database, clock, log, tracer: o.tracer, handlers, ...bell,
+      read: feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+    });
+  const consumers = [
+    consumer("slots", "orchestrator", o.neighbours.orchestrator, onRunEvents({ noteRun, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
+    consumer("schedules", "gateway", o.neighbours.identity, onIdentityEvents({
+      pauseAgent: async (tx, agentUid, origin) => followAgentDeletion(schedulesOf(tx, { agentUid }), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
+      deleteTeam: async (tx, teamUid, origin) => schedulesOf(tx, { teamUid }).deleteAll(await readTime(tx, databaseTime), (schedule) => scheduleDeleted(schedule, origin)),
+    })),
+  ];
+  const unwatch = watchService({ service: "scheduler", metrics: o.metrics, database, consumers });
+  const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), ...consumers.map((each) => each.stop())]));
+  const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
+  return {
+    slots,
+    consumers,
+    routes(router) {
+      schedulerRoutes(router, deps);
+      router.service(events.EventFeedService, serveEventFeed(eventLog));
+    },
+    async start() {
+      eventLog.start();
+      relay?.start();
+      slots.start();
+      for (const each of consumers) each.start();
+    },
+    pause,
+    async stop() {
+      unwatch();
+      await pause();
+      await relay?.stop();
+      await eventLog.stop();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+  };
+}

@@ -1,0 +1,17 @@
+import { optional, readConfig, required, type Env } from "@millwright/config";
+import { serviceSettings } from "@millwright/service";
+
+/** Every environment variable of this service; those of all services are in libs/service. */
+export const loadConfig = (env: Env) =>
+  readConfig(env, {
+    ...serviceSettings,
+    /** RPC addresses of the gateway (identity), with commas between, or a name that stands for many. */
+    gatewayUrls: required.urls("GATEWAY_URL"),
+    /** `http://…/jwks.json` of the gateway's operations ports. */
+    gatewayJwksUrls: required.urls("GATEWAY_JWKS_URL"),
+    /** RPC addresses of the orchestrator. */
+    orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
+    orchestratorJwksUrls: required.urls("ORCHESTRATOR_JWKS_URL"),
+    /** Divides every lease and wait; for tests of failures. */
+    timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
+  });

@@ -1,0 +1,3 @@
+/** Values that a `jsonb` column, a Struct and a JSON text can all hold. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+export type JsonObject = { [key: string]: JsonValue };

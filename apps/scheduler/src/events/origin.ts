@@ -1,0 +1,13 @@
+import { actorOf, type Caller } from "@millwright/caller";
+import type { StoredEvent } from "@millwright/events";
+
+/** Who and what brought a fact about; part of every event. */
+export type Origin = { actor: { type: string; uid: string }; requestId: string; cause?: string };
+
+export const originOf = (caller: Caller): Origin => {
+  const { type, uid } = actorOf(caller);
+  return { actor: { type, uid }, requestId: caller.requestId };
+};
+
+/** Of what an event brought about here. */
+export const causedBy = (event: StoredEvent): Origin => ({ actor: event.actor, requestId: event.requestId, cause: event.uid });

@@ -1,0 +1,18 @@
+import { runService } from "@millwright/service";
+import { allowedServices, composeScheduler, migrationsDir } from "./compose.ts";
+import { loadConfig } from "./config.ts";
+
+await runService({
+  name: "scheduler",
+  env: process.env,
+  loadConfig,
+  neighbours: (config) => ({
+    gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
+    orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
+  }),
+  migrationsDir,
+  compose: async (config, base, { gateway, orchestrator }) => {
+    const scheduler = composeScheduler({ ...base, neighbours: { identity: gateway, orchestrator }, timeScale: config.timeScale });
+    return { ...scheduler, allow: allowedServices };
+  },
+});

@@ -1,0 +1,59 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { scheduler } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import type { GivenSettings, Owner, Schedule } from "../domain/schedule.ts";
+import type { Slot } from "../domain/slot.ts";
+
+export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof scheduler.ScheduleSchema> => ({
+  uid: schedule.uid,
+  name: schedule.name,
+  cronSchedule: schedule.cronSchedule,
+  enabled: schedule.enabled,
+  prompt: schedule.prompt,
+  mode: schedule.mode,
+  metadata: schedule.metadata,
+  overlapPolicy: schedule.overlapPolicy,
+  catchUpSeconds: schedule.catchUpSeconds,
+  ownerType: schedule.owner.type,
+  ownerUid: schedule.owner.uid,
+  createdBy: schedule.creator.uid,
+  updatedBy: schedule.editorUid,
+  createdAt: timestampFromDate(schedule.createdAt),
+  updatedAt: timestampFromDate(schedule.updatedAt),
+  ...(schedule.timeZone !== null && { timeZone: schedule.timeZone }),
+  ...(schedule.agentConfig !== null && { agentConfig: schedule.agentConfig }),
+  ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
+  ...(schedule.lastRanAt && { lastRanAt: timestampFromDate(schedule.lastRanAt) }),
+  ...(schedule.nextSlot && { nextRunAt: timestampFromDate(schedule.nextSlot) }),
+  ...(schedule.lastSpawnError !== null && { lastSpawnError: schedule.lastSpawnError }),
+});
+
+export const toSlotMessage = (slot: Slot): MessageInitShape<typeof scheduler.SlotSchema> => ({
+  slotAt: timestampFromDate(slot.slotAt),
+  state: slot.state,
+  reason: slot.reason ?? "",
+  message: slot.message ?? "",
+  runUid: slot.runUid ?? "",
+  ...(slot.decidedAt && { decidedAt: timestampFromDate(slot.decidedAt) }),
+});
+
+/** Errors: schedule_required. */
+export function readSettings(message: scheduler.Schedule | undefined): GivenSettings {
+  if (!message) throw invalidArgument("schedule_required", "The schedule is missing.");
+  const { name, cronSchedule, timeZone, enabled, prompt, agentConfig, agentUid, mode, metadata, overlapPolicy, catchUpSeconds } = message;
+  return {
+    name, cronSchedule, enabled, prompt, mode, metadata, overlapPolicy,
+    timeZone: timeZone || null,
+    agentUid: agentUid?.toLowerCase() || null,
+    ...(agentConfig !== undefined && { agentConfig }),
+    ...(catchUpSeconds !== undefined && { catchUpSeconds }),
+  };
+}
+
+/** Errors: owner_invalid. */
+export function readOwner(message: scheduler.Schedule | undefined): Owner {
+  const { ownerType = "", ownerUid = "" } = message ?? {};
+  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "") throw invalidArgument("owner_invalid", "A schedule is owned by a team or a user.");
+  return { type: ownerType, uid: ownerUid };
+}

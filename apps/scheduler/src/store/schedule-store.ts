@@ -1,0 +1,138 @@
+import type { Database, Sql } from "@millwright/database";
+import { notFound } from "@millwright/errors";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import type { IdempotentRequest } from "../domain/idempotency.ts";
+import type { Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
+import { planSlots, type PlannedSlot } from "../domain/slot.ts";
+import { readTime, type DatabaseTime } from "./database-time.ts";
+import { rememberAnswer } from "./idempotency-store.ts";
+import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
+
+export type Change = { readonly next: Schedule; readonly event: NewEvent };
+
+/** Schedules; deleted ones are hidden from every method. */
+export function scheduleStore(database: Database, time: DatabaseTime, ring: () => void) {
+  const changing = async <T>(f: (tx: Sql, now: Date) => Promise<T>): Promise<T> => {
+    const result = await database.transaction(async (tx) => f(tx, await readTime(tx, time)));
+    ring();
+    return result;
+  };
+  return {
+    async find(uid: ScheduleUid): Promise<Schedule | undefined> {
+      const { rows } = await database.sql.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1 AND deleted_at IS NULL`, [uid]);
+      return rows[0] && toSchedule(rows[0]);
+    },
+
+    /** By name, whatever the case, then by uid. */
+    async list(owners: readonly Owner[]): Promise<Schedule[]> {
+      const { rows } = await database.sql.query<ScheduleRow>(
+        `SELECT ${SCHEDULE_COLUMNS} FROM schedules s
+          WHERE owner_uid = ANY ($1::uuid[]) AND (owner_type, owner_uid) IN (SELECT * FROM unnest($2::text[], $1::uuid[])) AND deleted_at IS NULL
+          ORDER BY lower(name) COLLATE "C", uid`,
+        [owners.map(({ uid }) => uid), owners.map(({ type }) => type)],
+      );
+      return rows.map(toSchedule);
+    },
+
+    /** Saves a new schedule with its fact; for a request that came before, answers the schedule it made then. Errors: idempotency_mismatch. */
+    create: (build: (now: Date) => Change, request: IdempotentRequest | undefined): Promise<Schedule> =>
+      changing(async (tx, now) => {
+        const { next, event } = build(now);
+        const answer = request && (await rememberAnswer(tx, request, { uid: next.uid }, now));
+        if (answer && answer["uid"] !== next.uid) {
+          const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1`, [answer["uid"]]);
+          return toSchedule(rows[0]!);
+        }
+        await tx.query(
+          `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid, mode, metadata, overlap_policy,
+                                  catch_up_seconds, editor_uid, next_slot, updated_at, version, creator_type, creator_uid, created_at)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12::jsonb, $13, $14, $15, $16, $17, $18, $19, $20, $17)`,
+          [next.uid, next.owner.type, next.owner.uid, ...settingsOf(next), next.creator.type, next.creator.uid],
+        );
+        await appendEvents(tx, [event]);
+        return next;
+      }),
+
+    /**
+     * Loads the schedule locked, takes the slots from it that are over by now, applies the change and saves it with its fact;
+     * nothing when there is no change. Errors: schedule_not_found.
+     */
+    update: (uid: ScheduleUid, change: (schedule: Schedule, now: Date) => Change | undefined): Promise<Schedule> =>
+      changing(async (tx, now) => {
+        const schedule = await lock(tx, uid);
+        const plan = schedule.nextSlot ? planSlots(schedule, schedule.nextSlot, now) : { slots: [], next: null };
+        const changed = change({ ...schedule, nextSlot: plan.next }, now);
+        if (!changed) return schedule;
+        await insertSlots(tx, plan.slots.map((slot) => ({ ...slot, scheduleUid: uid, lease: null, dueAt: now })), now);
+        await save(tx, changed.next);
+        await appendEvents(tx, [changed.event]);
+        return changed.next;
+      }),
+
+    delete: (uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void> =>
+      changing(async (tx, now) => remove(tx, await lock(tx, uid), now, event)),
+  };
+}
+
+/** The live schedules of an agent or of a team, in the transaction that hears that it is no more. */
+export function schedulesOf(tx: Sql, by: { agentUid: string } | { teamUid: string }) {
+  const load = async (): Promise<Schedule[]> => {
+    const [where, uid] = "agentUid" in by ? ["agent_uid = $1", by.agentUid] : ["owner_type = 'team' AND owner_uid = $1", by.teamUid];
+    const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE ${where} AND deleted_at IS NULL ORDER BY uid FOR UPDATE`, [uid]);
+    return rows.map(toSchedule);
+  };
+  return {
+    async updateAll(change: (schedule: Schedule) => Change): Promise<void> {
+      for (const schedule of await load()) {
+        const { next, event } = change(schedule);
+        await save(tx, next);
+        await appendEvents(tx, [event]);
+      }
+    },
+    async deleteAll(now: Date, event: (schedule: Schedule) => NewEvent): Promise<void> {
+      for (const schedule of await load()) await remove(tx, schedule, now, event);
+    },
+  };
+}
+
+async function remove(tx: Sql, schedule: Schedule, now: Date, event: (schedule: Schedule) => NewEvent): Promise<void> {
+  await tx.query("UPDATE schedules SET deleted_at = $2, next_slot = NULL, updated_at = $2, version = version + 1 WHERE uid = $1", [schedule.uid, now]);
+  await appendEvents(tx, [event({ ...schedule, version: schedule.version + 1 })]);
+}
+
+async function lock(tx: Sql, uid: ScheduleUid): Promise<Schedule> {
+  const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1 AND deleted_at IS NULL FOR UPDATE`, [uid]);
+  if (!rows[0]) throw notFound("schedule");
+  return toSchedule(rows[0]);
+}
+
+async function save(tx: Sql, next: Schedule): Promise<void> {
+  await tx.query(
+    `UPDATE schedules SET name = $2, cron_schedule = $3, time_zone = $4, enabled = $5, prompt = $6, agent_config = $7::jsonb, agent_uid = $8, mode = $9, metadata = $10::jsonb,
+            overlap_policy = $11, catch_up_seconds = $12, editor_uid = $13, next_slot = $14, updated_at = $15, version = $16, last_spawn_error = $17
+      WHERE uid = $1`,
+    [next.uid, ...settingsOf(next), next.lastSpawnError],
+  );
+}
+
+const settingsOf = (schedule: Schedule): unknown[] => [
+  schedule.name, schedule.cronSchedule, schedule.timeZone, schedule.enabled, schedule.prompt, schedule.agentConfig === null ? null : JSON.stringify(schedule.agentConfig),
+  schedule.agentUid, schedule.mode, JSON.stringify(schedule.metadata), schedule.overlapPolicy, schedule.catchUpSeconds, schedule.editorUid, schedule.nextSlot,
+  schedule.updatedAt, schedule.version,
+];
+
+export type NewSlot = PlannedSlot & { readonly scheduleUid: ScheduleUid; readonly lease: string | null; readonly dueAt: Date };
+
+/** A slot that has a row already is left as it is: it came due before. Answers those that are new. */
+export async function insertSlots(tx: Sql, slots: readonly NewSlot[], now: Date): Promise<{ scheduleUid: string; slotAt: Date }[]> {
+  if (slots.length === 0) return [];
+  const rows = slots.map((slot) => ({ u: slot.scheduleUid, s: slot.slotAt, t: slot.state, r: slot.reason, l: slot.lease, d: slot.state === "due" ? slot.dueAt : null }));
+  const inserted = await tx.query<{ schedule_uid: string; slot_at: Date }>(
+    `INSERT INTO slots (schedule_uid, slot_at, state, reason, lease, due_at, decided_at, tries)
+     SELECT u, s, t, r, l, d, CASE WHEN t = 'due' THEN NULL ELSE $2::timestamptz END, CASE WHEN l IS NULL THEN 0 ELSE 1 END
+       FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, s timestamptz, t text, r text, l uuid, d timestamptz)
+     ON CONFLICT DO NOTHING RETURNING schedule_uid, slot_at`,
+    [JSON.stringify(rows), now],
+  );
+  return inserted.rows.map(({ schedule_uid: scheduleUid, slot_at: slotAt }) => ({ scheduleUid, slotAt }));
+}

@@ -1,0 +1,156 @@
+import type { Database, Sql } from "@millwright/database";
+import { isDomainError } from "@millwright/errors";
+import { as, newUid } from "@millwright/ids";
+import type { ScheduleUid } from "../domain/schedule.ts";
+import { planSlots, type ClaimedSlot, type Decision, type Plan, type Slot, type SlotState } from "../domain/slot.ts";
+import type { DatabaseTime } from "./database-time.ts";
+import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
+import { insertSlots } from "./schedule-store.ts";
+
+type ClaimedRow = ScheduleRow & { slot_at: Date; state: "due" | "buffered"; tries: number; is_deleted: boolean; is_superseded: boolean; is_late: boolean; has_buffered: boolean };
+export type Decided = { readonly slot: Pick<ClaimedSlot, "scheduleUid" | "slotAt">; readonly decision: Decision };
+
+/** The ledger of slots, and the queue of those that are to be decided. All of its times are the database's. */
+export function slotStore(database: Database, time: DatabaseTime) {
+  return {
+    /**
+     * Gives every schedule that has come due its slots, and leases the ones that are to fire at once. Any number of replicas may
+     * do so: each takes schedules that no other has at hand. Answers how many schedules it was, and the slots to be fired.
+     */
+    plan: (limit: number, leaseMs: number): Promise<{ readonly count: number; readonly lease: string; readonly slots: readonly ClaimedSlot[] }> =>
+      database.transaction(async (tx) => {
+        const lease = newUid();
+        const { rows } = await tx.query<ScheduleRow & { now: Date }>(
+          `SELECT ${SCHEDULE_COLUMNS}, n.now FROM schedules s, (SELECT (${time})::timestamptz(3) AS now) n WHERE s.next_slot <= n.now ORDER BY s.next_slot LIMIT $1 FOR UPDATE OF s SKIP LOCKED`,
+          [limit],
+        );
+        const now = rows[0]?.now;
+        if (!now) return { count: 0, lease, slots: [] };
+        const planned = rows.map((row) => ({ row, plan: planOf(row, now) }));
+        const leasedUntil = new Date(now.getTime() + leaseMs);
+        // Where earlier runs matter, slots are decided one after the other: claim() sees to that.
+        const isAtOnce = ({ overlap_policy: policy }: ScheduleRow): boolean => policy === "allow";
+        const inserted = await insertSlots(tx, planned.flatMap(({ row, plan }) => plan.slots.map((slot) => ({ ...slot, scheduleUid: as<ScheduleUid>(row.uid), lease: isAtOnce(row) ? lease : null, dueAt: isAtOnce(row) ? leasedUntil : now }))), now);
+        await tx.query(
+          "UPDATE schedules s SET next_slot = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error) FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, x timestamptz, e text) WHERE s.uid = n.u",
+          [JSON.stringify(planned.map(({ row, plan }) => ({ u: row.uid, x: plan.next, e: plan.fault })))],
+        );
+        const isNew = new Set(inserted.map(({ scheduleUid, slotAt }) => `${scheduleUid} ${slotAt.getTime()}`));
+        const slots = planned.filter(({ row }) => isAtOnce(row)).flatMap(({ row, plan }) =>
+          plan.slots.filter(({ state, slotAt }) => state === "due" && isNew.has(`${row.uid} ${slotAt.getTime()}`)).map(({ slotAt }): ClaimedSlot => ({
+            scheduleUid: as<ScheduleUid>(row.uid), slotAt, state: "due", tries: 1, schedule: toSchedule(row), isDeleted: false, isSuperseded: false, isLate: false, hasBuffered: false,
+          })));
+        return { count: rows.length, lease, slots };
+      }),
+
+    /** Leases slots that nobody decides about at present. Of a schedule for which earlier runs matter, one at a time, over all replicas. */
+    claim: (limit: number, leaseMs: number): Promise<{ readonly lease: string; readonly slots: readonly ClaimedSlot[] }> =>
+      database.transaction(async (tx) => {
+        const lease = newUid();
+        const { rows: chosen } = await tx.query<{ schedule_uid: string; slot_at: Date; is_alone: boolean; is_held: boolean }>(
+          `SELECT x.schedule_uid, x.slot_at, s.overlap_policy <> 'allow' AS is_alone,
+                  EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.lease IS NOT NULL AND o.due_at > ${time}) AS is_held
+             FROM slots x JOIN schedules s ON s.uid = x.schedule_uid
+            WHERE x.state IN ('due', 'buffered') AND x.due_at <= ${time} ORDER BY x.due_at, x.slot_at LIMIT $1 FOR UPDATE OF x, s SKIP LOCKED`,
+          [limit],
+        );
+        const taken = new Set<string>();
+        const keys = chosen.filter(({ schedule_uid: uid, is_alone: isAlone, is_held: isHeld }) => {
+          if (isAlone && (isHeld || taken.has(uid))) return false;
+          taken.add(uid);
+          return true;
+        });
+        return { lease, slots: keys.length === 0 ? [] : await leaseSlots(tx, time, keys, lease, leaseMs) };
+      }),
+
+    /** Writes down what was decided under a lease. A slot that made a run is fired whoever holds it now. */
+    settle: (lease: string, decided: readonly Decided[]): Promise<void> => database.transaction((tx) => settle(tx, time, lease, decided)),
+
+    /** How long until the next schedule comes due or an undecided slot is to be looked at; undefined: nothing is planned. */
+    async waitMs(): Promise<number | undefined> {
+      const { rows } = await database.sql.query<{ ms: number | null }>(
+        `SELECT (extract(epoch FROM least((SELECT min(next_slot) FROM schedules WHERE next_slot IS NOT NULL), (SELECT min(due_at) FROM slots WHERE state IN ('due', 'buffered'))) - ${time}) * 1000)::float8 AS ms`,
+      );
+      return rows[0]?.ms ?? undefined;
+    },
+
+    /** Newest first. */
+    async list(scheduleUid: ScheduleUid, { states, before, limit }: { states: readonly SlotState[]; before?: Date; limit: number }): Promise<Slot[]> {
+      const { rows } = await database.sql.query<{ slot_at: Date; state: SlotState; reason: string | null; message: string | null; run_uid: string | null; decided_at: Date | null }>(
+        `SELECT slot_at, state, reason, message, run_uid, decided_at FROM slots
+          WHERE schedule_uid = $1 AND (cardinality($2::text[]) = 0 OR state = ANY ($2::text[])) AND ($3::timestamptz IS NULL OR slot_at < $3) ORDER BY slot_at DESC LIMIT $4`,
+        [scheduleUid, states, before ?? null, limit],
+      );
+      return rows.map((row) => ({ slotAt: row.slot_at, state: row.state, reason: row.reason, message: row.message, runUid: row.run_uid, decidedAt: row.decided_at }));
+    },
+  };
+}
+
+/** A rule that was taken once and is refused now must not keep others from coming due: it rests, and says why. */
+function planOf(row: ScheduleRow, now: Date): Plan & { readonly fault: string | null } {
+  try {
+    return { ...planSlots({ cronSchedule: row.cron_schedule, timeZone: row.time_zone, catchUpSeconds: row.catch_up_seconds }, row.next_slot!, now), fault: null };
+  } catch (error) {
+    if (!isDomainError(error) && !(error instanceof RangeError)) throw error;
+    return { slots: [], next: null, fault: error.message };
+  }
+}
+
+async function leaseSlots(tx: Sql, time: DatabaseTime, keys: readonly { schedule_uid: string; slot_at: Date }[], lease: string, leaseMs: number): Promise<ClaimedSlot[]> {
+  const { rows } = await tx.query<ClaimedRow>(
+    `UPDATE slots x SET lease = $2, due_at = ${time} + $3 * interval '1 millisecond', tries = x.tries + 1
+       FROM jsonb_to_recordset($1::jsonb) AS k (schedule_uid uuid, slot_at timestamptz), schedules s
+      WHERE x.schedule_uid = k.schedule_uid AND x.slot_at = k.slot_at AND s.uid = x.schedule_uid
+     RETURNING ${SCHEDULE_COLUMNS}, x.slot_at, x.state, x.tries, s.deleted_at IS NOT NULL AS is_deleted,
+               EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at > x.slot_at) AS is_superseded,
+               EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.state = 'buffered') AS has_buffered,
+               x.slot_at < ${time} - s.catch_up_seconds * interval '1 second' AS is_late`,
+    [JSON.stringify(keys), lease, leaseMs],
+  );
+  return rows.map((row) => ({
+    scheduleUid: as<ScheduleUid>(row.uid), slotAt: row.slot_at, state: row.state, tries: row.tries, schedule: toSchedule(row),
+    isDeleted: row.is_deleted, isSuperseded: row.is_superseded, isLate: row.is_late, hasBuffered: row.has_buffered,
+  }));
+}
+
+async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: readonly Decided[]): Promise<void> {
+  const rows = decided.map(({ slot, decision }) => ({
+    u: slot.scheduleUid, s: slot.slotAt, t: decision.state,
+    r: "reason" in decision ? decision.reason : null,
+    m: "message" in decision ? (decision.message ?? null) : null,
+    n: "runUid" in decision ? decision.runUid : null,
+    a: "afterMs" in decision ? decision.afterMs : null,
+  }));
+  await tx.query(
+    `UPDATE slots x SET state = d.t, reason = d.r, message = d.m, run_uid = d.n, lease = NULL,
+            due_at = CASE WHEN d.a IS NULL THEN NULL ELSE ${time} + d.a * interval '1 millisecond' END, decided_at = CASE WHEN d.a IS NULL THEN ${time} END
+       FROM jsonb_to_recordset($1::jsonb) AS d (u uuid, s timestamptz, t text, r text, m text, n uuid, a float8)
+      WHERE x.schedule_uid = d.u AND x.slot_at = d.s AND x.state <> 'fired' AND (x.lease = $2 OR d.t = 'fired')`,
+    [JSON.stringify(rows), lease],
+  );
+  const failed = decided.flatMap(({ slot, decision }) => (decision.state === "skipped" && decision.reason === "spawn_failed" ? [{ u: slot.scheduleUid, m: decision.message }] : []));
+  const fired = decided.filter(({ decision }) => decision.state === "fired").map(({ slot }) => ({ u: slot.scheduleUid, m: null }));
+  await tx.query(
+    `UPDATE schedules s SET last_spawn_error = f.m FROM jsonb_to_recordset($1::jsonb) AS f (u uuid, m text)
+      WHERE s.uid = f.u AND s.last_spawn_error IS DISTINCT FROM f.m`,
+    [JSON.stringify([...failed, ...fired])],
+  );
+}
+
+/** A run that a slot is known to have made, whatever was thought of the slot before. */
+export async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { scheduleUid: string; slotAt: Date; runUid: string; now: Date }): Promise<void> {
+  await tx.query(
+    "UPDATE slots SET state = 'fired', run_uid = $3, reason = NULL, message = NULL, lease = NULL, due_at = NULL, decided_at = $4 WHERE schedule_uid = $1 AND slot_at = $2 AND state <> 'fired'",
+    [scheduleUid, slotAt, runUid, now],
+  );
+}
+
+/** A run of a slot has ended: what waits for it is looked at again, and the schedule knows of its last success. */
+export async function noteRunEnd(tx: Sql, time: DatabaseTime, { runUid, succeededAt }: { runUid: string; succeededAt: Date | null }): Promise<boolean> {
+  const { rows } = await tx.query<{ schedule_uid: string }>("SELECT schedule_uid FROM slots WHERE run_uid = $1", [runUid]);
+  if (!rows[0]) return false;
+  const { schedule_uid: uid } = rows[0];
+  if (succeededAt) await tx.query("UPDATE schedules SET last_ran_at = greatest(last_ran_at, $2) WHERE uid = $1", [uid, succeededAt]);
+  await tx.query(`UPDATE slots SET due_at = least(due_at, ${time}) WHERE schedule_uid = $1 AND state = 'buffered' AND lease IS NULL`, [uid]);
+  return true;
+}

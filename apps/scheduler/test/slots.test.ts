@@ -1,0 +1,332 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { actorOf } from "@millwright/caller";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { call } from "@millwright/rpc";
+import { NOW, OWNER, startWorld, TEAM, type World } from "./setup.ts";
+
+let w: World;
+beforeAll(async () => void (w = await startWorld()));
+afterAll(() => w.stop());
+beforeEach(() => w.reset());
+
+/** Everything that is due now is decided. */
+const settle = () => w.service.slots.settleNow();
+const runsOf = () => [...w.orchestrator.runs.values()];
+const unavailable = () => {
+  throw new DomainError({ kind: "unavailable", reason: "service_unavailable", message: "Away." });
+};
+/** Keeps the next creation of runs from going on until it is released. */
+function hold() {
+  const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  w.orchestrator.beforeCreate = () => {
+    reached.resolve();
+    return released.promise;
+  };
+  return { reached: reached.promise, release: released.resolve };
+}
+/** The events of runs have been heard. */
+async function hear(): Promise<void> {
+  for (const consumer of w.service.consumers) await consumer.drain();
+}
+
+test("a slot that comes due makes one run, as the schedule says", async () => {
+  const schedule = await w.aSchedule({ agentConfig: { name: "cfg" }, mode: "plan", metadata: { team: "a" }, cronSchedule: "1-59/2 * * * *" });
+  await settle();
+  expect(runsOf()).toEqual([]);
+  await w.setTime("2026-11-20T10:01:00Z");
+  await settle();
+  await settle();
+  const [run, ...others] = runsOf();
+  expect(others).toEqual([]);
+  expect(run!.request).toMatchObject({
+    prompt: "Look.", title: "Nightly", mode: "plan", ownerType: "team", ownerUid: TEAM, source: "SCHEDULED_AGENT", config: { name: "cfg" }, metadata: { team: "a" },
+    causeKey: `schedule:${schedule.uid}:2026-11-20T10:01:00.000Z`, triggerUrl: `https://millwright.test/schedules/${schedule.uid}`,
+    schedule: { scheduleId: schedule.uid, scheduleName: "Nightly", cronSchedule: "1-59/2 * * * *" },
+  });
+  expect([run!.caller.principal, actorOf(run!.caller)]).toMatchObject([{ type: "service", uid: "scheduler" }, { type: "user", uid: OWNER.principal.uid }]);
+  expect(await w.ledger(schedule.uid)).toEqual(["10:01 fired"]);
+  expect((await w.read(schedule.uid)).nextRunAt).toMatchObject({ seconds: BigInt(Date.parse("2026-11-20T10:03:00Z") / 1_000) });
+});
+
+test("slots go by the database's clock, whatever the machine's says", async () => {
+  const { uid } = await w.aSchedule();
+  const ahead = w.replica({}, { now: () => new Date(NOW.getTime() + 300_000), monotonicMs: () => 0 });
+  expect(await ahead.slots.settleNow()).toBe(0);
+  expect(await w.ledger(uid)).toEqual([]);
+});
+
+describe("after an absence", () => {
+  test("the newest slot fires, and the older ones are missed", async () => {
+    const { uid } = await w.aSchedule({ cronSchedule: "0 * * * *" });
+    await w.setTime("2026-11-20T13:30:00Z");
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["11:00 missed superseded", "12:00 missed superseded", "13:00 fired"]);
+    expect(runsOf()).toHaveLength(1);
+  });
+  test("of which none is within the catch-up window, none fires", async () => {
+    const { uid } = await w.aSchedule({ cronSchedule: "0 * * * *", catchUpSeconds: 600 });
+    await w.setTime("2026-11-20T12:30:00Z");
+    await settle();
+    await w.setTime("2026-11-20T13:10:00Z");
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["11:00 missed catch_up_window", "12:00 missed catch_up_window", "13:00 fired"]);
+  });
+  test("by default the window is a day", async () => {
+    const { uid } = await w.aSchedule({ cronSchedule: "0 11 * * *" });
+    await w.setTime("2026-11-21T11:00:00Z");
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["11:00 missed superseded", "11:00 fired"]);
+    const weekly = await w.aSchedule({ cronSchedule: "0 12 21 * *" });
+    await w.setTime("2026-11-22T12:00:01Z");
+    await settle();
+    expect(await w.ledger(weekly.uid)).toEqual(["12:00 missed catch_up_window"]);
+  });
+  test("of weeks the ledger names the newest ten thousand", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-12-20T10:00:00Z");
+    await settle();
+    const [{ missed, fired }] = await w.rows<{ missed: number; fired: number }>("SELECT count(*) FILTER (WHERE state = 'missed') AS missed, count(*) FILTER (WHERE state = 'fired') AS fired FROM slots WHERE schedule_uid = $1", [uid]) as [{ missed: number; fired: number }];
+    expect([missed, fired, runsOf().length]).toEqual([9_999, 1, 1]);
+  });
+});
+
+describe("when the orchestrator", () => {
+  test("is away, the slot is tried again, and makes its run late", async () => {
+    const { uid } = await w.aSchedule({ cronSchedule: "1 * * * *" });
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeCreate = unavailable;
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 due"]);
+    w.orchestrator.beforeCreate = () => {};
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 due"]); // not before its time
+    await w.advance(2);
+    await settle();
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
+  });
+  test("is away until the next slot, only that fires", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeCreate = unavailable;
+    await settle();
+    await w.setTime("2026-11-20T10:02:00Z");
+    w.orchestrator.beforeCreate = () => {};
+    await settle();
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 missed superseded", "10:02 fired"], 1]);
+  });
+  test("made the run but its answer was lost, the slot has that run", async () => {
+    const { uid } = await w.aSchedule({ cronSchedule: "1 * * * *" });
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeAnswer = unavailable;
+    await settle();
+    w.orchestrator.beforeAnswer = () => {};
+    await w.advance(2);
+    await settle();
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
+  });
+  test("made the run, its answer was lost and the slot given up, the run's event makes it known", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeAnswer = unavailable;
+    await settle();
+    await w.setTime("2026-11-20T10:02:00Z");
+    w.orchestrator.beforeAnswer = () => {};
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 missed superseded", "10:02 fired"]);
+    await hear();
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired", "10:02 fired"], 2]);
+  });
+  test("refuses, the slot is skipped and the schedule says why, until one fires", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeCreate = () => {
+      throw invalidArgument("model_unknown", "There is no such model.");
+    };
+    await settle();
+    expect([await w.ledger(uid), (await w.read(uid)).lastSpawnError]).toEqual([["10:01 skipped spawn_failed"], "There is no such model."]);
+    expect((await w.schedules.listSlots({ scheduleUid: uid }, call(OWNER))).slots[0]!.message).toBe("There is no such model.");
+    w.orchestrator.beforeCreate = () => {};
+    await w.setTime("2026-11-20T10:02:00Z");
+    await settle();
+    expect([(await w.ledger(uid)).at(-1), (await w.read(uid)).lastSpawnError]).toEqual(["10:02 fired", undefined]);
+  });
+  test("refuses one of many, the others fire", async () => {
+    const bad = await w.aSchedule({ name: "bad", prompt: "bad" });
+    for (let n = 0; n < 5; n += 1) await w.aSchedule({ name: `good ${n}` });
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeCreate = (requests) => {
+      if (requests.some(({ prompt }) => prompt === "bad")) throw invalidArgument("model_unknown", "No.");
+    };
+    await settle();
+    expect([runsOf().length, await w.ledger(bad.uid)]).toEqual([5, ["10:01 skipped spawn_failed"]]);
+  });
+});
+
+test("slots that are due together make their runs in batches, for each maker apart", async () => {
+  for (let n = 0; n < 120; n += 1) await w.aSchedule({ name: `s ${n}` });
+  await w.aSchedule({ name: "own", ownerType: "user", ownerUid: OWNER.principal.uid });
+  await w.setTime("2026-11-20T10:01:00Z");
+  await settle();
+  expect(w.orchestrator.batches.toSorted((a, b) => a - b)).toEqual([1, 20, 100]);
+});
+
+describe("a slot that was taken and not decided", () => {
+  test("is decided by another replica when the lease has ended, and not before", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    const held = hold(); // as good as dead
+    const stuck = settle();
+    await held.reached;
+    const other = w.replica();
+    w.orchestrator.beforeCreate = () => {};
+    expect(await other.slots.settleNow()).toBe(0);
+    await w.advance(31);
+    await other.slots.settleNow();
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
+    held.release();
+    await stuck;
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
+  });
+});
+
+describe("while a run of an earlier slot lives", () => {
+  const twice = async (overlapPolicy: string) => {
+    const { uid } = await w.aSchedule({ overlapPolicy });
+    for (const minute of ["01", "02"]) {
+      await w.setTime(`2026-11-20T10:${minute}:00Z`);
+      await settle();
+    }
+    return uid;
+  };
+  const first = () => runsOf()[0]!.uid;
+
+  test("allow starts another", async () => expect(await w.ledger(await twice("allow"))).toEqual(["10:01 fired", "10:02 fired"]));
+
+  test("skip starts none until it has ended", async () => {
+    const uid = await twice("skip");
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 skipped overlap"]);
+    w.orchestrator.finish(first(), "FAILED");
+    await w.setTime("2026-11-20T10:03:00Z");
+    await settle();
+    expect((await w.ledger(uid)).at(-1)).toBe("10:03 fired");
+  });
+
+  test("buffer_one lets one slot wait for its end, and skips the rest", async () => {
+    const uid = await twice("buffer_one");
+    await w.setTime("2026-11-20T10:03:00Z");
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 buffered", "10:03 skipped overlap"]);
+    w.orchestrator.finish(first(), "SUCCEEDED");
+    await hear();
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 fired", "10:03 skipped overlap"]);
+    expect(runsOf().map(({ cause }) => cause.slice(-13, -8))).toEqual(["10:01", "10:02"]);
+  });
+
+  test("buffer_one looks by itself, too, should the news of the end be late", async () => {
+    const uid = await twice("buffer_one");
+    w.orchestrator.finish(first(), "SUCCEEDED");
+    await w.advance(6);
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 fired"]);
+  });
+
+  test("cancel_other cancels it and starts another", async () => {
+    const uid = await twice("cancel_other");
+    expect([await w.ledger(uid), w.orchestrator.cancelled, runsOf().map(({ state }) => state)]).toEqual([["10:01 fired", "10:02 fired"], [first()], ["CANCELLED", "QUEUED"]]);
+  });
+
+  test("cancel_other waits for one that is being prepared", async () => {
+    w.orchestrator.beforeCancel = () => {
+      throw new DomainError({ kind: "conflict", reason: "run_pending", message: "In a moment.", retryable: true });
+    };
+    const uid = await twice("cancel_other");
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 due"]);
+    w.orchestrator.beforeCancel = () => {};
+    await w.advance(1);
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 fired"]);
+  });
+
+  test("no two replicas decide about two slots of a schedule at once", async () => {
+    const { uid } = await w.aSchedule({ overlapPolicy: "skip" });
+    await w.setTime("2026-11-20T10:01:00Z");
+    const held = hold();
+    const slow = settle();
+    await held.reached;
+    await w.advance(20); // within the lease
+    await w.t.database.sql.query("UPDATE schedules SET next_slot = (SELECT at FROM test_clock) WHERE uid = $1", [uid]);
+    const other = w.replica();
+    await other.slots.settleNow();
+    expect(await w.ledger(uid)).toEqual(["10:01 due", "10:01 due"]);
+    held.release();
+    await slow;
+    w.orchestrator.beforeCreate = () => {};
+    await other.slots.settleNow();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:01 skipped overlap"]);
+  });
+});
+
+describe("a schedule that is", () => {
+  test("paused has no slots, and resumed comes due after now", async () => {
+    const { uid } = await w.aSchedule();
+    const paused = (await w.schedules.setEnabled({ uid, enabled: false }, call(OWNER))).schedule!;
+    expect([paused.enabled, paused.nextRunAt]).toEqual([false, undefined]);
+    await w.setTime("2026-11-20T10:05:30Z");
+    await settle();
+    await w.schedules.setEnabled({ uid, enabled: true }, call(OWNER));
+    await settle();
+    expect(await w.ledger(uid)).toEqual([]);
+    await w.setTime("2026-11-20T10:06:00Z");
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:06 fired"]);
+  });
+  test("paused just when a slot has come due, skips it", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    await w.schedules.setEnabled({ uid, enabled: false }, call(OWNER));
+    await settle();
+    expect([await w.ledger(uid), runsOf()]).toEqual([["10:01 skipped paused"], []]);
+  });
+  test("deleted fires no slot that waits", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    w.orchestrator.beforeCreate = unavailable;
+    await settle();
+    w.orchestrator.beforeCreate = () => {};
+    await w.schedules.deleteSchedule({ uid }, call(OWNER));
+    await w.advance(120);
+    await settle();
+    expect([runsOf(), await w.rows("SELECT state, reason FROM slots")]).toEqual([[], [{ state: "skipped", reason: "deleted" }]]);
+  });
+  test("given another rule fires what was due by the old one, and goes by the new one from now on", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:10Z");
+    await w.schedules.replaceSchedule({ schedule: { uid, name: "n", cronSchedule: "0 12 * * *", enabled: true, prompt: "p" } }, call(OWNER));
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired"]);
+    await w.setTime("2026-11-20T12:00:00Z");
+    await settle();
+    expect(await w.ledger(uid)).toEqual(["10:01 fired", "12:00 fired"]);
+  });
+  test("given the same rule back within a slot does not fire it again", async () => {
+    const { uid } = await w.aSchedule();
+    await w.setTime("2026-11-20T10:01:00Z");
+    await settle();
+    await w.t.database.sql.query("UPDATE schedules SET next_slot = '2026-11-20T10:01:00Z'"); // as a clock that was set back would have it
+    await settle();
+    expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
+  });
+});
+
+test("the last success of its runs is its last_ran", async () => {
+  const { uid } = await w.aSchedule();
+  for (const [minute, state] of [["01", "SUCCEEDED"], ["02", "FAILED"]] as const) {
+    await w.setTime(`2026-11-20T10:${minute}:00Z`);
+    await settle();
+    w.orchestrator.finish(runsOf().at(-1)!.uid, state);
+  }
+  expect((await w.read(uid)).lastRanAt).toBeUndefined();
+  await hear();
+  expect((await w.read(uid)).lastRanAt).toMatchObject({ seconds: BigInt(Date.parse("2026-11-20T12:00:00Z") / 1_000) });
+});

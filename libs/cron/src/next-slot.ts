@@ -1,0 +1,94 @@
+import type { CalendarCron, Cron } from "./parse-cron.ts";
+import { ZoneOffsets } from "./zone-offsets.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** The longest wait of any expression is for 29 February across a century. */
+const SEARCH_DAYS = 9 * 366;
+
+/**
+ * The first slot after an instant; undefined when there is none in nine years.
+ *
+ * Without a zone: UTC. Where clocks change, a rule for every hour (`*` in its hour field) follows the time that passes: it comes due
+ * whenever local time matches, in a repeated hour again. A rule that names hours follows the wall clock: a time that occurs
+ * twice is due at its first occurrence only, and times that do not occur are due once, when the clock has moved on.
+ */
+export function nextSlot(cron: Cron, zone: string | null, after: Date): Date | undefined {
+  const afterMs = after.getTime();
+  const ms = cron.kind === "every" ? (Math.floor(afterMs / cron.everyMs) + 1) * cron.everyMs : calendarSlot(cron, zone, afterMs);
+  return ms === undefined ? undefined : new Date(ms);
+}
+
+/** The slots from `first` on that are not after `now`, ascending; only the newest `max` of them. `first` is a slot itself. */
+export function newestSlots(cron: Cron, zone: string | null, first: Date, now: Date, max: number): Date[] {
+  const slots: Date[] = [];
+  for (let slot: Date | undefined = first; slot && slot <= now; slot = nextSlot(cron, zone, slot)) {
+    slots.push(slot);
+    if (slots.length > 2 * max) slots.splice(0, slots.length - max);
+  }
+  return slots.slice(-max);
+}
+
+function calendarSlot(cron: CalendarCron, zone: string | null, afterMs: number): number | undefined {
+  if (zone === null || zone === "UTC") return nextLocal(cron, afterMs);
+  const offsets = ZoneOffsets.of(zone);
+  return cron.isEveryHour ? passing(cron, offsets, afterMs) : wallClock(cron, offsets, afterMs);
+}
+
+/** The next instant whose local time matches: between two changes of the offset, local time is like UTC. */
+function passing(cron: CalendarCron, offsets: ZoneOffsets, afterMs: number): number | undefined {
+  let doneMs = afterMs;
+  while (doneMs < afterMs + SEARCH_DAYS * DAY_MS) {
+    const offsetMs = offsets.offsetAt(doneMs + 1);
+    const local = nextLocal(cron, doneMs + offsetMs);
+    if (local === undefined) return undefined;
+    const changeMs = offsets.nextChange(doneMs + 1, local - offsetMs);
+    if (changeMs === undefined) return local - offsetMs;
+    doneMs = changeMs - 1; // the instant of the change may be a slot itself
+  }
+  return undefined;
+}
+
+/** The next wall-clock time that matches, at its only, first or substitute instant. These instants never go back as local time goes on. */
+function wallClock(cron: CalendarCron, offsets: ZoneOffsets, afterMs: number): number | undefined {
+  let local = nextLocal(cron, afterMs + offsets.offsetAt(afterMs));
+  while (local !== undefined) {
+    const instant = instantOf(offsets, local);
+    if (instant > afterMs) return instant;
+    local = nextLocal(cron, local);
+  }
+  return undefined;
+}
+
+/** When it is first this local time; for one that does not occur, when the clock has moved past it. */
+function instantOf(offsets: ZoneOffsets, local: number): number {
+  const candidates = [local - offsets.offsetAt(local - DAY_MS), local - offsets.offsetAt(local + DAY_MS)];
+  const real = candidates.filter((ms) => ms + offsets.offsetAt(ms) === local);
+  if (real.length > 0) return Math.min(...real);
+  return offsets.nextChange(Math.min(...candidates), Math.max(...candidates)) ?? Math.max(...candidates);
+}
+
+/** The first matching local time after one, both written as if they were UTC. */
+function nextLocal(cron: CalendarCron, afterLocal: number): number | undefined {
+  const from = (Math.floor(afterLocal / MINUTE_MS) + 1) * MINUTE_MS;
+  let day = Math.floor(from / DAY_MS) * DAY_MS;
+  for (let count = 0; count < SEARCH_DAYS; count += 1, day += DAY_MS) {
+    if (!isDay(cron, day)) continue;
+    for (const hour of cron.hours) {
+      if (day + hour * HOUR_MS + HOUR_MS <= from) continue;
+      for (const minute of cron.minutes) {
+        const local = day + hour * HOUR_MS + minute * MINUTE_MS;
+        if (local >= from) return local;
+      }
+    }
+  }
+  return undefined;
+}
+
+function isDay(cron: CalendarCron, day: number): boolean {
+  const date = new Date(day);
+  if (!cron.months.has(date.getUTCMonth() + 1)) return false;
+  const [isOfMonth, isOfWeek] = [cron.days.has(date.getUTCDate()), cron.weekdays.has(date.getUTCDay())];
+  return cron.isEitherDay ? isOfMonth || isOfWeek : isOfMonth && isOfWeek;
+}
