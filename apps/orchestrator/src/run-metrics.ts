@@ -22,7 +22,7 @@ const PROVIDERS: ReadonlySet<string> = new Set(MODEL_PROVIDERS.map(({ name }) =>
 const OUTCOMES: ReadonlySet<string> = new Set([
   "ok", "cut_short", "refused", "model_unavailable", "model_key_refused", "model_account", "model_not_found", "model_refused_request", "interrupted",
 ]);
-const PHASES: ReadonlySet<string> = new Set(["SETUP", "RUNNING", "IDLE", "STOPPING"]);
+const PHASES: ReadonlySet<string> = new Set(["SETUP", "RUNNING", "IDLE", "DEBUG", "STOPPING"]);
 
 /** A word that came from elsewhere, as a label: one of a few, or "other". */
 const among = (known: ReadonlySet<string>, word: string): string => (known.has(word) ? word : "other");

@@ -32,7 +32,7 @@ const BREACHES = `
   UNION ALL
   SELECT 'execution ' || x.state || CASE WHEN l.execution_id IS NULL THEN ' without a lease' ELSE ' with a lease' END
     FROM executions x LEFT JOIN leases l ON l.execution_id = x.id AND l.attempt = x.attempt AND l.accepted = (x.state <> 'OFFERED')
-   WHERE (x.state IN ('OFFERED', 'CLAIMED', 'RUNNING', 'STOPPING')) <> (l.execution_id IS NOT NULL)
+   WHERE (x.state IN ('OFFERED', 'CLAIMED', 'RUNNING', 'STOPPING', 'DEBUG')) <> (l.execution_id IS NOT NULL)
   UNION ALL
   SELECT 'run ' || r.state || ' with execution ' || x.state || CASE WHEN w.run_uid IS NULL THEN '' ELSE ' and a wait' END
     FROM runs r
@@ -43,7 +43,7 @@ const BREACHES = `
      WHEN 'PENDING' THEN x.state = 'OFFERED' AND w.run_uid IS NULL
      WHEN 'CLAIMED' THEN x.state = 'CLAIMED' AND w.run_uid IS NULL
      WHEN 'INPROGRESS' THEN (x.state = 'RUNNING' AND w.run_uid IS NULL) OR (x.state = 'ENDED' AND x.outcome = 'WAITING' AND w.run_uid IS NOT NULL)
-     ELSE x.state IN ('STOPPING', 'ENDED') AND w.run_uid IS NULL AND r.finished_at IS NOT NULL END
+     ELSE (x.state IN ('STOPPING', 'ENDED') OR (x.state = 'DEBUG' AND r.state = 'FAILED')) AND w.run_uid IS NULL AND r.finished_at IS NOT NULL END
   UNION ALL
   SELECT 'a wait that is over: ' || w.policy FROM waits w
    WHERE w.policy = 'all' AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.uid = ANY(w.run_uids) AND c.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS'))
@@ -56,7 +56,7 @@ const BREACHES = `
   UNION ALL
   SELECT 'a follow-up without a fate' FROM messages m JOIN runs r ON r.uid = m.run_uid
    WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')
-     AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state = 'STOPPING')`;
+     AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state IN ('STOPPING', 'DEBUG'))`;
 
 test("whatever happens at once, rows agree with each other, nothing deadlocks, and everything can be finished", async () => {
   const seed = 20_260_101;

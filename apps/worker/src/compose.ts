@@ -131,6 +131,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     draining ??= (async () => {
       log.info({ operation: "drain", count: executions.all().length }, "draining");
       taking.abort(new Error("The worker drains."));
+      executions.endDebugWindows("worker_stopping");
       void keeper.beatNow();
       let giveUp = (): void => {};
       const givenUp = new Promise<void>((resolve) => (giveUp = resolve));

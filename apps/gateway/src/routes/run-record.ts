@@ -50,7 +50,7 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     ...present({
       parent_run_id: run.parentRunUid,
       retry_of_run_id: run.retryOfRunUid,
-      status_message: run.statusMessage && { message: run.statusMessage.message, ...present({ error_code: run.statusMessage.errorCode, retryable: run.statusMessage.retryable }) },
+      status_message: run.statusMessage && statusMessage(run.statusMessage),
       submitted_prompt: run.submittedPrompt,
       creator: profiles.get(run.creatorUid),
       executor: profiles.get(run.executorUid),
@@ -64,6 +64,11 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     }),
   };
 }
+
+const statusMessage = ({ message, errorCode, retryable, sessionDebugUntil, debugAgentActive }: orchestrator.StatusMessage) => ({
+  message,
+  ...present({ error_code: errorCode, retryable, session_debug_until: sessionDebugUntil && isoTime(sessionDebugUntil), debug_agent_active: debugAgentActive }),
+});
 
 /** fields-runs §6.4. */
 export const artifactItem = (artifact: orchestrator.Artifact): z.input<typeof ArtifactItem> => ({

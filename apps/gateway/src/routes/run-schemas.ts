@@ -52,7 +52,13 @@ export const ArtifactItem = z
   .meta({ id: "ArtifactItem" });
 
 const StatusMessage = z
-  .object({ message: z.string(), error_code: z.string().optional(), retryable: z.boolean().optional() })
+  .object({
+    message: z.string(),
+    error_code: z.string().optional(),
+    retryable: z.boolean().optional(),
+    session_debug_until: timestamp().optional(),
+    debug_agent_active: z.boolean().optional(),
+  })
   .meta({ id: "RunStatusMessage" });
 
 /** fields-runs §6.6: what is unknown is left out, never 0. */

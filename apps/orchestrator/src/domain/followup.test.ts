@@ -11,6 +11,7 @@ test.each<[Life["run"], Life["execution"], string]>([
   ["INPROGRESS", "ENDED", "queue_pending by input, wakes"],
   ["SUCCEEDED", "ENDED", "handoff_execution by input, wakes"],
   ["FAILED", "ENDED", "handoff_execution by input, wakes"],
+  ["FAILED", "DEBUG", "live_session by directive"],
   ["BLOCKED", "ENDED", "handoff_execution by input, wakes"],
   ["ERROR", "STOPPING", "handoff_execution by input, wakes"],
   ["CANCELLED", "STOPPING", "handoff_execution by input, wakes"],

@@ -33,6 +33,7 @@ export const followupState = ({ deliveredAt, undeliverable }: Followup): "queued
 
 /** Routes a follow-up by the state of its run. Every one is taken by an execution, or reported undelivered when its run ends. */
 export function routeFollowup(life: Life): FollowupRoute {
+  if (life.execution === "DEBUG") return { outcome: "live_session", via: "directive", wakes: false };
   if (life.run === "QUEUED" || life.run === "PENDING") return { outcome: "queued_prompt", via: "input", wakes: false };
   if (life.run === "CLAIMED") return { outcome: "queue_pending", via: "directive", wakes: false };
   if (life.run === "INPROGRESS") {

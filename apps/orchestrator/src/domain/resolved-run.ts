@@ -34,6 +34,8 @@ export type FrozenConfig = {
   /** What a worker must offer; decides the lane. */
   readonly requirements: { readonly harness: string; readonly image?: string; readonly worker_host?: string };
   readonly idle_timeout_minutes: number;
+  /** For how long a worker keeps what a failed setup has left; absent: not at all. */
+  readonly failure_session_retention_minutes?: number;
   /** Absent: resume. */
   readonly on_worker_loss?: LossPolicy;
   /** What the run may spend; absent: the platform's limits alone. Costs are those of all runs below it, too. */

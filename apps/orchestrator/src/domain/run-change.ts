@@ -72,6 +72,10 @@ export type RunChange = {
   /** The workspace saved at the end of the execution. */
   readonly snapshotKey?: string;
   readonly submittedPrompt?: string;
+  /** How long the worker keeps what a failed setup has left. */
+  readonly debugWindowMs?: number;
+  /** Why follow-ups that the execution was given, and did not hand over, are given up. */
+  readonly undelivered?: string;
   /** null: the wait is over. */
   readonly wait?: Wait | null;
 };

@@ -15,6 +15,8 @@ export const OWN_EVENT_KINDS = [
   "run_waiting", // {message}
   "artifact_created", // {artifact_uid, artifact_type, title?, url?}
   "usage_recorded", // {call_id, model_id, …tokens}
+  "debug_window_opened", // {window_ms}: the setup failed, and its worker keeps workspace and shell
+  "debug_window_ended", // {reason: window_over | worker_lost | cancelled | event_quota | event_size_quota | other, as the worker says}
   "stalled", // {idle_seconds}: a running agent that writes nothing
 ] as const;
 

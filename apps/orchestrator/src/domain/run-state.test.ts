@@ -23,6 +23,10 @@ test.each<[string, Life, Change, string]>([
   ["parks for children", life("INPROGRESS", "RUNNING"), complete("WAITING"), "INPROGRESS/ENDED(WAITING) drop"],
   ["children were faster", life("INPROGRESS", "RUNNING"), complete("WAITING", true), "QUEUED/ENDED(WAITING) drop +1"],
   ["a follow-up was not seen", life("INPROGRESS", "RUNNING"), complete("DONE", true), "QUEUED/ENDED(DONE) drop +1"],
+  ["failed in setup, and kept", life("CLAIMED", "CLAIMED"), { type: "retain", status: { message: "No." } }, "FAILED/DEBUG keep"],
+  ["the debug window is over", life("FAILED", "DEBUG"), complete("FAILED"), "FAILED/ENDED(FAILED) drop"],
+  ["the worker of a debug window is lost", life("FAILED", "DEBUG"), { type: "lose" }, "FAILED/ENDED(FAILED) drop"],
+  ["an agent works in the debug window", life("FAILED", "DEBUG"), { type: "agent_started" }, "FAILED/DEBUG keep"],
   ["late end of a cancelled run", life("CANCELLED", "STOPPING"), complete("DONE"), "CANCELLED/ENDED(CANCELLED) drop"],
   ["late end beside a queued execution", life("QUEUED", "STOPPING"), complete("CANCELLED"), "QUEUED/ENDED(CANCELLED) drop"],
   ["grace of a cancelled run is over", life("CANCELLED", "STOPPING"), { type: "lose" }, "CANCELLED/ENDED(CANCELLED) drop"],
@@ -65,6 +69,8 @@ test.each<[Life, Change]>([
   [life("SUCCEEDED", "ENDED"), complete("DONE")],
   [life("INPROGRESS", "RUNNING"), { type: "wake" }],
   [life("QUEUED", "QUEUED"), { type: "lose" }],
+  [life("FAILED", "DEBUG"), { type: "wake" }],
+  [life("INPROGRESS", "RUNNING"), { type: "retain", status: { message: "No." } }],
 ])("a change that does not fit is refused (%j)", (before, change) => {
   expect(() => transition(before, change)).toThrow("does not fit");
 });

@@ -23,6 +23,8 @@ export type Change =
   | { readonly type: "agent_started" }
   /** `isWanted`: something is there for a further execution (unseen follow-ups, children that have all ended). */
   | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
+  /** Its setup has failed; the worker keeps what there is for the debug window. */
+  | { readonly type: "retain"; readonly status: RunStatus }
   /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume; "end": nobody else can go on with it. */
   | { readonly type: "lose"; readonly policy?: LossPolicy | "end" }
   /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
@@ -73,6 +75,9 @@ export function transition(life: Life, change: Change): Next {
       return { ...life, run: "INPROGRESS", execution: "RUNNING", lease: "keep", isFollowed: false, status: null };
     case "complete":
       return complete(life, change);
+    case "retain":
+      if (life.execution !== "CLAIMED") throw misfit(life, change);
+      return { ...life, run: "FAILED", execution: "DEBUG", lease: "keep", isFollowed: false, status: change.status };
     case "lose":
       return lose(life, change.policy ?? "resume");
     case "cancel":
@@ -81,7 +86,7 @@ export function transition(life: Life, change: Change): Next {
       if (!isHeld(life.execution)) throw misfit(life, change);
       return { ...life, run: change.state, execution: "STOPPING", lease: "stop", isFollowed: false, status: change.status };
     case "wake":
-      if (isLive(life.execution)) throw misfit(life, change);
+      if (isLive(life.execution) || life.execution === "DEBUG") throw misfit(life, change);
       return { ...life, run: "QUEUED", lease: "keep", isFollowed: true, status: null };
     default:
       return change satisfies never;
@@ -92,6 +97,7 @@ function complete(life: Life, change: Change & { type: "complete" }): Next {
   const { outcome, isWanted } = change;
   // The run was decided without this execution; its end only frees what it holds.
   if (life.execution === "STOPPING") return { ...ended(life, "CANCELLED"), run: life.run };
+  if (life.execution === "DEBUG") return endOfWindow(life);
   if (!isHeld(life.execution)) throw misfit(life, change);
   if (isWanted && outcome !== "CANCELLED") return { ...ended(life, outcome), run: "QUEUED", isFollowed: true, status: null };
   if (outcome === "WAITING") return { ...ended(life, outcome), run: "INPROGRESS", status: change.status ?? null };
@@ -109,6 +115,8 @@ function lose(life: Life, policy: LossPolicy | "end"): Next {
       return restart({ ...life, runLosses: life.runLosses + 1 }, life.runLosses < RUN_LOSSES_MAX);
     case "STOPPING":
       return { ...ended(life, "CANCELLED"), run: life.run };
+    case "DEBUG":
+      return endOfWindow(life);
     default:
       throw misfit(life, { type: "lose" });
   }
@@ -153,6 +161,8 @@ function cancel(life: Life, { isForced, status }: Change & { type: "cancel" }): 
   return { ...ended(life, "CANCELLED"), ...cancelled, lease: life.execution === "OFFERED" ? "drop" : "keep" };
 }
 
+/** However it comes about: what the run says of itself stays. */
+const endOfWindow = (life: Life): Next => ({ ...ended(life, "FAILED"), run: life.run });
 const ended = (life: Life, outcome: Outcome): Next => ({ ...life, execution: "ENDED", outcome, lease: "drop", isFollowed: false });
 const unchanged = (life: Life): Next => ({ ...life, lease: "keep", isFollowed: false });
 

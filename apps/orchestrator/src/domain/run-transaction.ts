@@ -67,7 +67,7 @@ export interface RunTransaction {
   /** Read without a lock: neither ever changes. */
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   parentOf(runUid: string): Promise<RunUid | undefined>;
-  /** Live runs below a run, at any depth. */
+  /** Live runs below a run, at any depth, and those of which a debug window is open. */
   liveDescendants(runUid: string): Promise<RunUid[]>;
   /** Saves changes of locked runs, with their events. */
   save(changes: readonly RunChange[], context: ChangeContext): Promise<void>;
@@ -92,6 +92,8 @@ export interface RunTransaction {
   keepOnlySnapshot(executionId: number, key: string): Promise<void>;
   /** What the agent's configuration wants when its worker is lost. */
   onWorkerLoss(runUid: string): Promise<LossPolicy>;
+  /** For how long a worker keeps what a failed setup of the run has left; 0: not at all. */
+  debugWindowMs(runUid: string): Promise<number>;
   leaseExpiry(executionId: number): Promise<Date>;
   hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
   /** An attempt was lost: what its agent has not seen is told to the next one. */
@@ -101,8 +103,8 @@ export interface RunTransaction {
    * about to) are not: its worker may have handed them over already and say so yet. Returns their uids.
    */
   dropUnseenFollowups(runUid: string, reason: string, stopping?: number): Promise<string[]>;
-  /** A stopping execution is gone: what it was given and did not hand over is given up. Returns the uids of follow-ups. */
-  dropUnseenFollowupsOf(runUid: string, reason: string, executionId: number): Promise<string[]>;
+  /** An execution is gone: what it was given (in one way, when named) and did not hand over is given up. Returns the uids of follow-ups. */
+  dropUnseenFollowupsOf(runUid: string, reason: string, executionId: number, takenAs?: "input"): Promise<string[]>;
 
   /** Children whose latest end the (locked) parent has not been told; only those named, when any are. */
   unreportedChildren(parentUid: string, named?: readonly string[]): Promise<Child[]>;

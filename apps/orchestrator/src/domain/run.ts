@@ -13,8 +13,11 @@ export type TerminalState = (typeof TERMINAL_STATES)[number];
 
 export const isTerminal = (state: RunState): state is TerminalState => (TERMINAL_STATES as readonly RunState[]).includes(state);
 
-/** One sandbox session of a run. STOPPING: told to stop, tail events still land. */
-export type ExecutionState = "QUEUED" | "OFFERED" | "CLAIMED" | "RUNNING" | "STOPPING" | "ENDED";
+/**
+ * One sandbox session of a run. STOPPING: told to stop, tail events still land. DEBUG: its setup
+ * failed, and its run with it; its worker keeps workspace and shell for a window, for people to look into them.
+ */
+export type ExecutionState = "QUEUED" | "OFFERED" | "CLAIMED" | "RUNNING" | "STOPPING" | "DEBUG" | "ENDED";
 
 /** How an execution ended. WAITING: it parked until child runs end. */
 export type Outcome = "DONE" | "FAILED" | "BLOCKED" | "WAITING" | "CANCELLED" | "ERROR";
@@ -67,6 +70,8 @@ export type Run = {
   /** Milliseconds of all executions, the present one included. */
   readonly runTimeMs: number;
   readonly isSandboxRunning: boolean;
+  /** Its setup failed, and a worker keeps what it left; open for follow-ups until then. Active: an agent works in it. */
+  readonly debugWindow?: { readonly until: Date; readonly isActive: boolean };
   /** Whether it left anything behind, committed or not. */
   readonly hasArtifacts: boolean;
   readonly hasUsage: boolean;

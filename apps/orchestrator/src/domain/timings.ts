@@ -16,6 +16,8 @@ export type Timings = {
   readonly stallWarningMs: number;
   readonly stallTimeoutMs: number;
   readonly executionTimeoutMs: number;
+  /** A minute of an environment's debug window. */
+  readonly debugMinuteMs: number;
   readonly sessionTtlMs: number;
   /** A worker's key is checked again when the last check is older. */
   readonly keyCheckMs: number;
@@ -42,6 +44,7 @@ export const DEFAULT_TIMINGS: Timings = {
   stallWarningMs: 15 * MINUTE,
   stallTimeoutMs: 30 * MINUTE,
   executionTimeoutMs: 8 * HOUR,
+  debugMinuteMs: MINUTE,
   sessionTtlMs: HOUR,
   keyCheckMs: MINUTE,
   keepAliveMs: 15 * SECOND,

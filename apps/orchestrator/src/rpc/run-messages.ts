@@ -6,7 +6,7 @@ import { artifactItemData } from "../domain/artifact-views.ts";
 import type { Artifact } from "../domain/artifact.ts";
 import { followupState, type Followup } from "../domain/followup.ts";
 import type { RunEvent } from "../domain/run-events.ts";
-import { isRunTypeCancellable, type Run } from "../domain/run.ts";
+import { isRunTypeCancellable, type Run, type RunStatus } from "../domain/run.ts";
 import type { TimelineEntry } from "../domain/timeline-view.ts";
 import { requestUsage } from "../domain/usage.ts";
 import type { ConversationStanding } from "../usecases/describe-conversations.ts";
@@ -35,11 +35,10 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     conversationUid: run.conversationUid,
     isSandboxRunning: run.isSandboxRunning,
     isRunTypeCancellable: isRunTypeCancellable(run),
-    // No session outlives a failed setup: the debug window is not offered.
-    debugAgentAvailable: false,
+    debugAgentAvailable: run.debugWindow !== undefined,
     artifacts: artifacts.map(artifactMessage),
     mode: run.mode,
-    ...(status ? { statusMessage: create(orchestrator.StatusMessageSchema, status) } : {}),
+    ...(status ? { statusMessage: statusMessage(status, run.debugWindow) } : {}),
     ...present({
       parentRunUid: run.parentRunUid,
       retryOfRunUid: run.retryOfRunUid,
@@ -56,6 +55,12 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     }),
   });
 }
+
+const statusMessage = (status: RunStatus, debugWindow: Run["debugWindow"]): orchestrator.StatusMessage =>
+  create(orchestrator.StatusMessageSchema, {
+    ...status,
+    ...(debugWindow ? { sessionDebugUntil: timestampFromDate(debugWindow.until), debugAgentActive: debugWindow.isActive } : {}),
+  });
 
 /** fields-runs §6.4. */
 export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>

@@ -72,6 +72,7 @@ export function completion(message: worker.Completion): Completion {
     ...(error ? { error: { code: error.code, message: storable(error.message), retryable: error.retryable, reason: storable(error.reason) } } : {}),
     ...(message.snapshotKey ? { snapshotKey: message.snapshotKey } : {}),
     ...(waitFor ? { waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids } } : {}),
+    ...(message.retained ? { isRetained: true } : {}),
     ...(message.message ? { message: storable(message.message) } : {}),
   };
 }
@@ -110,6 +111,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     ...(frozen.instance_shape ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } } : {}),
     mode: assignment.inputs.at(-1)?.mode ?? job.mode,
     interactive: job.interactive,
+    debugWindowMs: Math.round((frozen.failure_session_retention_minutes ?? 0) * timings.debugMinuteMs),
     idleTimeoutSeconds: frozen.idle_timeout_minutes * 60,
     setupTimeoutSeconds: seconds(timings.setupTimeoutMs),
     maxExecutionSeconds: seconds(timings.executionTimeoutMs),

@@ -55,13 +55,14 @@ export async function runOfExecution(sql: Sql, executionId: number): Promise<Run
   return row && { uid: row.uid, ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid } : {}) };
 }
 
-/** Live runs below `uid`, at any depth, found through ended ones too. */
+/** Live runs below `uid`, at any depth, found through ended ones too; and those of which a worker keeps a failed setup. */
 export async function liveDescendants(sql: Sql, uid: string): Promise<RunUid[]> {
   const { rows } = await sql.query<{ uid: RunUid }>(
     `WITH RECURSIVE tree AS (
        SELECT c.uid, c.state FROM runs c WHERE c.parent_run_uid = $1
        UNION ALL SELECT c.uid, c.state FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
-     SELECT uid FROM tree WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')`,
+     SELECT uid FROM tree t WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')
+        OR (state = 'FAILED' AND EXISTS (SELECT 1 FROM executions x WHERE x.run_uid = t.uid AND x.state = 'DEBUG'))`,
     [uid],
   );
   return rows.map((row) => row.uid);

@@ -119,12 +119,13 @@ export async function textsOf(sql: Sql, uids: readonly string[]): Promise<Readon
   return new Map(rows.map(({ uid, text }) => [uid, text]));
 }
 
-/** The run has ended: follow-ups that no execution holds, not even one that is stopping, will not be seen. Returns them, oldest first. */
+/** The run has ended: follow-ups that no execution holds, not even one that is stopping or kept, will not be seen. Returns them, oldest first. */
 export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, stopping?: number): Promise<string[]> =>
-  giveUp(tx, runUid, reason, "execution_id IS DISTINCT FROM $3 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = messages.execution_id AND x.state = 'STOPPING')", stopping);
+  giveUp(tx, runUid, reason, "execution_id IS DISTINCT FROM $3 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = messages.execution_id AND x.state IN ('STOPPING', 'DEBUG'))", stopping);
 
-/** A stopping execution is gone: follow-ups that it was given and did not hand over never will be. Returns them, oldest first. */
-export const dropUnseenFollowupsOf = (tx: Sql, runUid: string, reason: string, executionId: number): Promise<string[]> => giveUp(tx, runUid, reason, "execution_id = $3", executionId);
+/** An execution is gone: follow-ups that it was given (in one way, when named) and did not hand over never will be. Returns them, oldest first. */
+export const dropUnseenFollowupsOf = (tx: Sql, runUid: string, reason: string, executionId: number, takenAs?: "input"): Promise<string[]> =>
+  giveUp(tx, runUid, reason, takenAs ? "execution_id = $3 AND taken_as = 'input'" : "execution_id = $3", executionId);
 
 async function giveUp(tx: Sql, runUid: string, reason: string, which: string, executionId: number | undefined): Promise<string[]> {
   const { rows } = await tx.query<{ uid: string; seq: number }>(

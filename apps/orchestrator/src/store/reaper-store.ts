@@ -51,6 +51,7 @@ export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutio
     `SELECT * FROM (
        SELECT l.execution_id AS "executionId", l.attempt, idle.ms AS "idleMs", CASE
                 WHEN x.state = 'CLAIMED' AND x.claimed_at < clock_timestamp() - $1 * interval '1 ms' THEN 'setup'
+                WHEN x.state = 'DEBUG' THEN CASE WHEN x.debug_until + (x.debug_until - x.debug_since) < clock_timestamp() - $6 * interval '1 ms' THEN 'debug' END
                 WHEN x.claimed_at < clock_timestamp() - $2 * interval '1 ms' THEN 'execution'
                 WHEN x.state = 'RUNNING' AND l.phase <> 'IDLE' AND idle.ms > $3 THEN 'stall'
                 WHEN x.state = 'RUNNING' AND l.phase <> 'IDLE' AND idle.ms > $4
@@ -59,7 +60,7 @@ export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutio
          CROSS JOIN LATERAL (SELECT (extract(epoch FROM clock_timestamp() - greatest(x.started_at, s.last_worker_at)) * 1000)::bigint AS ms) idle
         WHERE l.execution_id > $5 AND l.accepted AND l.fence_at IS NULL) found
       WHERE "limit" IS NOT NULL ORDER BY "executionId" LIMIT ${REAPER_BATCH}`,
-    [timings.setupTimeoutMs + graceMs, timings.executionTimeoutMs + graceMs, timings.stallTimeoutMs, timings.stallWarningMs, afterExecutionId],
+    [timings.setupTimeoutMs + graceMs, timings.executionTimeoutMs + graceMs, timings.stallTimeoutMs, timings.stallWarningMs, afterExecutionId, graceMs],
   );
   return rows;
 }

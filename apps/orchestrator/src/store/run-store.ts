@@ -19,11 +19,13 @@ export const RUN_COLUMNS = `${STORED},
   r.run_time_ms + coalesce((
     SELECT sum(greatest(extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000, 0)) FROM executions x
      WHERE x.run_uid = r.uid AND x.state IN ('CLAIMED', 'RUNNING', 'STOPPING')), 0)::bigint AS run_time_ms,
+  (SELECT jsonb_build_object('until', x.debug_until, 'is_active', l.phase = 'RUNNING') FROM executions x JOIN leases l ON l.execution_id = x.id
+    WHERE x.run_uid = r.uid AND x.state = 'DEBUG' AND r.state = 'FAILED' AND l.expires_at > clock_timestamp() AND x.debug_until > clock_timestamp() LIMIT 1) AS debug_window,
   coalesce((SELECT true FROM artifacts a WHERE a.run_uid = r.uid LIMIT 1), false) AS has_artifacts,
   coalesce((SELECT true FROM usage_rows u WHERE u.run_uid = r.uid LIMIT 1), false) AS has_usage`;
 
 /** The same, of a run that is being inserted: nothing belongs to it yet. */
-export const NEW_RUN_COLUMNS = `${STORED}, false AS is_sandbox_running, 0 AS run_time_ms, false AS has_artifacts, false AS has_usage`;
+export const NEW_RUN_COLUMNS = `${STORED}, false AS is_sandbox_running, 0 AS run_time_ms, null::jsonb AS debug_window, false AS has_artifacts, false AS has_usage`;
 
 export type RunRow = {
   uid: string; root_run_uid: string; parent_run_uid: string | null; retry_of_run_uid: string | null; depth: number;
@@ -35,7 +37,7 @@ export type RunRow = {
   session_uid: string | null; trigger_url: string | null; schedule: JsonObject | null; agent_config: JsonObject;
   agent_skill: JsonObject | null; metadata: Record<string, string>; run_time_ms: number; version: number;
   created_at: Date; updated_at: Date; started_at: Date | null; finished_at: Date | null; is_sandbox_running: boolean;
-  has_artifacts: boolean; has_usage: boolean;
+  has_artifacts: boolean; has_usage: boolean; debug_window: { until: string; is_active: boolean } | null;
 };
 
 /** Which runs (`r`) a caller may see, as a condition over two parameters; `visibleTo` gives their values. */
@@ -153,6 +155,7 @@ export function toRun(row: RunRow): Run {
   if (row.trigger_url !== null) run.triggerUrl = row.trigger_url;
   if (row.schedule !== null) run.schedule = row.schedule;
   if (row.agent_skill !== null) run.agentSkill = row.agent_skill;
+  if (row.debug_window !== null) run.debugWindow = { until: new Date(row.debug_window.until), isActive: row.debug_window.is_active };
   if (row.started_at !== null) run.startedAt = row.started_at;
   if (row.finished_at !== null) run.finishedAt = row.finished_at;
   return run;

@@ -70,11 +70,12 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   setCheckpoint: (executionId, key) => setCheckpoint(sql, executionId, key),
   keepOnlySnapshot: (executionId, key) => keepOnlySnapshot(sql, executionId, key),
   onWorkerLoss: (runUid) => onWorkerLoss(sql, runUid),
+  debugWindowMs: (runUid) => debugWindowMs(sql, runUid, timings),
   leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
   hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
   untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
   dropUnseenFollowups: (runUid, reason, stopping) => dropUnseenFollowups(sql, runUid, reason, stopping),
-  dropUnseenFollowupsOf: (runUid, reason, executionId) => dropUnseenFollowupsOf(sql, runUid, reason, executionId),
+  dropUnseenFollowupsOf: (runUid, reason, executionId, takenAs) => dropUnseenFollowupsOf(sql, runUid, reason, executionId, takenAs),
   unreportedChildren: (parentUid, named) => unreportedChildren(sql, parentUid, named),
   markReported: (parentUid, children) => markReported(sql, parentUid, children),
   markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),
@@ -125,6 +126,11 @@ async function keepOnlySnapshot(tx: Sql, executionId: number, key: string): Prom
 async function onWorkerLoss(sql: Sql, runUid: string): Promise<LossPolicy> {
   const { rows } = await sql.query<{ policy: string | null }>("SELECT frozen->>'on_worker_loss' AS policy FROM runs WHERE uid = $1", [runUid]);
   return rows[0]?.policy === "fail" ? "fail" : "resume";
+}
+
+async function debugWindowMs(sql: Sql, runUid: string, { debugMinuteMs }: Timings): Promise<number> {
+  const { rows } = await sql.query<{ minutes: number }>("SELECT coalesce((frozen->>'failure_session_retention_minutes')::float8, 0) AS minutes FROM runs WHERE uid = $1", [runUid]);
+  return Math.round((rows[0]?.minutes ?? 0) * debugMinuteMs);
 }
 
 async function leaseExpiry(sql: Sql, executionId: number): Promise<Date> {

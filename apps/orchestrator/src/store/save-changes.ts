@@ -45,6 +45,7 @@ const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): bool
 
 async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<void> {
   const isEnd = isTerminal(next.run) && next.run !== run.state;
+  const endsWork = run.execution.state !== "DEBUG" && (next.lease === "drop" || next.execution === "DEBUG"); // a debug window is no time of the run's
   await sendTo(
     tx,
     `UPDATE runs SET state = $2, version = version + 1, updated_at = clock_timestamp(),
@@ -64,12 +65,12 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
       run.uid, next.run,
       next.status !== undefined, next.status?.message ?? null, next.status?.errorCode ?? null, next.status?.retryable ?? null,
       run.state === "CLAIMED" && next.run === "INPROGRESS", isEnd, isTerminal(next.run),
-      sessionUid ?? null, submittedPrompt ?? null, next.isFollowed, next.lease === "drop", run.execution.id,
+      sessionUid ?? null, submittedPrompt ?? null, next.isFollowed, endsWork, run.execution.id,
     ],
   );
 }
 
-async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): Promise<void> {
+async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs }: RunChange): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
   await sendTo(
@@ -82,9 +83,11 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey }: RunChange): 
             ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
             sandbox_running = sandbox_running AND NOT $6,
             snapshot_key = coalesce($7, snapshot_key),
+            debug_since = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() END,
+            debug_until = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() + $8 * interval '1 ms' END,
             kept_attempts = CASE WHEN $5 > run_losses THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
       WHERE id = $1`,
-    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null],
+    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0],
   );
 }
 

@@ -4,7 +4,7 @@ import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../d
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AppendOutcome, AttemptRef, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
-import { finished } from "./execution-events.ts";
+import { finished, windowEnded } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 export type EventBatch = LeaseRef & { readonly events: readonly WorkerEvent[] };
@@ -87,11 +87,14 @@ async function stopForQuota(tx: RunTransaction, ref: AttemptRef, quota: EventQuo
   const parentUid = await tx.parentOf(ref.runUid);
   const locked = await tx.lockRuns([ref.runUid, ...(parentUid ? [parentUid] : [])], [ref.executionId]);
   const run = locked.find(({ uid }) => uid === ref.runUid);
-  if (!run || !isHeld(run.execution.state) || run.execution.attempt !== ref.attempt) return;
+  if (!run || run.execution.attempt !== ref.attempt) return;
+  const context: ChangeContext = { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() };
+  if (run.execution.state === "DEBUG") return settleChanges(tx, [windowEnded(run, { type: "lose" }, quota)], locked, context);
+  if (!isHeld(run.execution.state)) return;
   const message = quotaMessage(quota);
   const status = { message, errorCode: "operation_not_supported", retryable: false };
   const next = transition(lifeOf(run), { type: "stop", state: "FAILED", status });
   const events = [finished(next, ref.executionId, { reason: quota })];
   const change: RunChange = { run, next, events, directive: { kind: "cancel", payload: { reason: message } } };
-  await settleChanges(tx, [change], locked, { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() });
+  await settleChanges(tx, [change], locked, context);
 }

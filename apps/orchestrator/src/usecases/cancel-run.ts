@@ -5,7 +5,7 @@ import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts"
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import { isRunTypeCancellable, isTerminal, type Run } from "../domain/run.ts";
-import { finished } from "./execution-events.ts";
+import { finished, windowEnded } from "./execution-events.ts";
 import { requireRunVerb } from "./run-access.ts";
 import { settleChanges } from "./settle-changes.ts";
 
@@ -28,7 +28,7 @@ export type CancelRequest = {
 /**
  * Stops a run at once: the run is CANCELLED when this returns, its execution is told to stop and may write for a short
  * grace. With `tree`, all live descendants go in the same transaction, also those that a child's creation adds meanwhile:
- * creation holds its parent's lock, so looking again after locking finds them.
+ * creation holds its parent's lock, so looking again after locking finds them. Debug windows below it are closed.
  *
  * Errors, in this order: run_not_found · not_authorized · run_already_finished (invalid_argument) · run_not_cancellable
  * (unsupported) · run_pending (conflict, retryable) · idempotency_mismatch (conflict). Source: API spec §7, decisions.
@@ -41,8 +41,10 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
     const locked = await lockTree(tx, uid, parentUid, request.tree);
     const target = locked.find((run) => run.uid === uid);
     if (!target) throw notFound("run");
-    const targets = [target, ...locked.filter((run) => run.uid !== uid && run.uid !== parentUid && !isTerminal(run.state) && isRunTypeCancellable(run))];
-    const changes = targets.map((run) => cancelled(run, run.uid !== uid, actorOf(caller).uid));
+    const others = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
+    const targets = [target, ...others.filter((run) => !isTerminal(run.state) && isRunTypeCancellable(run))];
+    const kept = others.filter(({ execution }) => execution.state === "DEBUG");
+    const changes = [...targets.map((run) => cancelled(run, run.uid !== uid, actorOf(caller).uid)), ...kept.map((run) => windowEnded(run, { type: "lose" }, "cancelled"))];
     await settleChanges(tx, changes, locked, { actor: actorOf(caller), requestId: caller.requestId, ...(request.cause ? { cause: request.cause } : {}) });
     return true;
   }));

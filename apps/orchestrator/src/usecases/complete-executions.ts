@@ -6,7 +6,7 @@ import type { InRunTransaction, RunOfExecution, RunTransaction } from "../domain
 import { isTerminal, type Outcome, type RunStatus } from "../domain/run.ts";
 import { childrenMessage, judgeWait, waitingMessage, type Child } from "../domain/wait.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
-import { finished, queuedAgain } from "./execution-events.ts";
+import { finished, queuedAgain, windowEnded } from "./execution-events.ts";
 import { inGroups } from "./in-groups.ts";
 import { settleChanges } from "./settle-changes.ts";
 
@@ -17,6 +17,8 @@ export type Completion = LeaseRef & {
   readonly lastClientSeq: number;
   readonly snapshotKey?: string;
   readonly waitFor?: Wait;
+  /** FAILED in setup: the worker keeps workspace and shell for the debug window, and completes once more when that is over. */
+  readonly isRetained?: boolean;
   /** BLOCKED: what the agent asks. */
   readonly message?: string;
 };
@@ -74,6 +76,10 @@ async function judgeCompletion(tx: RunTransaction, session: WorkerSession, compl
   const [acked = 0, hasUnseen, snapshotKey] = await Promise.all([tx.ackedClientSeq(executionId, attempt), tx.hasUnseenDirectives(run.uid, executionId), ownSnapshot(tx, completion)]);
   if (acked < completion.lastClientSeq) return refused("EVENTS_PENDING", acked);
 
+  if (run.execution.state === "DEBUG") {
+    if (completion.isRetained) return refused("", acked); // the answer was lost
+    return { result: resultOf(completion, "", acked), change: windowEnded(run, { type: "complete", outcome: "FAILED", isWanted: false }, windowEnd(completion)) };
+  }
   const wasStopping = run.execution.state === "STOPPING";
   const change = wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
   const result = resultOf(completion, wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
@@ -93,8 +99,13 @@ const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
   events: [],
 });
 
+/** Why a worker ends a debug window: its time is over, or what it says as the reason of the error. */
+const windowEnd = ({ outcome, message }: Completion): string => (outcome === "FAILED" ? message || "window_over" : outcome.toLowerCase());
+
 async function end(tx: RunTransaction, run: LockedRun, completion: Completion, hasUnseen: boolean): Promise<RunChange> {
   const { outcome } = completion;
+  const debugWindowMs = completion.isRetained && outcome === "FAILED" && run.execution.state === "CLAIMED" ? await tx.debugWindowMs(run.uid) : 0;
+  if (debugWindowMs > 0) return retained(run, completion, debugWindowMs);
   const wait = outcome === "WAITING" ? await judge(tx, run, completion.waitFor) : undefined;
   const isWanted = hasUnseen || wait?.isOver === true;
   const status = wait ? { message: waitingMessage(wait.awaited.length - wait.ended.length) } : statusOf(completion);
@@ -107,6 +118,14 @@ async function end(tx: RunTransaction, run: LockedRun, completion: Completion, h
     events: eventsOf(run, next, completion, wait?.isOver === true),
     ...(parks && wait ? { wait: { policy: wait.policy, runUids: wait.awaited.map(({ uid }) => uid) } } : {}),
   };
+}
+
+function retained(run: LockedRun, completion: Completion, debugWindowMs: number): RunChange {
+  const { id } = run.execution;
+  const next = transition(lifeOf(run), { type: "retain", status: statusOf(completion)! });
+  const reason = completion.error?.reason;
+  const opened: NewRunEvent = { kind: "debug_window_opened", payload: { window_ms: debugWindowMs }, executionId: id };
+  return { run, next, events: [finished(next, id, reason ? { reason } : {}), opened], debugWindowMs };
 }
 
 type Judged = { readonly policy: Wait["policy"]; readonly awaited: readonly Child[]; readonly isOver: boolean; readonly ended: readonly Child[] };

@@ -1,5 +1,6 @@
 import type { NewRunEvent } from "../domain/run-events.ts";
-import type { Next } from "../domain/run-state.ts";
+import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { transition, type Change, type Next } from "../domain/run-state.ts";
 
 /** Why a run stands in the queue again. */
 export type QueueReason = "offer_expired" | "declined" | "followup" | "children" | "restarted" | "resumed";
@@ -21,4 +22,12 @@ export const finished = (next: Next, executionId: number | undefined, more: { re
     ...more,
   },
   ...(executionId === undefined ? {} : { executionId }),
+});
+
+/** A debug window is over, in whatever way: what nobody has heard in it is given up, and the run stays as it is. */
+export const windowEnded = (run: LockedRun, change: Extract<Change, { type: "complete" | "lose" }>, reason: string): RunChange => ({
+  run,
+  next: transition(lifeOf(run), change),
+  events: [{ kind: "debug_window_ended", payload: { reason }, executionId: run.execution.id }],
+  undelivered: reason === "window_over" ? "debug_window_ended" : "debug_session_lost",
 });

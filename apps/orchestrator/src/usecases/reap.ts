@@ -6,7 +6,7 @@ import { isHeld, transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import { isTerminal } from "../domain/run.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
-import { finished, queuedAgain } from "./execution-events.ts";
+import { finished, queuedAgain, windowEnded } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 export type ReapDeps = {
@@ -51,6 +51,7 @@ async function forEach<T extends LeaseRef>(find: (afterExecutionId: number) => P
 async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
   const { run, locked } = await lockHolder(tx, lease);
   if (!run?.execution.lease?.isOver) return; // renewed, ended or offered anew meanwhile
+  if (run.execution.state === "DEBUG") return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
   const next = transition(lifeOf(run), { type: "lose", policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid) });
   await settleChanges(tx, [{ run, next, events: lossEvents(run, next) }], locked, context());
 }
@@ -66,7 +67,8 @@ function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
 
 async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: BrokenLimit): Promise<void> {
   const { run, locked } = await lockHolder(tx, lease);
-  if (!run || !isHeld(run.execution.state)) return;
+  if (run?.execution.state === "DEBUG" && limit === "debug") return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_over")], locked, context());
+  if (!run || !isHeld(run.execution.state) || limit === "debug") return;
   if (limit === "stall_warning") {
     await tx.appendRunEvents(run.uid, [{ kind: "stalled", payload: { idle_seconds: Math.round((idleMs ?? 0) / 1000) }, executionId: run.execution.id }]);
     await tx.markStallWarned(run.execution.id);

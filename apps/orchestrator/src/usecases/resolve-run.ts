@@ -69,6 +69,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   if (request.owner.type === "user" && secretNames.length > 0) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
 
   const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
+  const retention = configOf(environment)["failure_session_retention_minutes"] as number | null | undefined;
   // A run of a skill is labelled by it, unless the request says otherwise (fields-runs §4).
   const name = isSkillRun && provenance["name"] !== "request" ? (skills[0]?.name ?? config.name) : config.name;
   const frozen: FrozenConfig = {
@@ -93,6 +94,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
       ...(config.workerHost ? { worker_host: config.workerHost } : {}),
     },
     idle_timeout_minutes: config.idleTimeoutMinutes,
+    ...(retention ? { failure_session_retention_minutes: retention } : {}),
     ...(config.onWorkerLoss ? { on_worker_loss: config.onWorkerLoss } : {}),
     ...(config.stepLimit ? { step_limit: config.stepLimit } : {}),
     ...(config.tokenLimit ? { token_limit: config.tokenLimit } : {}),

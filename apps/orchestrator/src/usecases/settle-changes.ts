@@ -29,14 +29,19 @@ export async function settleChanges(tx: RunTransaction, changes: readonly RunCha
 const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !isTerminal(run.state);
 const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && next.setupLosses + next.runLosses > run.execution.setupLosses + run.execution.runLosses;
 
-/** Each follow-up has one fate: one that a stopping execution was given is decided when that execution is gone. */
+/**
+ * Each follow-up has one fate: one that a stopping execution was given is decided when that execution is gone. One that was sent to an execution whose setup
+ * failed goes to its debug session, and what that does not hear is given up with it.
+ */
 async function giveUpFollowups(tx: RunTransaction, change: RunChange): Promise<NewRunEvent[]> {
   const { run, next } = change;
   const { id, state } = run.execution;
-  const reason = isTerminal(next.run) ? `run_${next.run.toLowerCase()}` : "execution_stopped";
-  const isGone = state === "STOPPING" && next.execution === "ENDED";
+  const reason = change.undelivered ?? (isTerminal(next.run) ? `run_${next.run.toLowerCase()}` : "execution_stopped");
+  const isGone = (state === "STOPPING" || state === "DEBUG") && next.execution === "ENDED";
   if (!isGone && !isEnd(change)) return [];
-  const uids = isGone ? await tx.dropUnseenFollowupsOf(run.uid, reason, id) : await tx.dropUnseenFollowups(run.uid, reason, next.execution === "STOPPING" ? id : undefined);
+  const isLeft = next.execution === "STOPPING" || next.execution === "DEBUG";
+  const uids = isGone ? await tx.dropUnseenFollowupsOf(run.uid, reason, id) : await tx.dropUnseenFollowups(run.uid, reason, isLeft ? id : undefined);
+  if (next.execution === "DEBUG" && !isGone) uids.push(...(await tx.dropUnseenFollowupsOf(run.uid, reason, id, "input")));
   return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason } }));
 }
 

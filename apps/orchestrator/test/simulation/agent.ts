@@ -14,6 +14,8 @@ export class HeldByWorker {
   isBusy = false;
   hasStarted = false;
   isStopped = false;
+  /** Its setup failed, and it is kept for the debug window. */
+  isKept = false;
   lastBatch: EventBatch | undefined;
   lastCompletion: Completion | undefined;
   #toSee: { uid: string; text: string }[];
@@ -24,6 +26,7 @@ export class HeldByWorker {
     this.session = session;
     this.assignment = assignment;
     this.#toSee = assignment.inputs.map(({ uid, text }) => ({ uid, text }));
+    this.hear(assignment.directives);
   }
 
   get runUid(): string {
@@ -36,7 +39,7 @@ export class HeldByWorker {
 
   /** What its agent does next. One that was told to stop starts nothing, but may see what it was being handed. */
   get next(): "start" | "see" | undefined {
-    if (!this.hasStarted) return this.isStopped ? undefined : "start";
+    if (!this.hasStarted && !this.isKept) return this.isStopped ? undefined : "start";
     return this.#toSee.length > 0 ? "see" : undefined;
   }
 
@@ -53,6 +56,12 @@ export class HeldByWorker {
     }
   }
 
+  /** What it was to do is done by nobody; what it is told from the failure on is seen in the debug session. */
+  keep(): void {
+    this.isKept = true;
+    this.#toSee = this.#toSee.filter(({ uid }) => !this.assignment.inputs.some((input) => input.uid === uid));
+  }
+
   startBatch(): EventBatch {
     this.hasStarted = true;
     return this.#batch([{ kind: "sandbox_ready", payload: { kind: "none" } }, { kind: "agent_started", payload: { session_id: "s" } }]);
@@ -64,8 +73,8 @@ export class HeldByWorker {
     return this.#batch([{ kind: "message", payload: { role: "user", text, message_uid: uid } }]);
   }
 
-  completion(outcome: Outcome, policy: "all" | "any" = "all"): Completion {
-    this.lastCompletion = { ...this.ref, outcome, lastClientSeq: this.#clientSeq, ...(outcome === "WAITING" ? { waitFor: { policy, runUids: [] } } : {}) };
+  completion(outcome: Outcome, policy: "all" | "any" = "all", isRetained = false): Completion {
+    this.lastCompletion = { ...this.ref, outcome, ...(isRetained ? { isRetained } : {}), lastClientSeq: this.#clientSeq, ...(outcome === "WAITING" ? { waitFor: { policy, runUids: [] } } : {}) };
     return this.lastCompletion;
   }
 

@@ -84,7 +84,7 @@ export class Drive {
   }
 
   #next(): Act | undefined {
-    const what = this.#choose(24);
+    const what = this.#choose(25);
     this.story.push(`does ${what}`);
     if (what === 0) return this.#create(undefined);
     if (what < 4) return this.#create(this.#pick(this.#held)?.runUid);
@@ -94,6 +94,7 @@ export class Drive {
     if (what < 14) return this.#work(this.#pick(this.#workers)!, 1 + this.#choose(3), this.#choose(16));
     if (what < 17) return this.#goOn(this.#heldOf(this.#aRun()), 1 + this.#choose(5));
     if (what === 17) return this.#beat(this.#heldOf(this.#aRun()));
+    if (what === 24) return this.#interrupt(this.#aRun());
     if (what < 22) return this.#complete(this.#heldOf(this.#aRun()), this.#choose(7));
     return this.#misfortune(this.#choose(6));
   }
@@ -132,6 +133,10 @@ export class Drive {
     return runUid ? { about: runUid, act: (cases) => answered(cases.cancel(this.#everybody, { runUid, tree })) } : undefined;
   }
 
+  #interrupt(runUid: string | undefined): Act | undefined {
+    return runUid ? { about: runUid, act: (cases) => answered(cases.interrupt(this.#everybody, { runUid })) } : undefined;
+  }
+
   /** Claims and accepts; now and then the worker dies in between, gives an offer back, or a secret is missing. */
   #work(session: WorkerSession, slots: number, fate: number): Act {
     return {
@@ -140,7 +145,7 @@ export class Drive {
         if (fate === 0) return this.#forget(offers);
         if (fate === 1) return cases.decline(session, offers);
         const { assignments, lost } = await cases.accept(session, offers, fate === 2);
-        this.story.push(`is given ${assignments.map(({ attempt, inputs }) => `attempt ${attempt} ${inputs.map(({ text }) => text).join()}`).join("; ")}; ${lost.length} lost`);
+        this.story.push(`is given ${assignments.map(({ attempt, inputs, directives }) => `attempt ${attempt} ${inputs.map(({ text }) => text).join()} ${directives.map(({ kind, seq }) => `${seq} ${kind}`).join()}`).join("; ")}; ${lost.length} lost`);
         for (const assignment of assignments) this.#held.push(new HeldByWorker(session, assignment));
         return this.#forget(lost);
       },
@@ -181,13 +186,15 @@ export class Drive {
     if (!held || held.isBusy) return undefined;
     const inSetup = ["FAILED", "FAILED", "ERROR"] as const;
     const started = this.#parents.has(held.runUid) ? (["DONE", "WAITING", "WAITING", "WAITING", "WAITING", "FAILED", "BLOCKED"] as const) : (["DONE", "DONE", "WAITING", "FAILED", "BLOCKED", "DONE", "ERROR"] as const);
-    const outcome = held.isStopped ? "CANCELLED" : held.hasStarted ? started[choice % started.length]! : inSetup[choice % inSetup.length]!;
-    const completion = held.completion(outcome, choice % 2 ? "any" : "all");
+    const isRetained = !held.hasStarted && !held.isStopped && !held.isKept && choice % 3 === 1;
+    const outcome = held.isKept ? "FAILED" : held.isStopped ? "CANCELLED" : held.hasStarted ? started[choice % started.length]! : inSetup[choice % inSetup.length]!;
+    const completion = held.completion(outcome, choice % 2 ? "any" : "all", isRetained);
     this.#completing.add(held.runUid);
     const act = async (cases: UseCases) => {
       const { error } = await cases.complete(held.session, completion).finally(() => this.#completing.delete(held.runUid));
       if (error === "EVENTS_PENDING") throw new Error("every event was acknowledged before");
-      this.#lose(held);
+      if (isRetained && error === "") held.keep();
+      else this.#lose(held);
     };
     return { ...this.#busy(held, act), isCompletion: true };
   }

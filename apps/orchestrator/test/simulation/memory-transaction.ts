@@ -50,7 +50,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   },
   runOfExecution: async (executionId) => runOfExecution(rows, executionId),
   parentOf: async (runUid) => rows.runs.get(runUid)?.record.parentRunUid,
-  liveDescendants: async (runUid) => descendants(rows, runUid).filter(({ state }) => !isTerminal(state)).map(({ record }) => record.uid),
+  liveDescendants: async (runUid) => descendants(rows, runUid).filter(({ state, record: { uid } }) => !isTerminal(state) || rows.executionsOf(uid).some((one) => one.state === "DEBUG")).map(({ record }) => record.uid),
   async save(changes) {
     for (const change of changes) saveChange(rows, change);
   },
@@ -78,16 +78,17 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   setCheckpoint: async () => {},
   keepOnlySnapshot: async () => {},
   onWorkerLoss: async () => "resume",
+  debugWindowMs: async (runUid) => (rows.runs.get(runUid)!.record.frozen.failure_session_retention_minutes ?? 0) * 60_000,
   leaseExpiry: async () => new Date(0),
   hasUnseenDirectives: async (runUid, executionId) => unseen(rows, runUid).some((one) => one.executionId === executionId && one.takenAs === "directive"),
   async untakeMessages(runUid, executionId) {
     for (const { executionId: _, takenAs: _as, ...rest } of rows.messagesOf(runUid).filter((one) => one.executionId === executionId && !one.isDelivered)) rows.messages.put(rest.uid, rest);
   },
   async dropUnseenFollowups(runUid, _reason, stopping) {
-    const isHeld = (executionId: number) => executionId === stopping || rows.executions.get(executionId)!.state === "STOPPING";
+    const isHeld = (executionId: number) => executionId === stopping || ["STOPPING", "DEBUG"].includes(rows.executions.get(executionId)!.state);
     return giveUp(rows, runUid, ({ executionId }) => executionId === undefined || !isHeld(executionId));
   },
-  dropUnseenFollowupsOf: async (runUid, _reason, executionId) => giveUp(rows, runUid, (one) => one.executionId === executionId),
+  dropUnseenFollowupsOf: async (runUid, _reason, executionId, takenAs) => giveUp(rows, runUid, (one) => one.executionId === executionId && (takenAs === undefined || one.takenAs === takenAs)),
 
   async unreportedChildren(parentUid, named = []) {
     const isNew = ({ record, executionCount }: RunRow) => (rows.reported.get(`${parentUid} ${record.uid}`)?.executionCount ?? 0) < executionCount;

@@ -1,7 +1,7 @@
 import type { RawView } from "./view.ts";
 
 /** In which state of its run a follow-up was accepted; so that a simulation can say what it has tried. */
-export type Situation = "queued" | "starting" | "running" | "waiting" | "cancelled" | "failed setup" | "ended" | "resumed";
+export type Situation = "queued" | "starting" | "running" | "waiting" | "cancelled" | "failed setup" | "debug window" | "ended" | "resumed";
 
 /** The situation of every accepted follow-up, told from the events before it. */
 export function situationsOf({ runs, events }: RawView): Situation[] {
@@ -14,6 +14,8 @@ export function situationsOf({ runs, events }: RawView): Situation[] {
       if (kind === "run_queued") situation = "queued";
       if (kind === "run_claimed") situation = "starting";
       if (kind === "agent_started" && situation === "starting") situation = "running";
+      if (kind === "debug_window_opened") situation = "debug window";
+      if (kind === "debug_window_ended") situation = "failed setup";
       if (kind === "run_waiting") situation = "waiting";
       if (kind !== "run_finished") continue;
       const { state } = payload as { state: string };

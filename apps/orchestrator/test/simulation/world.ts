@@ -16,7 +16,9 @@ import { createFollowup, type FollowupRequest } from "../../src/usecases/create-
 import { createRuns } from "../../src/usecases/create-runs.ts";
 import { declineOffers } from "../../src/usecases/decline-offers.ts";
 import { heartbeat, type Heartbeat, type HeldLease, type RenewedLease } from "../../src/usecases/heartbeat.ts";
+import { interruptRun } from "../../src/usecases/interrupt-run.ts";
 import { reap } from "../../src/usecases/reap.ts";
+import type { RunTarget } from "../../src/usecases/run-target.ts";
 import { frozenFor } from "../support/platform.ts";
 import type { SessionRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
@@ -62,7 +64,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
         {
           runs, sharedRuns: runs, capacityDefaults: CAPS,
           resolveRun: async (_caller, asked) => ({
-            agentConfig: {}, frozen: frozenFor(asked), executorUid: asked.agentUid ?? asked.owner.uid,
+            agentConfig: {}, frozen: { ...frozenFor(asked), failure_session_retention_minutes: 30 }, executorUid: asked.agentUid ?? asked.owner.uid,
             queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
           }),
           findVisibleRun: (who, uid) => step(() => world.findVisibleRun(who, uid)),
@@ -76,6 +78,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
     },
     followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused, findPrepared: never, settlePrepared: unused, uploads: { get: unused, put: never } }, caller, request),
     cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun }, caller, request),
+    interrupt: (caller: Caller, target: RunTarget) => interruptRun({ runs, getVisibleRun, findNewestOfConversation: unused }, caller, target),
     claim: (session: WorkerSession, slots: number) => step(() => world.claim(session, slots)),
     accept: (session: WorkerSession, offers: readonly LeaseRef[], failing: boolean) =>
       acceptOffers(

@@ -5,7 +5,7 @@ import type { Logger } from "@millwright/telemetry";
 import type { SandboxHost } from "../sandbox/spec.ts";
 
 /** What the heartbeat says about an execution. */
-export type ExecutionPhase = "SETUP" | "RUNNING" | "IDLE" | "STOPPING";
+export type ExecutionPhase = "SETUP" | "RUNNING" | "IDLE" | "DEBUG" | "STOPPING";
 
 /**
  * Everything one execution may use of the worker; made by the supervisor, one per attempt.
@@ -34,6 +34,11 @@ export type ExecutionContext = {
   /** Aborted on cancel, time limit or end of drain (reason `ExecutionCancelled`), and on lease loss (reason `LeaseLost`). */
   readonly signal: AbortSignal;
   phase(phase: ExecutionPhase): void;
+  /**
+   * Setup has failed: the platform is told so, and that what there is is kept for the debug window. Resolves to the signal that ends the window early (its reason
+   * is for the run's events); undefined: nothing is to be kept. The result of the execution says it again when the window is over.
+   */
+  retain(result: ExecutionResult): Promise<AbortSignal | undefined>;
   /**
    * Tells the supervisor of a started sandbox, right after its start. The supervisor terminates and kills it on the cancel ladder and on
    * lease loss, and frees the slot only when `gone` has resolved for each. Several may be registered (the push sandbox too).

@@ -64,6 +64,11 @@ export class Executions {
     for (const execution of this.all()) execution.cancel(new ExecutionCancelled("worker_stopping", message));
   }
 
+  /** Nobody shall wait for what is only kept to be looked at. */
+  endDebugWindows(why: string): void {
+    for (const execution of this.all()) execution.endDebugWindow(why);
+  }
+
   /** Kills every sandbox and gives up every report. */
   abandonAll(why: string): void {
     for (const execution of this.all()) execution.lose(why);

@@ -20,7 +20,7 @@ import { removeTree } from "../state/remove-tree.ts";
 import { unlessAborted, type Timers } from "../time.ts";
 import { completeExecution, type Completions } from "./complete-execution.ts";
 import { DirectiveQueue } from "./directive-queue.ts";
-import type { ExecutionContext, ExecutionPhase, RunExecution } from "./execution-context.ts";
+import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
 import { outcomeOf, type Settled } from "./execution-outcome.ts";
 import { maskedPlatform } from "./masked-platform.ts";
@@ -65,6 +65,8 @@ export class HeldExecution implements KeptLease {
   readonly #stop = new AbortController();
   /** Aborted only when the attempt is no longer ours: ends the last reports too. */
   readonly #lost = new AbortController();
+  /** Aborted when no debug window shall be open any more. */
+  readonly #leave = new AbortController();
   #phase: ExecutionPhase = "SETUP";
   #runToken: string;
   #reportedSeq = 0n;
@@ -122,6 +124,11 @@ export class HeldExecution implements KeptLease {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
     this.#ladder.climb();
+  }
+
+  /** Ends the debug window, if one is open; none opens from now on. */
+  endDebugWindow(why: string): void {
+    this.#leave.abort(new Error(why));
   }
 
   /** Ends it at once; nothing of it is reported any more. */
@@ -193,6 +200,14 @@ export class HeldExecution implements KeptLease {
     }
   }
 
+  async #retain(result: ExecutionResult): Promise<AbortSignal | undefined> {
+    if (this.#assignment.debugWindowMs <= 0 || this.#leave.signal.aborted) return undefined;
+    const { executionId, attempt } = this;
+    await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#stop.signal, true);
+    this.#log.info({ operation: "Complete", outcome: result.outcome }, "debug window opened");
+    return this.#leave.signal;
+  }
+
   #onBroken(error: DomainError): void {
     if (error instanceof LeaseLost) return this.lose();
     this.#stop.abort(error);
@@ -225,6 +240,7 @@ export class HeldExecution implements KeptLease {
       directives: this.#directives,
       signal,
       phase: (phase) => (this.#phase = phase),
+      retain: (result) => this.#retain(result),
       ownSandbox: (started) => this.#sandboxes.own(started),
       sandbox,
       publicUrl: publicUrl() || url,

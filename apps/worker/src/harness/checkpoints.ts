@@ -9,6 +9,9 @@ import type { Conversation } from "./conversation.ts";
 const FREE_MS = 5_000;
 const SHARE = 0.2;
 
+/** What steps ask of whoever saves the workspace between them. */
+export type Saving = Pick<Checkpoints, "note" | "begin" | "save">;
+
 export type CheckpointsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;

@@ -9,7 +9,13 @@ import { AttachmentFailed, bringAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
 import { Inbox } from "./inbox.ts";
 
-export type MessagesDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly sandbox: () => Sandbox };
+export type MessagesDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly sandbox: () => Sandbox;
+  /** What people have sent so far; absent: a new one, which from now on gets what they send. */
+  readonly inbox?: Inbox;
+};
 
 /** What people say, on its way into the conversation: first the inputs of the execution, then what comes while it runs. */
 export class Messages {
@@ -21,7 +27,7 @@ export class Messages {
   constructor(deps: MessagesDeps) {
     const { ctx, conversation } = deps;
     this.#deps = deps;
-    this.inbox = new Inbox(ctx.directives);
+    this.inbox = deps.inbox ?? new Inbox(ctx.directives);
     this.#inputs = ctx.assignment.inputs;
     const newest = conversation.events.findLast(({ kind, payload }) => kind === "message" && payload["kind"] !== "children" && textAt(payload, "mode") !== "");
     this.#mode = textAt(newest?.payload ?? {}, "mode") || ctx.assignment.mode;

@@ -8,12 +8,13 @@ import { SandboxGone } from "../sandbox/channel.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Workspace } from "../tools/tool.ts";
 import { diedOf, startAgentSandbox } from "./agent-sandbox.ts";
+import { debugSession } from "./debug-session.ts";
 import { Conversation } from "./conversation.ts";
 import { Messages } from "./messages.ts";
 import { refusalOf } from "./refusal.ts";
 import { SetupFailed } from "./set-up.ts";
 import { TokenBudget } from "./token-budget.ts";
-import { saveAfterCrash, work } from "./work.ts";
+import { saveAfterCrash, work, type WorkDeps } from "./work.ts";
 
 /** How often an agent goes on in a new sandbox after its own has died. */
 const CRASHES_MAX = 1;
@@ -67,10 +68,18 @@ class AgentSession {
     return this.#inSandbox(async (sandbox) => {
       const deps = { ctx: this.#ctx, conversation: this.#conversation, provider: this.#provider, messages: this.#messages, budget: this.#budget };
       return work(deps, sandbox, this.#workspace, (workspace) => (this.#workspace = workspace)).catch((error: unknown) => {
-        if (error instanceof SetupFailed) return failed("FAILED", "environment_setup_failed", error.reason, error.message);
+        if (error instanceof SetupFailed) return this.#notSetUp(deps, error);
         throw error;
       });
     });
+  }
+
+  /** The run ends; where its environment says so, what is there is kept for a while. Errors: as `debugSession`. */
+  async #notSetUp(deps: WorkDeps, failure: SetupFailed): Promise<ExecutionResult> {
+    const result = failed("FAILED", "environment_setup_failed", failure.reason, failure.message);
+    const ended = this.#workspace ? undefined : await this.#ctx.retain(result);
+    const why = ended && (await debugSession(deps, failure, ended));
+    return why === undefined ? result : { ...result, message: why };
   }
 
   /** Whether a new sandbox may help: the agent had begun, and no limit was broken. */

@@ -20,10 +20,13 @@ const SNAPSHOT_ARCHIVE = "snapshot-in.tar";
 /** The workspace could not be made ready; the text is for people. */
 export class SetupFailed extends Error {
   readonly reason: string;
-  constructor(reason: string, message: string) {
+  /** As it was left. */
+  readonly workspace: Workspace;
+  constructor(reason: string, message: string, workspace: Workspace) {
     super(message);
     this.name = "SetupFailed";
     this.reason = reason;
+    this.workspace = workspace;
   }
 }
 
@@ -41,19 +44,26 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
   const seconds = ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS;
   const timeout = AbortSignal.timeout(seconds * 1_000);
   const signal = AbortSignal.any([ctx.signal, timeout]);
+  let workspace: Workspace = before ? { ...before, sandbox } : workspaceIn(sandbox, []);
+  const failed = (reason: string, message: string): SetupFailed => new SetupFailed(reason, message, workspace);
   try {
-    const copies = before?.copies ?? (await cloneAll(ctx, conversation, sandbox, signal));
-    const isRestored = before !== undefined || (await restore(ctx, conversation, sandbox, copies, signal));
-    const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
-    await runSetupCommands(ctx, conversation, sandbox, base, signal);
-    return { workspace: { sandbox, copies, base, cwd: before?.cwd ?? base }, isRestored };
+    if (!before) workspace = workspaceIn(sandbox, await cloneAll(ctx, conversation, sandbox, signal));
+    const isRestored = before !== undefined || (await restore(ctx, conversation, sandbox, workspace.copies, signal));
+    const refusal = await runSetupCommands(ctx, conversation, workspace, signal);
+    if (refusal !== undefined) throw failed("setup_command_failed", refusal);
+    return { workspace, isRestored };
   } catch (error) {
     ctx.signal.throwIfAborted();
-    if (timeout.aborted) throw new SetupFailed("setup_timeout", `Setting up took longer than ${seconds} s.`);
-    if (error instanceof GitFailed || error instanceof SandboxRefusal) throw new SetupFailed("workspace_setup", error.message);
-    if (["ENOSPC", "EDQUOT"].includes(String((error as NodeJS.ErrnoException).code))) throw new SetupFailed("workspace_setup", "The worker's disk is full.");
+    if (timeout.aborted) throw failed("setup_timeout", `Setting up took longer than ${seconds} s.`);
+    if (error instanceof GitFailed || error instanceof SandboxRefusal) throw failed("workspace_setup", error.message);
+    if (["ENOSPC", "EDQUOT"].includes(String((error as NodeJS.ErrnoException).code))) throw failed("workspace_setup", "The worker's disk is full.");
     throw error;
   }
+}
+
+function workspaceIn(sandbox: Sandbox, copies: readonly WorkingCopy[]): Workspace {
+  const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
+  return { sandbox, copies, base, cwd: base };
 }
 
 async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, signal: AbortSignal): Promise<WorkingCopy[]> {
@@ -99,12 +109,14 @@ async function restore(ctx: ExecutionContext, conversation: Conversation, sandbo
   }
 }
 
-async function runSetupCommands(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, base: string, signal: AbortSignal): Promise<void> {
+/** Answers what failed, for people. */
+async function runSetupCommands(ctx: ExecutionContext, conversation: Conversation, { sandbox, base }: Workspace, signal: AbortSignal): Promise<string | undefined> {
   for (const command of ctx.assignment.setupCommands) {
     const run = await sandbox.exec(command, { cwd: base, timeoutMs: (ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS) * 1_000, signal });
     const exitCode = run.exitCode ?? ENDED_EXIT_CODE;
     conversation.record("setup_command", { command, exit_code: exitCode, output: run.output });
     signal.throwIfAborted();
-    if (exitCode !== 0) throw new SetupFailed("setup_command_failed", `The setup command \`${command}\` failed with exit code ${exitCode}:\n${lastLines(run.output)}`);
+    if (exitCode !== 0) return `The setup command \`${command}\` failed with exit code ${exitCode}:\n${lastLines(run.output)}`;
   }
+  return undefined;
 }

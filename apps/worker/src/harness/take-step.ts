@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import type { ModelStep, ToolCall } from "../model/model-provider.ts";
 import { pullRequest } from "../tools/pull-request.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
-import type { Checkpoints } from "./checkpoints.ts";
+import type { Saving } from "./checkpoints.ts";
 import { closeUnrun, isAllowed, runTool, type Ending } from "./run-tool.ts";
 
 export type TakeStepDeps = {
@@ -10,7 +10,7 @@ export type TakeStepDeps = {
   readonly context: Omit<ToolContext, "callId">;
   readonly mode: string;
   readonly clock: Clock;
-  readonly checkpoints: Checkpoints;
+  readonly checkpoints: Saving;
   /** A text as it is stored in events. */
   readonly mask: (text: string) => string;
 };

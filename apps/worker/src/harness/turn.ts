@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { ExecutionContext } from "../executions/execution-context.ts";
 import type { ModelProvider, ModelStep, Rule, Summary } from "../model/model-provider.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
-import type { Checkpoints } from "./checkpoints.ts";
+import type { Saving } from "./checkpoints.ts";
 import type { Conversation } from "./conversation.ts";
 import { isAllowed } from "./run-tool.ts";
 import { takeStep } from "./take-step.ts";
@@ -29,7 +29,7 @@ export type TurnDeps = {
   /** Steps that this execution has taken, over all its turns. */
   readonly steps: { count: number };
   readonly budget: TokenBudget;
-  readonly checkpoints: Checkpoints;
+  readonly checkpoints: Saving;
 };
 
 /**

@@ -91,7 +91,8 @@ function standingAt(cwd: string, conversation: Conversation, workspace: Workspac
   return root !== "" && `${cwd}/`.startsWith(`${root}/`) ? workspace.sandbox.workspace + cwd.slice(root.length) : workspace.base;
 }
 
-function toolContext(ctx: ExecutionContext, conversation: Conversation, workspace: Workspace): Omit<ToolContext, "callId" | "signal"> {
+/** What tools may use in a workspace. */
+export function toolContext(ctx: ExecutionContext, conversation: Conversation, workspace: Workspace): Omit<ToolContext, "callId" | "signal"> {
   const { runUid, factoryUid, spawnableAgents, skills } = ctx.assignment;
   return {
     workspace,

@@ -7,7 +7,7 @@ import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
-import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
+import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, ExecutionResult, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import { Masker } from "../../src/spool/masker.ts";
@@ -33,6 +33,9 @@ export type TestContext = {
   readonly snapshots: string[];
   readonly restCalls: RestCall[];
   readonly phases: ExecutionPhase[];
+  /** What the platform was told of failed setups. */
+  readonly retained: ExecutionResult[];
+  endDebugWindow(why: string): void;
   readonly sandboxes: SandboxHandle[];
   readonly ackedDirectiveSeq: () => bigint;
   followup(message: MessageInitShape<typeof worker.InputMessageSchema>): void;
@@ -84,6 +87,8 @@ export function aContext(options: ContextOptions): TestContext {
   const stop = new AbortController();
   const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
+  const retained: ExecutionResult[] = [];
+  const leave = new AbortController();
   let directiveSeq = BigInt(assignment.directives.length);
   let isLost = false;
   const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
@@ -102,6 +107,10 @@ export function aContext(options: ContextOptions): TestContext {
     directives,
     signal: stop.signal,
     phase: (phase) => void phases.push(phase),
+    retain: (result) => {
+      retained.push(result);
+      return Promise.resolve(assignment.debugWindowMs > 0 ? leave.signal : undefined);
+    },
     ownSandbox: (sandbox) => void sandboxes.push(sandbox),
     sandbox: { kind: options.kind ?? "bwrap", isChosen: false, ...(options.host ? { host: options.host } : {}) },
     publicUrl: "http://127.0.0.1:8080",
@@ -130,7 +139,8 @@ export function aContext(options: ContextOptions): TestContext {
     },
   };
   return {
-    ...{ ctx, ...told, phases, sandboxes },
+    ...{ ctx, ...told, phases, sandboxes, retained },
+    endDebugWindow: (why) => leave.abort(new Error(why)),
     history: () => [...history, ...told.events],
     ackedDirectiveSeq: () => directives.ackedSeq,
     followup: (message) => direct({ case: "followup", value: { message: create(worker.InputMessageSchema, { uid: newUid(), kind: "followup", mode: "normal", ...message }) } }),

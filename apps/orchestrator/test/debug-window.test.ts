@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { domainError } from "@millwright/testing";
+import { followupsOf } from "../src/store/message-store.ts";
+import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+const MINUTES = 30;
+const ERROR = { code: "environment_setup_failed", message: "npm ci failed.", retryable: false, reason: "setup_command_failed" };
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform({
+    resolveRun: async (_caller, request) => {
+      const resolved = resolvedFor(request);
+      return { ...resolved, frozen: { ...resolved.frozen, ...(request.config["kept"] === false ? {} : { failure_session_retention_minutes: MINUTES }) } };
+    },
+  });
+});
+afterAll(() => platform.close());
+
+/** What became of a run's follow-ups. */
+const fatesOf = async (runUid: string) =>
+  (await followupsOf(platform.database.sql, runUid, 0, 10)).map(({ text, deliveredAt, undeliverable }) => [text, deliveredAt ? "delivered" : (undeliverable ?? "queued")]);
+
+/** A run whose setup has failed and is kept by its worker. */
+async function kept() {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller);
+  const follow = async (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const held = await hold(platform, worker);
+  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
+  const now = () => platform.getRun(caller, run.uid);
+  const fates = () => fatesOf(run.uid);
+  const reap = async () => {
+    await platform.reaperIsAwake();
+    await platform.life.reapOnce();
+  };
+  return { caller, worker, run, follow, held, now, fates, reap, events: async () => (await platform.events(run.uid)).map(({ kind, payload }) => [kind, payload]) };
+}
+
+const FAILED = { state: "FAILED", status: { message: ERROR.message, errorCode: ERROR.code, retryable: false } };
+
+test("a failed setup that is kept ends its run, holds its worker and its capacity, and tells how long it is open", async () => {
+  const { caller, held, now, events } = await kept();
+  const run = await now();
+  expect(run).toMatchObject({ ...FAILED, debugWindow: { isActive: false } });
+  const leftMs = run.debugWindow!.until.getTime() - run.finishedAt!.getTime();
+  expect(Math.abs(leftMs - MINUTES * 60_000)).toBeLessThan(60_000);
+  expect(await platform.inUse(teamOf(caller))).toBe(1);
+  expect((await events()).slice(-2)).toMatchObject([["run_finished", { state: "FAILED", reason: ERROR.reason }], ["debug_window_opened", { window_ms: MINUTES * 60_000 }]]);
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" }); // the answer was lost
+  expect((await now()).debugWindow).toBeDefined();
+  expect((await events()).filter(([kind]) => kind === "debug_window_opened")).toHaveLength(1);
+});
+
+test("a follow-up in the window goes to what is kept, and leaves state, message and error code as they are", async () => {
+  const { follow, held, now, fates, run } = await kept();
+  const before = await now();
+  expect(await follow("Look.")).toMatchObject({ outcome: "live_session", runUid: run.uid });
+  const { directives } = await held.heartbeat();
+  expect(directives).toMatchObject([{ kind: "followup", payload: { text: "Look." } }]);
+  expect(await held.append(held.event("message", { role: "user", text: "Look.", message_uid: directives[0]!.payload["message_uid"]! }), held.event("model_step", { step_id: "s", text: "I see." }))).toMatchObject({ error: "" });
+  await platform.life.worker.heartbeat(held.session, { state: "READY", freeSlots: 0, leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 1 }] });
+  const { debugWindow, ...after } = await now();
+  expect([await fates(), debugWindow!.isActive]).toEqual([[["Look.", "delivered"]], true]);
+  expect(after).toMatchObject({ ...FAILED, finishedAt: before.finishedAt, runTimeMs: before.runTimeMs, version: before.version });
+});
+
+test("a follow-up that was sent while the setup ran is heard in the window; one from before the start is not", async () => {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller);
+  const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  await follow("Before.");
+  const held = await hold(platform, worker);
+  await follow("Meanwhile.");
+  await held.complete("FAILED", { error: ERROR, isRetained: true });
+  expect(await fatesOf(run.uid)).toEqual([["Before.", "run_failed"], ["Meanwhile.", "queued"]]);
+  expect((await held.heartbeat()).directives).toMatchObject([{ payload: { text: "Meanwhile." } }]);
+});
+
+test("when the window ends, what nobody heard is undeliverable, everything is free, and the next follow-up starts anew", async () => {
+  const { caller, worker, follow, held, now, fates, events } = await kept();
+  await follow("Too late.");
+  const { runTimeMs } = await now();
+  expect(await held.complete("FAILED", { error: ERROR })).toMatchObject({ error: "" });
+  const run = await now();
+  expect(run).toMatchObject({ ...FAILED, runTimeMs, isSandboxRunning: false });
+  expect(run.debugWindow).toBeUndefined();
+  expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Too late.", "debug_window_ended"]], 0]);
+  expect((await events()).slice(-2)).toMatchObject([["debug_window_ended", { reason: "window_over" }], ["followup_undelivered", { reason: "debug_window_ended" }]]);
+  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
+  expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
+  expect((await holdStarted(platform, worker)).assignment.inputs.map(({ text }) => text)).toEqual(["Do it.", "Again."]);
+});
+
+test("when the worker is lost, so is what it kept, and the run says nothing else", async () => {
+  const { caller, follow, held, now, fates, reap, events } = await kept();
+  await follow("Anybody?");
+  await platform.expire(held.ref.executionId);
+  expect((await now()).debugWindow).toBeUndefined(); // at once: nobody knows of its worker
+  await reap();
+  expect(await now()).toMatchObject(FAILED);
+  expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Anybody?", "debug_session_lost"]], 0]);
+  expect((await events()).slice(-2)).toMatchObject([["debug_window_ended", { reason: "worker_lost" }], ["followup_undelivered", {}]]);
+  expect(await held.append(held.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+});
+
+test("a worker that keeps it for longer than twice the window is cut off", async () => {
+  const { held, now, reap, events } = await kept();
+  const openFor = (minutes: number) =>
+    platform.database.sql.query("UPDATE executions SET debug_since = clock_timestamp() - $2 * interval '1 minute', debug_until = clock_timestamp() - ($2 - $3) * interval '1 minute' WHERE id = $1", [held.ref.executionId, minutes, MINUTES]);
+  await openFor(2 * MINUTES - 1);
+  await reap();
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect((await now()).debugWindow).toBeUndefined(); // over, but for a turn that may still run
+  await openFor(2 * MINUTES + 2);
+  await reap();
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  expect((await events()).at(-1)).toMatchObject(["debug_window_ended", { reason: "window_over" }]);
+});
+
+test("nothing is kept where the environment does not say so, where the agent had begun, or where the run was cancelled", async () => {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const end = async (config: Record<string, boolean>, before: (held: HeldExecution, uid: string) => Promise<unknown>) => {
+    const [created] = await platform.life.createRuns(caller, [aRun(caller, { config })]);
+    const held = await hold(platform, worker);
+    await before(held, created!.run.uid);
+    await held.complete("FAILED", { error: ERROR, isRetained: true });
+    expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+    return [(await platform.getRun(caller, created!.run.uid)).state, await platform.inUse(teamOf(caller))];
+  };
+  expect(await end({ kept: false }, async () => {})).toEqual(["FAILED", 0]);
+  expect(await end({}, (held) => held.start())).toEqual(["FAILED", 0]);
+  expect(await end({}, (_held, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual(["CANCELLED", 0]);
+});
+
+test("a window is no live run: it cannot be cancelled or interrupted, but it goes with its tree", async () => {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const root = await platform.run(caller);
+  await holdStarted(platform, worker);
+  const child = await platform.run(caller, { parentRunUid: root.uid });
+  const held = await hold(platform, worker);
+  await held.complete("FAILED", { error: ERROR, isRetained: true });
+  const finished = domainError({ reason: "run_already_finished" });
+  await expect(platform.life.cancelRun(caller, { runUid: child.uid, tree: false })).rejects.toEqual(finished);
+  await expect(platform.life.interruptRun(caller, { runUid: child.uid })).rejects.toEqual(finished);
+  await platform.life.cancelRun(caller, { runUid: root.uid, tree: true });
+  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  expect(await platform.getRun(caller, child.uid)).toMatchObject(FAILED);
+  expect((await platform.events(child.uid)).at(-1)).toMatchObject({ kind: "debug_window_ended", payload: { reason: "cancelled" } });
+});

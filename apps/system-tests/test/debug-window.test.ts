@@ -1,0 +1,77 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { readdir } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect } from "@jest/globals";
+import { eventually, needs } from "@millwright/testing";
+import { processesWith, Program, type Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { eventsOf, reached, runOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun } from "./support/runs.ts";
+import { teamOf } from "./support/world.ts";
+
+let platform: Deployment;
+let api: Client;
+let worker: Program;
+let env: Record<string, string>;
+const startWorker = () => (worker = new Program("worker/src/main.ts", { log: platform.path("worker.log"), env }));
+
+beforeAll(async () => {
+  platform = await startPlatform({ workers: 0, timeScale: 15 });
+  api = await connect(platform);
+  const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" });
+  env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "one", MILLWRIGHT_WORKER_DIR: platform.path("worker"), MILLWRIGHT_SANDBOX: "bwrap" };
+  startWorker();
+}, SLOW_MS);
+afterAll(async () => {
+  await worker?.kill();
+  await platform?.remove();
+});
+
+/** A run whose environment cannot be set up, once it has failed. */
+async function notSetUp(minutes: number): Promise<any> {
+  const config = { name: `kept ${minutes}`, setup_commands: ["echo half > half.txt; exit 7"], failure_session_retention_minutes: minutes };
+  const { uid } = await api.post("/agent/environments", { config });
+  return reached(api, await startRun(api, script("say: never"), { config: { environment_id: uid } }), "FAILED");
+}
+const processesOf = (runId: string): number => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).length;
+const fatesOf = async (runId: string) => (await api.get(`/agent/runs/${runId}/followups`)).followups.map(({ message, state, reason }: any) => [message, state, reason]);
+const followUp = (runId: string, message: string) => api.post(`/agent/runs/${runId}/followups`, { message });
+/** What nothing that happens in a window, or to it, changes. */
+const lasting = ({ state, status_message: { message, error_code: code, retryable }, finished_at: finished, run_time: time }: any) => ({ state, message, code, retryable, finished, time });
+
+describe("a run that failed during environment setup, with a debug window", () => {
+  needs("bwrap", "takes follow-ups into what the setup left, stays as it is, and loses them with its worker", async () => {
+    const failed = await notSetUp(20);
+    const { run_id: id } = failed;
+    expect(failed).toMatchObject({ debug_agent_available: true, status_message: { error_code: "environment_setup_failed", session_debug_until: expect.any(String) } });
+    const command = script("shell: cat half.txt");
+    expect(await followUp(id, command)).toMatchObject({ outcome: "live_session" });
+    await sees(api, id, ({ kind }) => kind === "turn_end");
+    expect(await shellOutputs(api, id)).toEqual(["half\n"]);
+    expect(lasting(await runOf(api, id))).toEqual(lasting(failed));
+    expect((await api.call("POST", `/agent/runs/${id}/cancel`)).status).toBe(400);
+
+    const busy = script("shell: sleep 600");
+    for (const message of [busy, "Are you there?"]) {
+      expect(await followUp(id, message)).toMatchObject({ outcome: "live_session" });
+      await sees(api, id, ({ kind, payload }) => kind === "tool_start" && payload.input.command === "sleep 600"); // nothing is heard before that ends
+    }
+    await worker.kill();
+    await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "worker_lost");
+    const after = await runOf(api, id);
+    expect([lasting(after), after.debug_agent_available, after.status_message.session_debug_until]).toEqual([lasting(failed), false, undefined]);
+    expect(await fatesOf(id)).toEqual([[command, "delivered", undefined], [busy, "delivered", undefined], ["Are you there?", "undeliverable", "debug_session_lost"]]);
+    await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
+    startWorker();
+  }, SLOW_MS);
+
+  needs("bwrap", "is swept when the window ends, and the next follow-up begins a new execution", async () => {
+    const { run_id: id, ...failed } = await notSetUp(1);
+    await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "window_over");
+    const after = await runOf(api, id);
+    expect([lasting(after), after.debug_agent_available, after.is_sandbox_running, processesOf(id)]).toEqual([lasting(failed), false, false, 0]);
+    const [instance] = (await readdir(platform.path("worker"))).filter((name) => name.startsWith("instance-"));
+    await eventually(async () => (await readdir(platform.path("worker", instance!, "executions"))).length === 0, { timeoutMs: RUN_TIMEOUT_MS });
+    expect(await followUp(id, "Once more.")).toMatchObject({ outcome: "handoff_execution" });
+    await eventually(async () => (await eventsOf(api, id)).filter(({ kind }) => kind === "setup_command").length === 2, { timeoutMs: RUN_TIMEOUT_MS });
+  }, SLOW_MS);
+});
