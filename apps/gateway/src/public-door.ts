@@ -30,6 +30,7 @@ import { scheduleRoutes } from "./routes/schedules.ts";
 import { secretRoutes } from "./routes/secrets.ts";
 import { skillRoutes } from "./routes/skills.ts";
 import { taskRoutes } from "./routes/tasks.ts";
+import { teamEventRoutes } from "./routes/team-events.ts";
 import { teamRoutes } from "./routes/teams.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import { whoAmIRoute } from "./routes/whoami.ts";
@@ -59,6 +60,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...followupRoutes(neighbours, shared.findProfiles),
     ...runViewRoutes(neighbours, links),
     ...conversationRoutes(neighbours),
+    ...teamEventRoutes(neighbours),
     ...artifactRoutes(neighbours),
     ...environmentRoutes({ ...shared, isTeammate: teammates(identity) }),
     ...scheduleRoutes(shared),

@@ -4,7 +4,7 @@ import { serviceCaller, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { orchestrator } from "@millwright/contracts";
 import type { Database, Sql } from "@millwright/database";
-import type { EventHandlers } from "@millwright/events";
+import type { EventHandlers, EventLog } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { Cursors } from "@millwright/paging";
 import { allowServices, type CallerSigner } from "@millwright/rpc";
@@ -49,6 +49,7 @@ import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } fro
 import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
+import { teamEventReader } from "./store/team-event-store.ts";
 import { transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
 import { usageStore } from "./store/usage-store.ts";
 import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
@@ -70,6 +71,7 @@ export type CatalogOptions = {
   readonly signer: CallerSigner;
   readonly identity: Transport;
   readonly bell: Bell;
+  readonly eventLog: Pick<EventLog, "head" | "growth">;
   readonly timings: Pick<Timings, "keepAliveMs" | "pollMs">;
   readonly publicUrl: string;
   /** Directories under which teams may name local repositories. */
@@ -189,6 +191,8 @@ export function composeCatalog(options: CatalogOptions) {
       ...transcripts,
       ...blockSnapshots,
       lastWorkspace: (runUid) => snapshotStore.lastOf(sql, runUid),
+      listTeamEvents: teamEventReader(sql),
+      eventLog: options.eventLog,
       cursors: options.cursors,
       listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(sql, caller, query, after, limit),
       isSettled: (runUid) => isSettled(sql, runUid),

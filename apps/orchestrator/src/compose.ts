@@ -123,6 +123,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const catalog = composeCatalog({
     database, blobs, clock, signer, timings,
     bell: life.bell,
+    eventLog,
     cursors: new Cursors(deriveKey(o.masterKey, "orchestrator page tokens")),
     identity: o.neighbours.identity,
     publicUrl: o.publicUrl,

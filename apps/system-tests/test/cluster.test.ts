@@ -1,4 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares tests */
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createDemoRepositories } from "@millwright/standalone/demo-repositories";
 import { eventually, needs } from "@millwright/testing";
@@ -6,6 +7,7 @@ import { connect as connectNats } from "nats";
 import { Cluster, SERVICES } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { followEvents } from "./support/stream.ts";
 import { teamOf } from "./support/world.ts";
 
 const PATIENCE_MS = 3 * RUN_TIMEOUT_MS;
@@ -64,6 +66,28 @@ test("any gateway answers, and blobs, streams and links go through whichever tak
     gateway.launch();
     await gateway.ready();
   }
+}, PATIENCE_MS);
+
+test("200 readers, of a run and of its team, are told exactly what happened while each gateway is killed under them", async () => {
+  const run = await startRun(api, script("say: begin"), { interactive: true });
+  await sees(api, run, ({ kind }) => kind === "turn_end");
+  const headers = { authorization: `Bearer ${api.key}` };
+  const ofRun = () => followEvents(`${cluster.url}/api/v1/agent/runs/${run}/events`, headers);
+  const ofTeam = () => followEvents(`${cluster.url}/api/v1/agent/events?since=0&run_ids=${run}`, headers, ({ event_type: type }) => type === "run_cancelled");
+  const readers = Array.from({ length: 200 }, (_one, n) => (n % 2 === 0 ? ofRun() : ofTeam()));
+  for (const gateway of [cluster.member("gateway-0"), cluster.member("gateway-1")]) {
+    await eventually(() => api.post(`/agent/runs/${run}/followups`, { message: script(`say: ${gateway.name}`) }, { headers: { "idempotency-key": gateway.name } }));
+    await gateway.kill();
+    await sees(api, run, ({ kind, payload }) => kind === "model_step" && payload.text === gateway.name);
+    gateway.launch();
+    await gateway.ready();
+  }
+  await api.post(`/agent/runs/${run}/cancel`);
+  const told = await Promise.all(readers);
+  const [events, { events: lifecycle }] = [await eventsOf(api, run), await api.get(`/agent/events?run_ids=${run}`)];
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
+  expect(told.filter((_one, n) => n % 2 === 0).filter((one) => !isDeepStrictEqual(one, events))).toEqual([]);
+  expect(told.filter((_one, n) => n % 2 === 1).filter((one) => !isDeepStrictEqual(one, lifecycle))).toEqual([]);
 }, PATIENCE_MS);
 
 needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it costs time and nothing else", async () => {

@@ -5,6 +5,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, startRun, succeeded } from "./support/runs.ts";
+import { followEvents } from "./support/stream.ts";
 import { aTeam } from "./support/world.ts";
 
 let platform: Deployment;
@@ -143,6 +144,31 @@ describe("what a conversation leaves behind", () => {
     expect(attachments).toEqual([{ attachment_id: expect.any(String), filename: expect.stringMatching(/^workspace-\d+\.tar$/), download_url: expect.any(String), mime_type: "application/x-tar" }]);
     expect((await api!.fetch(attachments[0].download_url)).text).toContain("manifest.json");
     expect((await others!.call("GET", `/agent/runs/${run.run_id}/handoff/attachments`)).status).toBe(404);
+  });
+});
+
+describe("what becomes of a team's runs", () => {
+  const LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
+  test("is told in pages and live, the same and in order, from wherever it is asked, to the team alone", async () => {
+    const { events: before } = await api!.get("/agent/events?limit=500");
+    const since = before.at(-1)?.sequence ?? 0;
+    const stranger = followEvents(`${api!.url}/api/v1/agent/events?since=0`, { authorization: `Bearer ${others!.key}` }, ({ event_type: type }) => type === "run_succeeded");
+    const runId = await startRun(api!, script("say: hello"));
+    const live = followEvents(`${api!.url}/api/v1/agent/events?since=${since}`, { authorization: `Bearer ${api!.key}` }, ({ run_id: id, event_type: type }) => id === runId && type === "run_succeeded");
+    await succeeded(api!, runId);
+    const pages: any[] = [];
+    for (let query = `since=${since}`; ; ) {
+      const page = await api!.get(`/agent/events?limit=2&${query}`);
+      pages.push(...page.events);
+      if (!page.page_info.has_next_page) break;
+      query = `cursor=${page.page_info.next_cursor}`;
+    }
+    expect(await live).toEqual(pages);
+    expect(pages.map(({ run_id: id, event_type: type }) => [id, type])).toEqual(LIFE.map((type) => [runId, type]));
+    expect(await followEvents(`${api!.url}/api/v1/agent/events`, { authorization: `Bearer ${api!.key}`, "last-event-id": String(pages[1].sequence) }, ({ event_type: type }) => type === "run_succeeded")).toEqual(pages.slice(2));
+    await startRun(others!, script("say: theirs"));
+    expect((await stranger).filter(({ run_id: id }) => id === runId)).toEqual([]);
+    expect(await others!.get(`/agent/events?run_ids=${runId}`)).toEqual({ events: [], page_info: { has_next_page: false } });
   });
 });
 

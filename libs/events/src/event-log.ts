@@ -92,6 +92,11 @@ export class EventLog {
     }
   }
 
+  /** Resolves when the log has grown (as far as this process knows), after `timeoutMs`, when stopped, or when aborted; never rejects. */
+  async growth(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    if (!signal?.aborted && !this.#isStopped) await this.#growth(timeoutMs, signal);
+  }
+
   async #page(after: number, limit: number): Promise<FeedPage> {
     const { rows } = await this.#deps.database.sql.query<PageRow>(PAGE, [after, limit]);
     const { logUid = "", head = 0 } = rows[0] ?? {};

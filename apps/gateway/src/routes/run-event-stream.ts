@@ -1,4 +1,5 @@
 import type { orchestrator } from "@millwright/contracts";
+import { SSE_KEEP_ALIVE, sseEvent } from "./server-sent-events.ts";
 
 type EventJson = { readonly seq: number; readonly kind: string };
 
@@ -16,10 +17,10 @@ export async function* eventStream(
   try {
     for await (const { events } of watched) {
       await assertVisible();
-      if (events.length === 0) yield ": keep-alive\n\n";
+      if (events.length === 0) yield SSE_KEEP_ALIVE;
       for (const event of events) {
         const json = toJson(event);
-        yield `id: ${json.seq}\nevent: ${json.kind}\ndata: ${JSON.stringify(json)}\n\n`;
+        yield sseEvent(json.seq, json.kind, json);
       }
     }
   } catch {

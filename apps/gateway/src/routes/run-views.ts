@@ -1,14 +1,13 @@
-import { Readable } from "node:stream";
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
-import { pageInfo, PageInfo, pageLimit, queryInt, redirect, route, stream, timestamp, type Route } from "../rest/index.ts";
+import { pageInfo, PageInfo, pageLimit, queryInt, redirect, route, timestamp, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
-import { keepScope } from "@millwright/telemetry";
 import { isoTime } from "./json-values.ts";
 import { eventStream } from "./run-event-stream.ts";
 import { runParams } from "./runs.ts";
+import { eventStreamReply, lastEventId, wantsStream } from "./server-sent-events.ts";
 
 const TimelineEvent = z
   .object({
@@ -41,7 +40,7 @@ const RunEvent = z
   .meta({ id: "RunEvent", description: "Ours: one thing that happened in a run. `seq` is gapless from 1." });
 
 /** What happened in a run, in its several forms. */
-export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLinks): Route[] {
+export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLinks, stuckMs?: number): Route[] {
   return [
     route({
       method: "GET",
@@ -122,13 +121,12 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
       handler: async (input) => {
         const { params, query, request } = input;
         const afterSeq = BigInt(query.cursor ?? query.after ?? 0);
-        if (/text\/event-stream/.test(request.headers.accept ?? "")) {
-          const last = String(request.headers["last-event-id"] ?? "");
-          const from = /^\d{1,15}$/.test(last) ? BigInt(last) : afterSeq;
+        if (wantsStream(request)) {
+          const from = BigInt(lastEventId(request) ?? afterSeq);
           await runs.getRun({ runUid: params.runId }, onBehalf(input));
           const watched = runs.watchRunEvents({ runUid: params.runId, afterSeq: from }, onBehalf(input, { timeoutMs: 0 }));
           const assertVisible = async () => runs.getRun({ runUid: params.runId }, onBehalf({ caller: await request.authenticateAgain(), request }));
-          return stream("text/event-stream; charset=utf-8", Readable.from(keepScope(eventStream(watched, runEvent, assertVisible))), { "x-accel-buffering": "no" });
+          return eventStreamReply(request, eventStream(watched, runEvent, assertVisible), stuckMs);
         }
         const { events, hasMore } = await runs.listRunEvents({ runUid: params.runId, afterSeq, pageSize: query.limit }, onBehalf(input));
         const last = events.at(-1);

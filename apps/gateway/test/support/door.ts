@@ -34,6 +34,7 @@ import { followupRoutes } from "../../src/routes/followups.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
 import { skillRoutes } from "../../src/routes/skills.ts";
+import { teamEventRoutes } from "../../src/routes/team-events.ts";
 import { taskRoutes } from "../../src/routes/tasks.ts";
 import { webhookRoutes } from "../../src/routes/webhooks.ts";
 import { serveApi, type Api, type ApiAnswer } from "./api.ts";
@@ -59,8 +60,8 @@ export type Door = Api & {
   capabilities: { metadataFilter: boolean };
 };
 
-/** The gateway's resource routes, blobs and pages over HTTP, with neighbours that answer what the test says. */
-export async function openDoor(): Promise<Door> {
+/** The gateway's resource routes, blobs and pages over HTTP, with neighbours that answer what the test says. `stuckMs`: of readers of streams. */
+export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<Door> {
   const clock = manualClock(NOW);
   const log = memoryLog();
   const metrics = new Metrics();
@@ -96,7 +97,7 @@ export async function openDoor(): Promise<Door> {
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links), ...conversationRoutes(neighbours), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
     ...webhookRoutes(neighbours),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),

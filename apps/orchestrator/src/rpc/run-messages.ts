@@ -7,6 +7,7 @@ import type { Artifact } from "../domain/artifact.ts";
 import { followupState, type Followup } from "../domain/followup.ts";
 import type { RunEvent } from "../domain/run-events.ts";
 import { isRunTypeCancellable, type Run, type RunStatus } from "../domain/run.ts";
+import type { TeamEvent } from "../domain/team-event.ts";
 import type { TimelineEntry } from "../domain/timeline-view.ts";
 import { requestUsage } from "../domain/usage.ts";
 import type { ConversationStanding } from "../usecases/describe-conversations.ts";
@@ -100,6 +101,9 @@ export const standingMessage = ({ run, isVisible, outputs }: ConversationStandin
   });
 
 /** Everything that happened, as stored. */
+export const teamEventMessage = ({ sequence, occurredAt, ...event }: TeamEvent): orchestrator.TeamEvent =>
+  create(orchestrator.TeamEventSchema, { ...event, sequence: BigInt(sequence), occurredAt: timestampFromDate(occurredAt) });
+
 export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
   create(orchestrator.RunEventSchema, {
     seq: BigInt(event.seq),

@@ -18,9 +18,10 @@ import { getConversation, type GetConversationDeps } from "../usecases/get-conve
 import { getTimeline } from "../usecases/get-timeline.ts";
 import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followups.ts";
 import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
+import { listTeamEvents, watchTeamEvents, type TeamEventsDeps } from "../usecases/team-events.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
 import { watchRunEvents, type WatchRunEventsDeps } from "../usecases/watch-run-events.ts";
-import { artifactMessage, followupMessage, runEventMessage, runMessage, timelineMessage, standingMessage } from "./run-messages.ts";
+import { artifactMessage, followupMessage, runEventMessage, runMessage, standingMessage, teamEventMessage, timelineMessage } from "./run-messages.ts";
 
 export type RunViewDeps = DescribeRunsDeps &
   ListRunsDeps &
@@ -32,11 +33,12 @@ export type RunViewDeps = DescribeRunsDeps &
   GetTranscriptUrlDeps &
   GetBlockSnapshotUrlDeps &
   ListHandoffFilesDeps &
+  TeamEventsDeps &
   WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "getTranscriptUrl" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "listTeamEvents" | "watchTeamEvents" | "getTranscriptUrl" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -66,6 +68,17 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     }
     // A reader must not take the stop of this server for the end of the run.
     if (context.signal.aborted) throw new DomainError({ kind: "unavailable", reason: "stream_ended", message: "The stream ended early; resume after the last event." });
+  },
+  async listTeamEvents({ teamUid, runUids, afterSequence, pageSize }, context) {
+    const limit = clampPageSize(pageSize, EVENT_PAGE);
+    const events = await listTeamEvents(deps, callerOf(context), { runUids, ...given({ teamUid }) }, Math.max(Number(afterSequence), 0), limit + 1);
+    return { events: events.slice(0, limit).map(teamEventMessage), hasMore: events.length > limit };
+  },
+  async *watchTeamEvents({ teamUid, runUids, afterSequence }, context) {
+    const from = afterSequence === undefined ? undefined : Math.max(Number(afterSequence), 0);
+    for await (const { events, after } of watchTeamEvents(deps, callerOf(context), { runUids, ...given({ teamUid }) }, from, context.signal)) {
+      yield { events: events.map(teamEventMessage), afterSequence: BigInt(after) };
+    }
   },
   async getTranscriptUrl({ runUid, conversationUid }, context) {
     return { url: await getTranscriptUrl(deps, callerOf(context), runUid ? { runUid } : { conversationUid }) };

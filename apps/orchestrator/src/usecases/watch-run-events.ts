@@ -16,7 +16,8 @@ export type WatchRunEventsDeps = {
   readonly timings: { readonly keepAliveMs: number; readonly pollMs: number };
 };
 
-const BATCH = 200;
+/** Events may be large, and a slow reader holds a batch. */
+const BATCH = 64;
 
 /**
  * The events of a run after a seq, then every further one as it is committed, in order and without gaps. An empty batch keeps

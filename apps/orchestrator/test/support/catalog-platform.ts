@@ -7,6 +7,7 @@ import { directoryBlobs, verifySignedRequest } from "@millwright/blobs";
 import { systemClock, type Clock } from "@millwright/clock";
 import { definitions, identity, orchestrator, worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
+import { EventLog } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
 import { call, CallerSigner, CallerVerifier, clientFor, inProcess, type ServerOptions, type Verifier } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
@@ -66,8 +67,9 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     blobs,
   });
   const { database, life } = platform;
+  const eventLog = new EventLog({ database, clock: systemClock, log: memoryLog() });
   const catalog = composeCatalog({
-    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], managedMcpServers: overrides.managedMcpServers ?? {} },
+    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, eventLog, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], managedMcpServers: overrides.managedMcpServers ?? {} },
     timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),
@@ -87,7 +89,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
 
   return {
     ...platform,
-    ...{ known, blobs, dir, catalog, work },
+    ...{ known, blobs, dir, catalog, work, eventLog },
     runs: clientFor(orchestrator.RunService, transport, { signer: gateway }),
     artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway }),
     catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway }),
@@ -111,6 +113,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     },
     async close() {
       stopRinging();
+      await eventLog.stop();
       await catalog.stop();
       await platform.close();
       await rm(dir, { recursive: true, force: true });

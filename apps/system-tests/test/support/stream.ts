@@ -40,3 +40,46 @@ async function readBlocks(response: Response, mayBreak: boolean): Promise<string
   }
   return text;
 }
+
+/**
+ * Reads events as a browser does: a stream that breaks off, or is refused for a while, is taken up again after the last whole event. Answers the
+ * events (open and end apart) up to the one that `isLast`, or the stream's end. Errors: when nothing came for long.
+ */
+export async function followEvents(url: string, headers: Readonly<Record<string, string>>, isLast: (event: any) => boolean = () => false): Promise<any[]> {
+  const told: any[] = [];
+  let lastId: string | undefined;
+  for (let deadline = Date.now() + FOLLOW_MS * patience(); ; await pause(PAUSE_MS)) {
+    if (Date.now() > deadline) throw new Error(`No event after ${lastId} came for long: ${url}`);
+    const stop = new AbortController();
+    try {
+      const response = await fetch(url, { headers: { ...headers, accept: "text/event-stream", ...(lastId === undefined ? {} : { "last-event-id": lastId }) }, signal: stop.signal });
+      for await (const { id, event, data } of blocksOf(response)) {
+        deadline = Date.now() + FOLLOW_MS * patience();
+        lastId = id ?? lastId;
+        if (event === "end") return told;
+        if (event !== "open") told.push(data);
+        if (isLast(data)) return told;
+      }
+    } catch {
+      continue; // broken off: it is taken up again
+    } finally {
+      stop.abort();
+    }
+  }
+}
+
+const FOLLOW_MS = 30_000;
+
+async function* blocksOf(response: Response): AsyncGenerator<{ id?: string; event?: string; data: any }> {
+  if (response.status !== 200) throw new Error(String(response.status));
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of response.body ?? []) {
+    text += decoder.decode(bytes as Uint8Array, { stream: true });
+    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+      const fields = Object.fromEntries(text.slice(0, end).split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+      text = text.slice(end + 2);
+      if (fields["data"] !== undefined) yield { ...(fields["id"] === undefined ? {} : { id: fields["id"] }), ...(fields["event"] === undefined ? {} : { event: fields["event"] }), data: JSON.parse(fields["data"]) };
+    }
+  }
+}

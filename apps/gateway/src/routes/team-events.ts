@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { teamsWith, type Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
+import { present } from "@millwright/json";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { pageInfo, PageInfo, pageLimit, queryInt, queryList, route, timestamp, type Route } from "../rest/index.ts";
+import { isoTime } from "./json-values.ts";
+import { eventStreamReply, lastEventId, SSE_KEEP_ALIVE, sseEvent, wantsStream } from "./server-sent-events.ts";
+
+const TYPES = ["run_created", "run_queued", "run_pending", "run_claimed", "run_in_progress", "run_succeeded", "run_failed", "run_errored", "run_blocked", "run_cancelled"] as const;
+
+const TeamEvent = z
+  .object({ sequence: z.int(), uid: z.string(), event_type: z.enum(TYPES), run_id: z.string(), occurred_at: timestamp() })
+  .meta({ id: "TeamEvent", description: "A run of a team was created or changed its state. `sequence` rises, with gaps." });
+
+/** What becomes of the runs of teams, in the one order in which it was committed (fields-runs §12). */
+export function teamEventRoutes({ runs }: Pick<Neighbours, "runs">, stuckMs?: number): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/agent/events",
+      summary: "What becomes of a team's runs",
+      description:
+        "Of the active team, or of all teams of the caller; personal runs have streams of their own. Kept as long as the runs. With `Accept: text/event-stream` the events come live, without an end: from `since` or `Last-Event-ID`, else from now on; the first event, `open`, says where.",
+      verbs: ["run.view"],
+      teamHeader: true,
+      query: z.object({
+        run_ids: queryList(z.string()).optional().meta({ description: "Only of these runs, at most 100." }),
+        since: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER }).optional().meta({ description: "Only after this sequence." }),
+        limit: pageLimit(100, 500),
+        cursor: z.string().regex(/^\d{1,15}$/).optional(),
+      }),
+      response: z.object({ events: z.array(TeamEvent), page_info: PageInfo }),
+      timeoutMs: 0,
+      handler: async (input) => {
+        const { query, caller, request } = input;
+        const asked = { teamUid: caller.activeTeamUid ?? "", runUids: query.run_ids ?? [] };
+        if (wantsStream(request)) {
+          const after = lastEventId(request) ?? query.since;
+          const watched = runs.watchTeamEvents({ ...asked, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) }, onBehalf(input, { timeoutMs: 0 }));
+          return eventStreamReply(request, teamEventStream(watched, request.authenticateAgain), stuckMs);
+        }
+        const { events, hasMore } = await runs.listTeamEvents({ ...asked, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit }, onBehalf(input));
+        const last = events.at(-1);
+        return { events: events.map(teamEvent), page_info: pageInfo(hasMore && last ? String(last.sequence) : undefined) };
+      },
+    }),
+  ];
+}
+
+/** Whoever may not see a team any more is told nothing further of it: the stream breaks off, and what comes back has fewer teams. */
+async function* teamEventStream(watched: AsyncIterable<orchestrator.WatchTeamEventsResponse>, authenticateAgain: () => Promise<Caller>): AsyncGenerator<string> {
+  let isOpen = false;
+  try {
+    for await (const { events, afterSequence } of watched) {
+      const teams: ReadonlySet<string> = new Set(teamsWith(await authenticateAgain(), "run.view"));
+      if (!events.every(({ teamUid }) => teams.has(teamUid))) return;
+      if (!isOpen) yield sseEvent(Number(afterSequence), "open", { sequence: Number(afterSequence) });
+      else if (events.length === 0) yield SSE_KEEP_ALIVE;
+      isOpen = true;
+      for (const event of events.map(teamEvent)) yield sseEvent(event.sequence, event.event_type, event);
+    }
+  } catch {
+    return; // without an end, as always: the client comes back
+  }
+}
+
+const teamEvent = ({ sequence, uid, eventType, runUid, occurredAt }: orchestrator.TeamEvent): z.input<typeof TeamEvent> => ({
+  sequence: Number(sequence),
+  uid,
+  event_type: eventType as (typeof TYPES)[number],
+  run_id: runUid,
+  occurred_at: isoTime(occurredAt!),
+});

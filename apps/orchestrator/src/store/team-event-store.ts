@@ -1,0 +1,32 @@
+import { Gathering, type Sql } from "@millwright/database";
+import { isUuid } from "@millwright/ids";
+import { teamEventType, type TeamEvent, type TeamEventQuery } from "../domain/team-event.ts";
+import type { RunState } from "../domain/run.ts";
+
+type Ask = TeamEventQuery & { readonly after: number; readonly limit: number };
+type Row = { position: number; uid: string; team_uid: string; entity_uid: string; occurred_at: Date; state: RunState | null };
+
+/** Each team's events come in the order of an index: nothing is read that is not shown. */
+const PAGE = `
+  SELECT e.* FROM unnest($1::uuid[]) AS t (uid)
+   CROSS JOIN LATERAL (
+     SELECT position, uid, team_uid, entity_uid, occurred_at, payload->>'to' AS state FROM stream.event_log
+      WHERE team_uid = t.uid AND entity = 'run' AND position > $2 AND type IN ('millwright.run.created.v1', 'millwright.run.state_changed.v1')
+        AND (cardinality($3::text[]) = 0 OR entity_uid = ANY($3::text[]))
+      ORDER BY position LIMIT $4) AS e
+   ORDER BY e.position LIMIT $4`;
+
+/** Events of teams after a sequence, oldest first. Many readers that wait for the same are answered by one read. */
+export function teamEventReader(sql: Sql) {
+  const read = async ({ teamUids, runUids, after, limit }: Ask): Promise<TeamEvent[]> => {
+    const wanted = runUids.map((uid) => uid.toLowerCase()).filter(isUuid);
+    if (runUids.length > 0 && wanted.length === 0) return [];
+    const { rows } = await sql.query<Row>(PAGE, [teamUids, after, wanted, limit]);
+    return rows.map((row) => ({ sequence: row.position, uid: row.uid, teamUid: row.team_uid, runUid: row.entity_uid, eventType: teamEventType(row.state), occurredAt: row.occurred_at }));
+  };
+  const pages = new Gathering(async (asked: readonly string[]) => {
+    const found = new Map([...new Set(asked)].map((ask) => [ask, read(JSON.parse(ask) as Ask)]));
+    return Promise.all(asked.map((ask) => found.get(ask)!));
+  });
+  return (ask: Ask): Promise<readonly TeamEvent[]> => pages.ask(JSON.stringify(ask));
+}

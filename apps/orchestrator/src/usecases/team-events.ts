@@ -1,0 +1,63 @@
+import { teamsWith, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { invalidArgument } from "@millwright/errors";
+import type { TeamEvent, TeamEventQuery } from "../domain/team-event.ts";
+
+export type TeamEventsDeps = {
+  readonly listTeamEvents: (ask: TeamEventQuery & { readonly after: number; readonly limit: number }) => Promise<readonly TeamEvent[]>;
+  /** The log of this service, in which they are. */
+  readonly eventLog: {
+    /** The newest sequence; everything committed before the call is included. */
+    head(): Promise<number>;
+    /** Resolves when the log has grown, after `timeoutMs`, or when aborted; never rejects. */
+    growth(timeoutMs: number, signal: AbortSignal): Promise<void>;
+  };
+  readonly clock: Clock;
+  readonly timings: { readonly keepAliveMs: number; readonly pollMs: number };
+};
+
+/** `teamUid`: only this team's; a team the caller is not in has no events. */
+export type TeamEventsRequest = { readonly teamUid?: string; readonly runUids: readonly string[] };
+
+const RUNS_MAX = 100;
+const BATCH = 200;
+
+/** Events of the caller's teams after a sequence, oldest first. Errors: too_many_runs (invalid_argument). */
+export async function listTeamEvents(deps: TeamEventsDeps, caller: Caller, request: TeamEventsRequest, after: number, limit: number): Promise<readonly TeamEvent[]> {
+  const query = queryOf(caller, request);
+  await deps.eventLog.head(); // what the caller did before is in the log now
+  return deps.listTeamEvents({ ...query, after, limit });
+}
+
+export type TeamEventBatch = { readonly events: readonly TeamEvent[]; readonly after: number };
+
+/**
+ * The events of the caller's teams after a sequence (absent: from now on), then every further one as it is committed, in order and without gaps.
+ * The first batch is empty and says where it begins; later empty batches keep the connection alive. Ends when `signal` is aborted.
+ *
+ * Errors: too_many_runs (invalid_argument), before the first batch.
+ */
+export async function* watchTeamEvents(deps: TeamEventsDeps, caller: Caller, request: TeamEventsRequest, from: number | undefined, signal: AbortSignal): AsyncGenerator<TeamEventBatch> {
+  const query = queryOf(caller, request);
+  let after = from ?? (await deps.eventLog.head());
+  yield { events: [], after };
+  let toldAtMs = deps.clock.monotonicMs();
+  while (!signal.aborted) {
+    const seen = new AbortController();
+    // Listens before it reads: what is committed in between rings.
+    const news = deps.eventLog.growth(Math.min(deps.timings.pollMs, deps.timings.keepAliveMs), AbortSignal.any([signal, seen.signal]));
+    const events = await deps.listTeamEvents({ ...query, after, limit: BATCH });
+    after = events.at(-1)?.sequence ?? after;
+    if (events.length > 0 || deps.clock.monotonicMs() - toldAtMs >= deps.timings.keepAliveMs) {
+      yield { events, after };
+      toldAtMs = deps.clock.monotonicMs();
+    }
+    if (events.length > 0) seen.abort();
+    await news;
+  }
+}
+
+function queryOf(caller: Caller, { teamUid, runUids }: TeamEventsRequest): TeamEventQuery {
+  if (runUids.length > RUNS_MAX) throw invalidArgument("too_many_runs", `Events of at most ${RUNS_MAX} runs are asked for at once.`);
+  return { teamUids: teamsWith(caller, "run.view").filter((uid) => teamUid === undefined || uid === teamUid), runUids };
+}

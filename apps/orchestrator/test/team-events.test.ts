@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError, eventually } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
+import { newUid } from "@millwright/ids";
+import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted } from "./support/fake-worker.ts";
+import { teamOf } from "./support/platform.ts";
+
+let p: CatalogPlatform;
+beforeAll(async () => {
+  p = await catalogPlatform();
+  p.eventLog.start();
+});
+afterAll(() => p.close());
+
+async function aTeam() {
+  const caller = aCaller();
+  return { caller, worker: await p.worker({ teamUid: teamOf(caller) }) };
+}
+type Asked = { teamUid?: string; runUids?: string[]; afterSequence?: bigint; pageSize?: number };
+const list = (caller: Caller, asked: Asked = {}) => p.runs.listTeamEvents(asked, p.as(caller));
+const shown = ({ events }: { events: readonly orchestrator.TeamEvent[] }) => events.map(({ runUid, eventType }) => [runUid, eventType]);
+const WHOLE_LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
+
+/** A run that lives from beginning to end. */
+async function live({ caller, worker }: Awaited<ReturnType<typeof aTeam>>): Promise<string> {
+  const run = await p.run(caller);
+  await (await holdStarted(p, worker)).complete("DONE");
+  return run.uid;
+}
+
+/** What a watcher is told, until it is stopped. */
+function watch(caller: Caller, asked: Asked = {}) {
+  const told: orchestrator.TeamEvent[] = [];
+  const from: bigint[] = [];
+  const stop = new AbortController();
+  const ended = (async () => {
+    for await (const { events, afterSequence } of p.runs.watchTeamEvents(asked, { ...p.as(caller), signal: stop.signal })) {
+      if (from.length === 0) from.push(afterSequence);
+      told.push(...events);
+    }
+  })().catch(() => undefined);
+  return {
+    told, from,
+    opened: () => eventually(() => from.length > 0),
+    async stop() {
+      stop.abort();
+      await ended;
+    },
+  };
+}
+
+describe("pages", () => {
+  test("have each state of each run of the team once, in order, at once", async () => {
+    const team = await aTeam();
+    const [one, two] = [await live(team), await live(team)];
+    const all = await list(team.caller);
+    expect(shown(all)).toEqual([...WHOLE_LIFE.map((type) => [one, type]), ...WHOLE_LIFE.map((type) => [two, type])]);
+    expect(all.events.every(({ teamUid, uid, occurredAt }) => teamUid === teamOf(team.caller) && uid !== "" && occurredAt !== undefined)).toBe(true);
+    const walked: orchestrator.TeamEvent[] = [];
+    for (let after = 0n, hasMore = true; hasMore; after = walked.at(-1)!.sequence) {
+      const page = await list(team.caller, { afterSequence: after, pageSize: 3 });
+      expect(page.events.length).toBeLessThanOrEqual(3);
+      walked.push(...page.events);
+      hasMore = page.hasMore;
+    }
+    expect(walked).toEqual(all.events);
+  });
+  test("of named runs have only theirs; what is nobody's, or another team's, has none", async () => {
+    const [team, other] = [await aTeam(), await aTeam()];
+    const [one, theirs] = [await live(team), await live(other)];
+    await live(team);
+    expect(shown(await list(team.caller, { runUids: [one.toUpperCase(), theirs, newUid(), "x"] }))).toEqual(WHOLE_LIFE.map((type) => [one, type]));
+    for (const runUids of [[theirs], [newUid()], ["x"]]) expect(shown(await list(team.caller, { runUids }))).toEqual([]);
+    await expect(list(team.caller, { runUids: Array.from({ length: 101 }, newUid) })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "too_many_runs" }));
+  });
+  test("have nothing of other teams, of teams without the right to view, and of personal runs", async () => {
+    const team = await aTeam();
+    await live(team);
+    await p.run(team.caller, { owner: { type: "user", uid: team.caller.principal.uid } });
+    const blind = { ...team.caller, teams: team.caller.teams.map((one) => ({ ...one, verbs: [] })) };
+    expect([shown(await list(aCaller())), shown(await list(blind)), shown(await list(team.caller, { teamUid: newUid() }))]).toEqual([[], [], []]);
+    expect((await list(team.caller, { teamUid: teamOf(team.caller) })).events).toHaveLength(WHOLE_LIFE.length);
+  });
+  test("of several teams are in one order", async () => {
+    const [one, two] = [await aTeam(), await aTeam()];
+    const both = { ...one.caller, teams: [...one.caller.teams, ...two.caller.teams] };
+    const runs = [await live(one), await live(two), await live(one)];
+    expect(shown(await list(both))).toEqual(runs.flatMap((run) => WHOLE_LIFE.map((type) => [run, type])));
+  });
+});
+
+describe("a watcher", () => {
+  test("is told what comes from now on, and from where it was", async () => {
+    const team = await aTeam();
+    await live(team);
+    const now = watch(team.caller);
+    await now.opened();
+    const run = await live(team);
+    await eventually(() => now.told.length >= WHOLE_LIFE.length);
+    await now.stop();
+    expect(now.told.map(({ runUid, eventType }) => [runUid, eventType])).toEqual(WHOLE_LIFE.map((type) => [run, type]));
+    const [second, third] = now.told;
+    const later = watch(team.caller, { afterSequence: second!.sequence });
+    await eventually(() => later.told.length >= WHOLE_LIFE.length - 1);
+    await later.stop();
+    expect([later.from, later.told[0]]).toEqual([[second!.sequence], third]);
+  });
+
+  test("is told everything once and in order while many write, whenever it began, as often as it broke off", async () => {
+    const teams = await Promise.all([aTeam(), aTeam(), aTeam()]);
+    const all = { ...teams[0].caller, teams: teams.flatMap(({ caller }) => caller.teams) };
+    const watchers = [watch(all, { afterSequence: 0n }), watch(teams[1].caller, { afterSequence: 0n })];
+    let broken = watch(all, { afterSequence: 0n });
+    const told: orchestrator.TeamEvent[] = [];
+    for (let round = 0; round < 4; round++) {
+      await Promise.all(teams.flatMap((team) => [live(team), p.run(team.caller), p.run(team.caller)]));
+      await broken.stop();
+      told.push(...broken.told);
+      broken = watch(all, { afterSequence: told.at(-1)?.sequence ?? 0n });
+    }
+    const expected = (await list(all, { pageSize: 500 })).events;
+    const ofOne = expected.filter(({ teamUid }) => teamUid === teamOf(teams[1].caller));
+    await eventually(() => watchers[0]!.told.length >= expected.length && watchers[1]!.told.length >= ofOne.length && told.length + broken.told.length >= expected.length);
+    await Promise.all([...watchers, broken].map((one) => one.stop()));
+    expect([watchers[0]!.told, watchers[1]!.told, [...told, ...broken.told]]).toEqual([expected, ofOne, expected]);
+  });
+
+  test("is told that the connection lives while nothing happens", async () => {
+    const { caller } = await aTeam();
+    const stop = new AbortController();
+    let empty = 0;
+    for await (const { events } of p.runs.watchTeamEvents({}, { ...p.as(caller), signal: stop.signal })) {
+      expect(events).toEqual([]);
+      if ((empty += 1) === 3) break;
+    }
+    expect(empty).toBe(3);
+  });
+});
