@@ -50,7 +50,7 @@ describe("an upload", () => {
   const content = bytes("a larger file");
   const announced = { content: undefined, sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
 
-  test("is invisible until its bytes were checked", async () => {
+  test("Artifact upload cut: it is invisible until its bytes were checked, and can be made good", async () => {
     const { artifactUid, uploadUrl } = await create(announced);
     expect(await shown()).toEqual([]);
     await expect(read(artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));

@@ -6,6 +6,12 @@ export type RunningProcess = { readonly pid: number; readonly command: string; r
 /** Running processes whose command line or environment holds the text, without ourselves. */
 export const processesWith = (text: string): RunningProcess[] => everyProcess().filter(({ pid, command, environment }) => pid !== process.pid && (command + environment).includes(text));
 
+/** Processes of sandboxes of these runs, on this machine. */
+export function processesOfRuns(uids: readonly string[]): RunningProcess[] {
+  const known = new Set(uids);
+  return everyProcess().filter(({ environment }) => known.has(/MILLWRIGHT_RUN_ID=(\S+)/.exec(environment)?.[1] ?? ""));
+}
+
 /** Ends processes at once; those that are gone already are fine. */
 export function killAll(pids: readonly number[], signal: NodeJS.Signals = "SIGKILL"): void {
   for (const pid of pids) {

@@ -37,7 +37,7 @@ async function endedBy(runId: string, cause: string, resource: string): Promise<
 }
 
 describe("a run that goes beyond its limits ends FAILED with its cause, and nothing of it is left", () => {
-  needs("bwrap", "a memory bomb", async () => {
+  needs("bwrap", "OOM kill of sandbox: a memory bomb", async () => {
     const bomb = 'for i in 1 2 3 4; do node -e "const b = Buffer.alloc(100 << 20, 1); setTimeout(() => b, 30000)" & done; wait';
     await endedBy(await startRun(api, script(shell(bomb), "say: never")), "container_oom", "memory");
   }, TIMEOUT_MS);

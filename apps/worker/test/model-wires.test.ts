@@ -77,14 +77,14 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     ["a hang", "hang"],
     ["a stream that ends early", "cut"],
     ["a connection that breaks", "reset"],
-  ] as const)("is asked again after %s", async (_what, fault) => {
+  ] as const)("Model 429/5xx: is asked again after %s", async (_what, fault) => {
     const { step, warnings, modelCalls, requests } = await connect(wire, [fault, { text: "At last.", usage: { input: 10, output: 2 } }]);
     expect(await step()).toMatchObject({ stepId: "e7-a2-c2", text: "At last.", usage: { inputTokens: 10, outputTokens: 2 } });
     expect([requests.length, warnings]).toEqual([2, [expect.stringMatching(/^The model gave no answer \(.+\); it is asked again in \d+ s \(try 2 of 3\)\.$/)]]);
     expect(modelCalls).toEqual([`${wire[0]} model_unavailable`, `${wire[0]} ok`]);
   });
 
-  test("gives up after its last try, as the platform's fault", async () => {
+  test("Model 429/5xx: gives up after its last try, as the platform's fault", async () => {
     const { step, usage, requests } = await connect(wire, [{ status: 503, message: `overloaded, ${KEY}` }]);
     const { next, ...rest } = (await step())!;
     expect(next).toMatchObject({ kind: "failed", failure: { code: "resource_unavailable", retryable: true, reason: "model_unavailable", message: expect.stringContaining("503: overloaded, ***") } });

@@ -243,7 +243,7 @@ inBubblewrap("when its worker is lost,", () => {
 });
 
 inBubblewrap("a sandbox that dies under the agent", () => {
-  test("is replaced once, over the same files, and the agent goes on", () =>
+  test("Harness crashes: its sandbox is replaced once, over the same files, and the agent goes on", () =>
     withDirectory(async (dir) => {
       const { running, events, sandboxes, snapshots } = await during({ dir, prompt: script("- shell: 'cd /home/agent; echo one > log'", `- shell: ${UNTIL_GO}`, "- shell: pwd; cat log") }, async (context) => {
         await callBegun(2)(context);
@@ -258,7 +258,7 @@ inBubblewrap("a sandbox that dies under the agent", () => {
       expect([sandboxes.length, snapshots]).toEqual([2, []]);
     }));
 
-  test("twice is an error of the platform's, not the agent's, and what is there is saved", () =>
+  test("Harness crashes: twice is an error of the platform's, not the agent's, and what is there is saved", () =>
     withDirectory(async (dir) => {
       const { running, sandboxes } = await during({ dir, prompt: script("- shell: echo kept > log", FOREVER) }, async (context) => {
         for (const nth of [0, 1]) {

@@ -8,7 +8,7 @@ import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, withDirectory } from "./support/sandboxes.ts";
 
 inBubblewrap("setting up", () => {
-  test("a failing setup command ends the run with its output", () =>
+  test("Setup command fails: the run ends FAILED with its output", () =>
     withDirectory(async (dir) => {
       const { result, events } = await execute({ dir, prompt: script("- say: never"), assignment: { setupCommands: ["echo fine", "echo broken >&2; exit 4", "echo never"] } });
       expect(result).toMatchObject({ outcome: "FAILED", error: { code: "environment_setup_failed", reason: "setup_command_failed", message: expect.stringMatching(/exit code 4:\nbroken$/) } });

@@ -13,7 +13,7 @@ const RACES_PER_SCRIPT = 8.5;
 
 // Runs, workers that die, freeze and repeat themselves, cancels and child runs go on around them; every transaction of the
 // use cases waits for its turn, and the script decides whose turn it is.
-test(`in ${RACES} races of follow-ups with whatever else happens to their runs, each has one fate, their order is kept, and no run lives for ever`, async () => {
+test(`Follow-up races completion: in ${RACES} races of follow-ups with whatever else happens to their runs, each has one fate, their order is kept, and no run lives for ever`, async () => {
   const cast = aCast();
   const tried = new Map<string, number>();
   const count = (what: string, n = 1) => tried.set(what, (tried.get(what) ?? 0) + n);

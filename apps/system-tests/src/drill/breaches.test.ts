@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import { breachesOf, deedsOf, isGivenUp } from "./breaches.ts";
 import type { EventFact, RunFacts } from "./facts.ts";
 import { faultsIn } from "./faults-in-logs.ts";
-import { scheduleOf } from "./schedule.ts";
+import { partsOf, scheduleOf } from "./schedule.ts";
 
 const own = (kind: string, payload: object = {}, executionId: number | null = 1) => ({ kind, payload, executionId, attempt: null });
 const by = (attempt: number, kind: string, payload: object = {}, executionId = 1) => ({ kind, payload, executionId, attempt });
@@ -79,5 +79,7 @@ test("a seed always gives the same schedule, and seeds give all kinds of faults 
   const schedules = Array.from({ length: 300 }, (_one, seed) => scheduleOf(seed));
   expect(new Set(schedules.flatMap(({ faults }) => faults.map(({ kind }) => kind)))).toEqual(new Set(["kill", "freeze", "stop", "cut", "backends", "wipe"]));
   expect(new Set(schedules.flatMap(({ runs }) => runs.flatMap(({ acts }) => acts.map(({ kind }) => kind))))).toEqual(new Set(["followup", "cancel"]));
+  expect(schedules.flatMap(({ faults }) => faults.map(({ target }) => target))).toEqual(expect.arrayContaining(["orchestrator-all", "gateway-all", "worker-3", "nats-server"]));
+  expect(partsOf("gateway-all")).toEqual(["gateway-0", "gateway-1"]);
   expect(schedules.some(({ runs }) => runs.some(({ pullRequests }) => pullRequests > 0))).toBe(true);
 });

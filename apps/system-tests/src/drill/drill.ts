@@ -28,7 +28,7 @@ export type Report = {
 
 /** Plays schedules on one platform that lives through all of them. */
 export async function drill({ seed, count, width, patienceMs, onPlayed, deadline = Infinity }: DrillOptions): Promise<Report> {
-  const rig = await Rig.start(patienceMs);
+  const rig = await Rig.start({ patienceMs });
   const played: Played[] = [];
   const breaches: string[] = [];
   const sampler = new AbortController();

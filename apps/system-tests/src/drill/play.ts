@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { processesWith } from "../processes.ts";
+import { processesOfRuns } from "../processes.ts";
 import { breachesOf, deedsOf, isGivenUp } from "./breaches.ts";
 import { factsOf, standingOf, type RunFacts } from "./facts.ts";
 import type { Rig } from "./rig.ts";
@@ -122,7 +122,7 @@ async function publicly({ client }: Rig, roots: readonly string[], facts: readon
 /** No process of any of these runs is left, wherever it ran. */
 async function leftProcesses(facts: readonly RunFacts[], patienceMs: number): Promise<string[]> {
   for (const deadline = Date.now() + patienceMs; ; await pause(LOOK_MS)) {
-    const left = processesWith("MILLWRIGHT_RUN_ID=").filter(({ environment }) => facts.some(({ uid }) => environment.includes(`MILLWRIGHT_RUN_ID=${uid}`)));
+    const left = processesOfRuns(facts.map(({ uid }) => uid));
     if (left.length === 0) return [];
     if (Date.now() > deadline) return left.map(({ pid, command }) => `process ${pid} of a run that has ended is alive: ${command.slice(0, 200)}`);
   }

@@ -4,10 +4,14 @@ import { Cluster, type ServiceName } from "../cluster.ts";
 import { bareRepository } from "../git.ts";
 import type { Member } from "../member.ts";
 import { PatientClient } from "./client.ts";
-import { CAST, TIME_SCALE, type Fault } from "./schedule.ts";
+import { CAST, partsOf, TIME_SCALE, type Fault } from "./schedule.ts";
 
 const OURS = "drill";
 const WATCH_MS = 500;
+/** Of each worker. */
+export const SLOTS = 4;
+
+type Harm = Exclude<Fault, { kind: "backends" }>;
 
 /** The platform of a drill: separate processes, relays before the workers, and a hand in its database. */
 export class Rig {
@@ -31,9 +35,9 @@ export class Rig {
   }
 
   /** Answers when everything is ready. `patienceMs`: how long a request may go unanswered. */
-  static async start(patienceMs: number): Promise<Rig> {
+  static async start({ patienceMs, timeScale = TIME_SCALE }: { patienceMs: number; timeScale?: number }): Promise<Rig> {
     const { worker: workers, ...replicas } = CAST;
-    const cluster = await Cluster.start({ timeScale: TIME_SCALE, replicas, workers, slots: 4, hasRelays: true });
+    const cluster = await Cluster.start({ timeScale, replicas, workers, slots: SLOTS, hasRelays: true });
     try {
       const client = new PatientClient(cluster.url, cluster.ownerKey, patienceMs);
       return new Rig(cluster, client, await aFactory(cluster, client));
@@ -47,8 +51,13 @@ export class Rig {
   async inflict(fault: Fault): Promise<boolean> {
     const { kind, target } = fault;
     if (kind === "backends") return this.#endBackends(target as ServiceName, fault.share);
-    const place = kind === "cut" ? `relay of ${target}` : target;
-    if (this.#busy.has(place) || (kind === "wipe" && !this.cluster.nats)) return false;
+    const done = await Promise.all(partsOf(target).map((part) => this.#inflictOn({ ...fault, target: part } as Harm)));
+    return done.includes(true);
+  }
+
+  async #inflictOn(fault: Harm): Promise<boolean> {
+    const place = fault.kind === "cut" ? `relay of ${fault.target}` : fault.target;
+    if (this.#busy.has(place) || (fault.kind === "wipe" && !this.cluster.nats)) return false;
     this.#busy.add(place);
     try {
       await this.#harm(fault);
@@ -65,7 +74,7 @@ export class Rig {
     await this.cluster.remove();
   }
 
-  async #harm(fault: Exclude<Fault, { kind: "backends" }>): Promise<void> {
+  async #harm(fault: Harm): Promise<void> {
     const { kind, target, forMs } = fault;
     switch (kind) {
       case "cut": {

@@ -1,7 +1,7 @@
 import { Chance } from "./chance.ts";
 import { planRun, type RunPlan } from "./workload.ts";
 
-/** What is done to a part of the platform, and for how long; milliseconds from the beginning of the schedule. */
+/** What is done to a part of the platform, or to all replicas of a service, and for how long; milliseconds from the beginning of the schedule. */
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: "kill" | "freeze" | "stop"; readonly target: string }
   | { readonly kind: "cut"; readonly target: string; readonly how: Cut }
@@ -17,6 +17,9 @@ export type Schedule = { readonly seed: number; readonly runs: readonly RunPlan[
 /** The processes of a drill. */
 export const CAST = { gateway: 2, orchestrator: 2, factories: 1, worker: 4 } as const;
 export const TIME_SCALE = 30;
+
+/** Ends the name of a target that is every replica of a service. */
+const ALL = "-all";
 
 /** Work is begun, and harmed, within this time. */
 const SPAN_MS = 2_500;
@@ -40,8 +43,10 @@ function someFault(chance: Chance): Fault {
     case "cut":
       return { ...times, kind, target: oneOf(chance, "worker"), how: chance.pick(["refuse", "silence", "mute"]) };
     case "freeze":
-    case "kill":
-      return { ...times, kind, target: oneOf(chance, chance.weighted({ worker: 5, orchestrator: 2, gateway: 1, factories: 0.5 })) };
+    case "kill": {
+      const role = chance.weighted({ worker: 5, orchestrator: 2, gateway: 1, factories: 0.5 });
+      return { ...times, kind, target: role !== "worker" && chance.fraction() < 0.3 ? `${role}${ALL}` : oneOf(chance, role) };
+    }
     case "stop":
       return { ...times, kind, target: oneOf(chance, "worker") };
     case "backends":
@@ -60,3 +65,9 @@ export const told = (fault: Fault): string => {
   const how = fault.kind === "cut" ? ` (${fault.how})` : fault.kind === "backends" ? ` (${fault.share === 1 ? "all" : "some"})` : "";
   return `${fault.kind} ${fault.target}${how} at ${fault.atMs} for ${fault.forMs} ms`;
 };
+
+/** The parts that a target names. */
+export function partsOf(target: string): string[] {
+  const role = target.slice(0, -ALL.length);
+  return target.endsWith(ALL) && role in CAST ? Array.from({ length: CAST[role as keyof typeof CAST] }, (_one, n) => `${role}-${n}`) : [target];
+}

@@ -3,7 +3,7 @@ import { systemClock } from "@millwright/clock";
 import { memoryLog } from "@millwright/testing";
 import { Room } from "./room.ts";
 
-test("a worker without disk takes nothing until there is some again", async () => {
+test("Worker disk full: it takes nothing until there is some again", async () => {
   const answers = [true, false, false, true];
   const room = new Room({ cacheDir: "/nowhere/at/all", hasRoom: () => Promise.resolve(answers.shift()!) }, 0, systemClock, memoryLog());
   expect([room.isThere, await room.hasRoom(), room.isThere]).toEqual([true, true, true]);

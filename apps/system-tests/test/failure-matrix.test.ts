@@ -1,11 +1,11 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { processesWith, Program, type Deployment } from "../src/index.ts";
+import { processesWith, Program, Relay, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
-import { eventsOf, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 /** Another attempt must hold a run 60 s after its worker was lost; all times are divided by this. */
@@ -15,21 +15,28 @@ const BOUND_MS = 60_000 / TIME_SCALE + 10_000; // and what a busy machine takes 
 let platform: Deployment;
 let api: Client;
 let workerKey: string;
+/** Between the workers and the platform. */
+let relay: Relay;
 const workers = new Map<string, Program>();
 
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: TIME_SCALE });
   api = await connect(platform);
   workerKey = (await api.post(`/team/${await teamOf(api)}/keys`, { name: "workers", kind: "worker" })).api_key;
+  relay = await Relay.to(platform.url);
 }, SLOW_MS);
-afterEach(() => stopWorkers());
+afterEach(() => {
+  relay.mend();
+  return stopWorkers();
+});
 afterAll(async () => {
   await stopWorkers();
+  await relay?.close();
   await platform?.remove();
 });
 
 function startWorker(name: string): void {
-  const env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`), MILLWRIGHT_SANDBOX: "bwrap" };
+  const env = { MILLWRIGHT_URL: relay.url, MILLWRIGHT_WORKER_KEY: workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`), MILLWRIGHT_SANDBOX: "bwrap" };
   workers.set(name, new Program("worker/src/main.ts", { log: platform.path(`worker-${name}.log`), env }));
 }
 async function stopWorkers(): Promise<void> {
@@ -54,8 +61,8 @@ async function heldRun(...after: string[]) {
   return { runId, holder: workers.get(holder!)!, other: holder === "one" ? "two" : "one", processes };
 }
 
-describe("when the worker that holds a run", () => {
-  needs("bwrap", "is killed, another one goes on with the run in time without repeating a finished step, and no process of the lost attempt survives", async () => {
+describe("what the failure matrix says of processes", () => {
+  needs("bwrap", "Worker dies while RUNNING: another one goes on with the run in time without repeating a finished step, and no process of the lost attempt survives", async () => {
     const { runId, holder, other, processes } = await heldRun("shell: cat out.txt note.txt", "artifact: out.txt");
     await holder.kill();
     await heldBy(runId, other);
@@ -67,7 +74,7 @@ describe("when the worker that holds a run", () => {
     expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
   }, SLOW_MS);
 
-  needs("bwrap", "is frozen, another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
+  needs("bwrap", "Worker frozen, then wakes: another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
     const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
     holder.signal("SIGSTOP");
     await heldBy(runId, other);
@@ -82,9 +89,41 @@ describe("when the worker that holds a run", () => {
     const [thawed] = await holders(runId);
     await succeeded(api, await startRun(api, script("say: I am back."), { config: { worker_host: thawed } }));
   }, SLOW_MS);
+
+  needs("bwrap", "Worker dies in SETUP: the run is set up once more elsewhere, and nothing of it survives on the dead worker", async () => {
+    for (const name of ["one", "two"]) startWorker(name);
+    const environment = await api.post("/agent/environments", { config: { name: "slow", setup_commands: ["sleep 5"] } });
+    const runId = await startRun(api, script("say: set up"), { config: { environment_id: environment.uid } });
+    await eventually(() => sandboxProcesses(runId).length > 0);
+    const processes = sandboxProcesses(runId);
+    const [holder] = await holders(runId);
+    await workers.get(holder!)!.kill();
+    await heldBy(runId, holder === "one" ? "two" : "one");
+    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+    await succeeded(api, runId);
+    const events = await eventsOf(api, runId);
+    expect(events.filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
+    expect(events.filter(({ kind, payload }) => kind === "run_queued" && payload.reason === "restarted")).toHaveLength(1);
+  }, SLOW_MS);
+
+  needs("bwrap", "Outage 30 s – 10 min: a worker that lost its lease meanwhile ends what it did, and goes on with the next attempt; what it asked for behind closed doors is there once", async () => {
+    startWorker("one");
+    const runId = await startRun(api, script("say: begin", "shell: sleep 5", spawn(script("say: a child")), "wait: all", "say: end"));
+    await sleeps(runId, 1);
+    const processes = sandboxProcesses(runId);
+    relay.cut("silence");
+    await sees(api, runId, ({ kind }) => kind === "worker_lost");
+    expect((await runOf(api, runId)).state).toBe("QUEUED");
+    relay.mend();
+    await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
+    await succeeded(api, runId);
+    const events = await eventsOf(api, runId);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));
+    expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
+  }, SLOW_MS);
 });
 
-test("whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
+test("Worker frozen, then wakes: whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
   const late = await HandWorker.register(api, "late");
   const runId = await startRun(api, script("say: x"));
   const lease = (await late.accept(await late.offer()))!;

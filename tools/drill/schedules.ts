@@ -1,0 +1,41 @@
+import { drill } from "../../apps/system-tests/src/index.ts";
+import { printRows, say } from "./table.ts";
+
+const SLOW_MS = 30_000;
+const PATIENCE_MS = 180_000;
+const TELL_EVERY = 50;
+
+/** Plays schedules and prints what came of them; answers whether every promise was kept. */
+export async function drillSchedules({ seed, count, width }: { seed: number; count: number; width: number }): Promise<boolean> {
+  const began = Date.now();
+  const secondsSoFar = (): number => Math.round((Date.now() - began) / 1_000);
+  let done = 0;
+  const { played, breaches } = await drill({
+    seed, count, width, patienceMs: PATIENCE_MS,
+    onPlayed: ({ seed: of, breaches: found, tookMs }) => {
+      done += 1;
+      if (tookMs > SLOW_MS) say(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
+      for (const breach of found) say(`BROKEN  seed ${of}: ${breach}`);
+      if (done % TELL_EVERY === 0) say(`${done} of ${count} schedules, ${secondsSoFar()} s`);
+    },
+  });
+  const sum = (of: (one: (typeof played)[number]) => number): number => played.reduce((total, one) => total + of(one), 0);
+  const states = [...Map.groupBy(played.flatMap((one) => one.states), (state) => state)].toSorted(([a], [b]) => a.localeCompare(b));
+  const times = played.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
+  const shares = [0.5, 0.99, 1].map((share) => `${((times[Math.ceil(times.length * share) - 1] ?? 0) / 1_000).toFixed(1)} s`);
+  printRows([
+    ["schedules", played.length],
+    ["seconds", secondsSoFar()],
+    ["faults inflicted", sum(({ faults }) => faults)],
+    ["runs", sum((one) => one.states.length)],
+    ...states.map(([state, all]): [string, number] => [`  ${state}`, all.length]),
+    ["workers lost while they held a run", sum(({ losses }) => losses)],
+    ["runs given up, as the limits say", sum(({ givenUp }) => givenUp)],
+    ["follow-ups, each with one fate", sum(({ followUps }) => followUps)],
+    ["schedule until everything ended, median / 99 % / longest", shares.join(" / ")],
+    ["promises broken", breaches.length],
+  ]);
+  for (const breach of breaches) say(`BROKEN  ${breach}`);
+  if (breaches.length > 0) say("A schedule is played again by: npm run drill -- --seed N");
+  return breaches.length === 0;
+}
