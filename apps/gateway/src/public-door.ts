@@ -14,6 +14,7 @@ import { blobMount } from "./routes/blobs.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
+import { factoryFilesRoutes } from "./routes/factory-files.ts";
 import { factoryRoutes } from "./routes/factories.ts";
 import { factorySourceRoutes } from "./routes/factory-source.ts";
 import type { IdentityRouteDeps } from "./routes/identity-deps.ts";
@@ -70,6 +71,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...codeHostRoutes(neighbours),
     ...factoryRoutes(shared),
     ...factorySourceRoutes(neighbours),
+    ...factoryFilesRoutes,
     ...taskRoutes(shared),
     ...webhookRoutes(neighbours),
     ...pageRoutes({ ...shared, signIn }),

@@ -5,7 +5,7 @@ import { Fields } from "./fields.ts";
 import { parseMarkdown } from "./markdown.ts";
 import { CREDENTIAL_STRATEGIES } from "./rules.ts";
 
-const AGENT_TYPES = ["CUSTOM", "FOREMAN", "MAIN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY"] as const;
+export const AGENT_TYPES = ["CUSTOM", "FOREMAN", "MAIN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY"] as const;
 
 export type ReadAgent = { path: string; part: AgentPart; read: ReadBlock; typeAt: Place };
 

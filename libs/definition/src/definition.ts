@@ -6,6 +6,14 @@ export type Definition = {
   agents: AgentPart[];
   /** By name. */
   runners: RunnerPart[];
+  /** By name. */
+  automations: AutomationPart[];
+  /** By name. */
+  webhooks: WebhookPart[];
+  /** By slug. */
+  scorers: ScorerPart[];
+  /** By slug. */
+  benchmarks: BenchmarkPart[];
   /** By path. A skill with `error` is shown, never used. */
   skills: SkillPart[];
 };
@@ -102,6 +110,75 @@ export type RunnerPart = {
   mac_version?: string;
   vcpus?: number;
   memory_gb?: number;
+};
+
+/** Work that starts by itself (spec factory-files §6). Of its execution keys those that are present override its agent's. */
+export type AutomationPart = ExecutionBlock & {
+  name: string;
+  enabled: boolean;
+  /** Absent: the foreman. */
+  agent?: string;
+  triggers: TriggerPart[];
+  prompt: string;
+};
+
+export type TriggerPart = {
+  provider: string;
+  event: string;
+  /** All of them must hold; a set without values holds for everything. */
+  filter: Record<string, { in?: string[]; not_in?: string[] }>;
+  /** Of webhooks: a payload filter that was checked. */
+  payload?: unknown;
+  /** Of schedules. */
+  schedule?: { cron: string; name?: string };
+};
+
+/** Where senders deliver to (spec factory-files §11). */
+export type WebhookPart = {
+  name: string;
+  auth_mode: "token" | "url_token" | "signature";
+  signature_scheme?: string;
+  /** A managed secret of the team. */
+  secret_name: string;
+  delivery_id_header?: string;
+  enabled: boolean;
+};
+
+/** A rubric by which finished runs are judged (spec factory-files §9). */
+export type ScorerPart = {
+  slug: string;
+  name: string;
+  description?: string;
+  /** Names of agents, or every agent. */
+  agents: string[] | "*";
+  labels: { value: string; score: number; description?: string }[];
+  passing_score: number;
+  /** Percent of the runs in scope. */
+  sampling_rate: number;
+  model: string;
+  self_improvement: boolean;
+  prompt: string;
+};
+
+/** A suite of tasks that an agent is measured by (spec factory-files §10). */
+export type BenchmarkPart = {
+  slug: string;
+  name: string;
+  description?: string;
+  agent: string;
+  /** In the suite's order. */
+  tasks: BenchmarkTaskPart[];
+  configurations?: { role: string; display_name?: string; model?: string; harness?: Harness; runner?: string }[];
+};
+
+export type BenchmarkTaskPart = {
+  slug: string;
+  title: string;
+  prompt: string;
+  success_criteria: string;
+  source_run_id?: string;
+  starting_repo_refs?: string[];
+  tags?: string[];
 };
 
 export type SkillPart = {

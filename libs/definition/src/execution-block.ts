@@ -46,7 +46,7 @@ export function readExecutionBlock(fields: Fields, options: { needsModel: boolea
   };
 }
 
-const HARNESS_TYPES = ["oz", "claude", "claude-code", "codex", "gemini", "opencode"] as const;
+export const HARNESS_TYPES = ["oz", "claude", "claude-code", "codex", "gemini", "opencode"] as const;
 
 function readHarness(parent: Fields): { value: Harness; workerAuth?: Placed<true> } | undefined {
   const fields = parent.fields("harness", ["type", "model", "reasoningLevel", "auth"]);
@@ -89,7 +89,7 @@ function readAuth(parent: Fields): Placed<NonNullable<Harness["auth"]>> | undefi
 }
 
 /** The published key of a managed server reference, and our synonym. */
-const REFERENCE_KEYS = ["warpId", "managedId"] as const;
+export const REFERENCE_KEYS = ["warpId", "managedId"] as const;
 
 /** Reads `mcpServers`: a map from name to a reference of a managed server. */
 export function readMcpServers(parent: Fields): McpServers | undefined {

@@ -27,7 +27,7 @@ export function readCloudProviders(factory: Fields): CloudProviders | undefined 
   };
 }
 
-const INTEGRATION_TYPES = ["slack", "linear", "jira", "microsoft-teams"] as const;
+export const INTEGRATION_TYPES = ["slack", "linear", "jira", "microsoft-teams"] as const;
 
 /** `integrations` of factory.yaml: each type at most once, never Linear and Jira together, settings under the type's own name. */
 export function readIntegrations(factory: Fields): Integration[] | undefined {
@@ -80,7 +80,7 @@ export function readScorerDefaults(
   };
 }
 
-const REVIEWER_TYPES = ["none", "admins", "team", "custom"] as const;
+export const REVIEWER_TYPES = ["none", "admins", "team", "custom"] as const;
 
 /** `selfImprovement` of factory.yaml; whether the reviewers are members is the team's state, not the file's. */
 export function readSelfImprovement(factory: Fields): FactoryPart["self_improvement"] {

@@ -87,6 +87,26 @@ export class Fields {
     return undefined;
   }
 
+  /** A number within bounds. */
+  number(key: string, bounds: { min: number; max: number }): number | undefined {
+    const value = this.#scalar(key, "a number", (found) => (typeof found === "number" ? found : undefined));
+    if (value === undefined || (value >= bounds.min && value <= bounds.max)) return value;
+    this.error(this.valueAt(key), "FF_INVALID_VALUE", `${key} must be a number from ${bounds.min} to ${bounds.max}.`);
+    return undefined;
+  }
+
+  /** Whether a key holds a list. */
+  isList(key: string): boolean {
+    return isSeq(this.#entries.get(key)?.node);
+  }
+
+  /** A value of any shape, as JSON, and where the member is that dotted names lead to (the value itself, when none is there). */
+  json(key: string): { value: unknown; placeOf(path: string): Place } | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry || isAlias(entry.node)) return undefined;
+    return { value: entry.node?.toJSON() as unknown, placeOf: (path) => this.#document.placeOf(nodeAt(entry.node, path)) ?? entry.at };
+  }
+
   /** A list of texts; repeated ones count once. */
   texts(key: string): string[] | undefined {
     const items = this.#items(key);
@@ -151,6 +171,16 @@ export class Fields {
     this.error(at, "FF_INVALID_VALUE", `${what} must ${fault}.`);
     return undefined;
   }
+}
+
+/** Names may hold dots: the longest that fits is followed. */
+function nodeAt(node: Node | null, path: string): Node | null {
+  if (path === "") return node;
+  if (!isMap(node)) return node;
+  const fits = ({ key }: { key: unknown }): boolean => isScalar(key) && typeof key.value === "string" && (path === key.value || path.startsWith(`${key.value}.`));
+  const length = ({ key }: { key: unknown }): number => String((key as { value: unknown }).value).length;
+  const [next] = node.items.filter(fits).toSorted((a, b) => length(b) - length(a));
+  return next ? nodeAt((next.value ?? next.key) as Node, path.slice(length(next) + 1)) : node;
 }
 
 /** Escapes of quoted YAML can make characters that no database column holds. */

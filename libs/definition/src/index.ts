@@ -9,3 +9,4 @@ export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
 export { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "./rules.ts";
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
+export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";

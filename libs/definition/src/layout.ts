@@ -4,8 +4,11 @@ export type PathKind =
   | { kind: "agent"; name: string }
   | { kind: "runner"; name: string }
   | { kind: "skill"; name: string; agent?: string }
-  /** A resource of a directory that this version reads but does not serve yet. */
-  | { kind: "unserved"; name: string; resource: string; format: "yaml" | "markdown" }
+  | { kind: "automation"; name: string }
+  | { kind: "webhook"; name: string }
+  | { kind: "scorer"; name: string }
+  | { kind: "suite"; name: string }
+  | { kind: "suite task"; name: string; suite: string }
   /** Inside a resource directory, where nothing of this name belongs. */
   | { kind: "misplaced" }
   /** Not part of a definition: never looked at. */
@@ -33,11 +36,11 @@ export function classify(path: string): PathKind {
     case "runners":
       return yamlFile(name, third) ? { kind: "runner", name: stem(name) } : { kind: "misplaced" };
     case "webhooks":
-      return yamlFile(name, third) ? unserved("webhook", stem(name), "yaml") : { kind: "misplaced" };
+      return yamlFile(name, third) ? { kind: "webhook", name: stem(name) } : { kind: "misplaced" };
     case "automations":
-      return third === "automation.md" && fourth === undefined ? unserved("automation", name, "markdown") : { kind: "misplaced" };
+      return third === "automation.md" && fourth === undefined ? { kind: "automation", name } : { kind: "misplaced" };
     case "scorers":
-      return third === "scorer.md" && fourth === undefined ? unserved("scorer", name, "markdown") : { kind: "misplaced" };
+      return third === "scorer.md" && fourth === undefined ? { kind: "scorer", name } : { kind: "misplaced" };
     default:
       return benchmarkFile(name, third, fourth, fifth);
   }
@@ -53,11 +56,10 @@ const skillFile = (name: string | undefined, inside: readonly string[], agent?: 
     : { kind: "other" };
 
 function benchmarkFile(suite: string, third?: string, fourth?: string, fifth?: string): PathKind {
-  if (third === "suite.yaml" && fourth === undefined) return unserved("benchmark", suite, "yaml");
-  if (third === "tasks" && fourth !== undefined && yamlFile(fourth, fifth)) return unserved("benchmark task", stem(fourth), "yaml");
+  if (third === "suite.yaml" && fourth === undefined) return { kind: "suite", name: suite };
+  if (third === "tasks" && fourth !== undefined && yamlFile(fourth, fifth)) return { kind: "suite task", name: stem(fourth), suite };
   return { kind: "misplaced" };
 }
 
-const unserved = (resource: string, name: string, format: "yaml" | "markdown"): PathKind => ({ kind: "unserved", name, resource, format });
 const yamlFile = (name: string, next: string | undefined): boolean => next === undefined && name.endsWith(".yaml");
 const stem = (name: string): string => name.slice(0, -".yaml".length);

@@ -74,6 +74,10 @@ test("a whole tree becomes one normalised definition", () => {
       { name: "box", setup_commands: ["npm ci", "npm ci"], os: "linux", arch: "x86_64", docker_image: "node:24", vcpus: 2, memory_gb: 8 },
       { name: "mac", setup_commands: [], os: "macos", arch: "aarch64", mac_version: "26" },
     ],
+    automations: [],
+    webhooks: [],
+    scorers: [],
+    benchmarks: [],
     skills: [
       { name: "tests", agent: "hand", description: "own way", body: "Run.", path: "agents/hand/skills/tests/SKILL.md" },
       { name: "broken", description: "", body: "", path: "skills/broken/SKILL.md", error: expect.stringContaining("line 3") },
@@ -101,7 +105,7 @@ test("the bounds of a tree hold exactly", () => {
   const pad = (bytes: number) => ({ path: "runners/box.yaml", content: `platform: {linux: {dockerImage: x}}\n#${"p".repeat(bytes - 37)}` });
   expect(codes([...valid, pad(TREE_LIMITS.fileBytesMax)])).toEqual([]);
   expect(codes([...valid, pad(TREE_LIMITS.fileBytesMax + 1)])).toEqual(["runners/box.yaml FF_LIMIT_EXCEEDED"]);
-  const many = (count: number) => Array.from({ length: count }, (_, index) => ({ path: `webhooks/w${index}.yaml`, content: "a: 1" }));
+  const many = (count: number) => Array.from({ length: count }, (_, index) => ({ path: `runners/r${index}.yaml`, content: "platform: {os: macos}" }));
   expect(parseDefinition([...valid, ...many(1_998)]).definition).toBeDefined();
   expect(codes([...valid, ...many(1_999)])).toEqual(["factory.yaml FF_LIMIT_EXCEEDED"]);
   expect(parseDefinition([...valid, ...many(1_998), { path: "src/a.ts", content: "" }]).definition).toBeDefined();

@@ -1,14 +1,16 @@
 import { readAgentFile, type ReadAgent } from "./agent-file.ts";
-import type { Definition, RunnerPart, SkillPart } from "./definition.ts";
+import { readAutomationFile, type ReadAutomation } from "./automation-file.ts";
+import { readSuiteFile, readTaskFile, type ReadSuite, type ReadTask } from "./benchmark-files.ts";
+import type { Definition, RunnerPart, SkillPart, WebhookPart } from "./definition.ts";
 import { compareText, Problems, START, type Diagnostic } from "./diagnostics.ts";
 import { readFactoryFile, type ReadFactory } from "./factory-file.ts";
 import { classify, SEGMENT, type PathKind } from "./layout.ts";
-import { parseMarkdown } from "./markdown.ts";
 import { readRunnerFile } from "./runner-file.ts";
+import { readScorerFile, type ReadScorer } from "./scorer-file.ts";
 import { brokenSkill, markDuplicates, readSkillFile, skillsOf } from "./skill-file.ts";
 import { readTree, type TextFile, type TreeFile } from "./tree.ts";
 import { checkTree, type ReadTree } from "./tree-rules.ts";
-import { parseYaml } from "./yaml-document.ts";
+import { readWebhookFile } from "./webhook-file.ts";
 
 export type ParsedDefinition = {
   /** Present when no diagnostic is an error. */
@@ -21,19 +23,24 @@ type Contents = {
   factory: ReadFactory | undefined;
   agents: ReadAgent[];
   runners: RunnerPart[];
+  automations: ReadAutomation[];
+  webhooks: WebhookPart[];
+  scorers: ReadScorer[];
+  suites: ReadSuite[];
+  tasks: ReadTask[];
   skills: SkillPart[];
   kinds: PathKind[];
 };
 
 /**
- * Parses and validates a definition tree (spec factory-files §2-§5, §8, §12, §13.1) without any state: no secret, model
+ * Parses and validates a definition tree (spec factory-files §2–§6, §8–§13.1) without any state: no secret, model
  * or environment is looked up. Depends on the files alone, not on their order. Files outside the layout are ignored.
  */
 export function parseDefinition(files: readonly TreeFile[]): ParsedDefinition {
   const problems = new Problems();
   const tree = readTree(files, problems);
   if (tree === undefined) return { diagnostics: problems.sorted() };
-  const contents: Contents = { factory: undefined, agents: [], runners: [], skills: [], kinds: [] };
+  const contents: Contents = { factory: undefined, agents: [], runners: [], automations: [], webhooks: [], scorers: [], suites: [], tasks: [], skills: [], kinds: [] };
   for (const file of tree) readFile(file, contents, problems);
   checkTree(summaryOf(contents), problems);
   const diagnostics = problems.sorted();
@@ -55,50 +62,67 @@ function readFile(file: TextFile, into: Contents, problems: Problems): void {
   const { text } = file;
   if (kind.kind === "misplaced") problems.error(path, START, "FF_UNKNOWN_FILE", "No file of this name belongs here.");
   if (kind.kind === "factory") into.factory = readFactoryFile(path, text, problems);
-  if (kind.kind !== "agent" && kind.kind !== "runner" && kind.kind !== "unserved") return;
-  for (const segment of namesIn(path, kind)) {
+  if (!("name" in kind)) return;
+  for (const segment of kind.kind === "suite task" ? [kind.suite, kind.name] : [kind.name]) {
     if (!SEGMENT.test(segment)) problems.error(path, START, "FF_INVALID_VALUE", `The name ${JSON.stringify(segment)} must match ${SEGMENT.source}.`);
   }
-  if (kind.kind === "agent") {
-    const agent = readAgentFile(kind.name, path, text, problems);
-    if (agent) into.agents.push(agent);
-  } else if (kind.kind === "runner") {
-    const runner = readRunnerFile(kind.name, path, text, problems);
-    if (runner) into.runners.push(runner);
-  } else {
-    const isReadable = kind.format === "yaml" ? parseYaml(path, text, problems) : parseMarkdown(path, text, problems);
-    if (isReadable) problems.warning(path, START, "FF_NOT_SERVED", `This version does not serve a ${kind.resource} yet; the file has no effect.`);
+  readResource(kind, path, text, into, problems);
+}
+
+function readResource(kind: Exclude<PathKind, { kind: "skill" | "factory" | "misplaced" | "other" }>, path: string, text: string, into: Contents, problems: Problems): void {
+  const { name } = kind;
+  const keep = <T>(list: T[], read: T | undefined): void => void (read !== undefined && list.push(read));
+  if (kind.kind === "agent") keep(into.agents, readAgentFile(name, path, text, problems));
+  else if (kind.kind === "runner") keep(into.runners, readRunnerFile(name, path, text, problems));
+  else if (kind.kind === "automation") keep(into.automations, readAutomationFile(name, path, text, problems));
+  else if (kind.kind === "webhook") keep(into.webhooks, readWebhookFile(name, path, text, problems));
+  else if (kind.kind === "scorer") keep(into.scorers, readScorerFile(name, path, text, problems));
+  else if (kind.kind === "suite") keep(into.suites, readSuiteFile(name, path, text, problems));
+  else keep(into.tasks, readTaskFile(kind.suite, name, path, text, problems));
+  if (kind.kind !== "agent" && kind.kind !== "runner") {
+    problems.warning(path, START, "FF_NOT_SERVED", `This version does not serve a ${kind.kind} yet; the file is checked and has no other effect.`);
   }
 }
 
-/** The segments of a path that name resources. */
-const namesIn = (path: string, kind: { kind: string; name: string }): string[] => {
-  const isFile = kind.kind === "runner" || path.startsWith("webhooks/");
-  return isFile || path.split("/").length === 3 ? [kind.name] : [path.split("/")[1] ?? "", kind.name];
-};
-
-function summaryOf({ factory, agents, kinds }: Contents): ReadTree {
-  const agentFiles = new Set(kinds.flatMap((kind) => (kind.kind === "agent" ? [kind.name] : [])));
+function summaryOf({ factory, agents, automations, scorers, suites, tasks, kinds }: Contents): ReadTree {
+  const agentFiles = namesOf(kinds, "agent");
   const skillOwners = kinds.flatMap((kind) => (kind.kind === "skill" && kind.agent !== undefined ? [kind.agent] : []));
   return {
     factory,
     agents,
+    automations,
+    scorers,
+    suites,
+    tasks,
+    webhookCount: kinds.filter(({ kind }) => kind === "webhook").length,
+    suiteFiles: namesOf(kinds, "suite"),
+    taskFiles: kinds.flatMap((kind) => (kind.kind === "suite task" ? [kind] : [])),
     agentFiles,
     agentNames: new Set([...agentFiles, ...skillOwners]),
-    runnerNames: new Set(kinds.flatMap((kind) => (kind.kind === "runner" ? [kind.name] : []))),
+    runnerNames: namesOf(kinds, "runner"),
     hasFactoryFile: kinds.some(({ kind }) => kind === "factory"),
   };
 }
 
-function assemble({ agents, runners, skills: found }: Contents, factory: ReadFactory): Definition {
+const namesOf = (kinds: readonly PathKind[], of: "agent" | "runner" | "suite"): Set<string> => new Set(kinds.flatMap((kind) => (kind.kind === of ? [kind.name] : [])));
+
+function assemble({ agents, runners, automations, webhooks, scorers, suites, tasks, skills: found }: Contents, factory: ReadFactory): Definition {
   const skills = markDuplicates(found);
   return {
     schema_version: "v1alpha1",
     factory: factory.part,
     agents: agents.map(({ part }) => ({ ...part, skills: skillsOf(part.name, skills) })).toSorted(byName),
     runners: runners.toSorted(byName),
+    automations: automations.map(({ part }) => part).toSorted(byName),
+    webhooks: webhooks.toSorted(byName),
+    scorers: scorers.map(({ part }) => part).toSorted(bySlug),
+    benchmarks: suites.map((suite) => ({ ...suite.part, tasks: tasksOf(suite, tasks) })).toSorted(bySlug),
     skills,
   };
 }
 
 const byName = (a: { name: string }, b: { name: string }): number => compareText(a.name, b.name);
+const bySlug = (a: { slug: string }, b: { slug: string }): number => compareText(a.slug, b.slug);
+
+const tasksOf = (suite: ReadSuite, tasks: readonly ReadTask[]): ReadTask["part"][] =>
+  suite.tasks.flatMap(({ value }) => tasks.find((task) => task.suite === suite.part.slug && task.part.slug === value)?.part ?? []);

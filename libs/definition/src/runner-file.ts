@@ -3,8 +3,8 @@ import type { Problems } from "./diagnostics.ts";
 import { Fields } from "./fields.ts";
 import { parseYaml } from "./yaml-document.ts";
 
-const MAC_SHAPES: ReadonlySet<string> = new Set(["4/7", "6/14", "8/14", "12/28", "12/56"]);
-const MAC_VERSIONS = ["14", "15", "26", "27"] as const;
+export const MAC_SHAPES: ReadonlySet<string> = new Set(["4/7", "6/14", "8/14", "12/28", "12/56"]);
+export const MAC_VERSIONS = ["14", "15", "26", "27"] as const;
 
 /** Reads runners/<name>.yaml: spec factory-files §8. Undefined when it is not even YAML. */
 export function readRunnerFile(name: string, path: string, text: string, problems: Problems): RunnerPart | undefined {

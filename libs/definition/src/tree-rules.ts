@@ -1,13 +1,25 @@
 import type { ReadAgent } from "./agent-file.ts";
+import type { ReadAutomation } from "./automation-file.ts";
+import type { ReadSuite, ReadTask } from "./benchmark-files.ts";
 import { HOSTED_WORKER } from "./definition.ts";
 import { compareText, START, type Problems } from "./diagnostics.ts";
 import type { ReadBlock } from "./execution-block.ts";
 import type { ReadFactory } from "./factory-file.ts";
 import type { Placed } from "./fields.ts";
+import { WEBHOOKS_MAX } from "./rules.ts";
+import type { ReadScorer } from "./scorer-file.ts";
 
 export type ReadTree = {
   factory: ReadFactory | undefined;
   agents: readonly ReadAgent[];
+  automations: readonly ReadAutomation[];
+  scorers: readonly ReadScorer[];
+  suites: readonly ReadSuite[];
+  tasks: readonly ReadTask[];
+  webhookCount: number;
+  suiteFiles: ReadonlySet<string>;
+  /** Files of tasks, also those that could not be read. */
+  taskFiles: readonly { readonly suite: string; readonly name: string }[];
   /** Names of every agent directory, also of those without a readable agent.md. */
   agentNames: ReadonlySet<string>;
   /** Names of agent directories that hold an agent.md. */
@@ -27,7 +39,10 @@ export function checkTree(tree: ReadTree, problems: Problems): void {
   if (tree.agentNames.size === 0) problems.error("agents", START, "FF_MISSING_FILE", "A definition needs at least one agent.");
   else checkForeman(tree, problems);
   checkRunners(tree, problems);
+  checkAgents(tree, problems);
   checkWorkerAuth(tree, problems);
+  checkBenchmarks(tree, problems);
+  if (tree.webhookCount > WEBHOOKS_MAX) problems.error(FACTORY, START, "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; these are ${tree.webhookCount}.`);
 }
 
 function checkForeman({ agents, agentFiles }: ReadTree, problems: Problems): void {
@@ -39,18 +54,45 @@ function checkForeman({ agents, agentFiles }: ReadTree, problems: Problems): voi
   for (const { path, typeAt } of foremen) problems.error(path, typeAt, "FF_FOREMAN_COUNT", `Exactly one agent must have the agentType FOREMAN; these have: ${names}.`);
 }
 
-function checkRunners({ factory, agents, runnerNames }: ReadTree, problems: Problems): void {
+function checkRunners({ factory, agents, automations, suites, runnerNames }: ReadTree, problems: Problems): void {
   const check = (path: string, runner: Placed<string> | undefined) => {
     if (!runner || runnerNames.has(runner.value)) return;
     problems.error(path, runner.at, "FF_INVALID_REFERENCE", `There is no file runners/${runner.value}.yaml.`);
   };
   check(FACTORY, factory?.defaults.runner);
   check(FACTORY, factory?.scorerRunner);
-  for (const { path, read } of agents) check(path, read.runner);
+  for (const { path, read } of [...agents, ...automations]) check(path, read.runner);
+  for (const { path, runners } of suites) for (const runner of runners) check(path, runner);
+}
+
+/** Everything that names an agent. */
+function checkAgents({ automations, scorers, suites, agentFiles }: ReadTree, problems: Problems): void {
+  const check = (path: string, agent: Placed<string> | undefined) => {
+    if (agent && !agentFiles.has(agent.value)) problems.error(path, agent.at, "FF_INVALID_REFERENCE", `There is no agent ${agent.value}.`);
+  };
+  for (const { path, agent } of [...automations, ...suites]) check(path, agent);
+  for (const { path, agents } of scorers) for (const agent of agents) check(path, agent);
+}
+
+/** A suite lists its tasks, and each of its files is one of them. */
+function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: Problems): void {
+  const names = new Map<string, string>();
+  for (const { path, part, nameAt, tasks } of suites.toSorted((a, b) => compareText(a.path, b.path))) {
+    const first = names.get(nameAt.value);
+    if (first !== undefined) problems.error(path, nameAt.at, "FF_DUPLICATE_NAME", `The name ${nameAt.value} is already that of ${first}.`);
+    else names.set(nameAt.value, path);
+    const files = taskFiles.filter(({ suite }) => suite === part.slug).map(({ name }) => name);
+    for (const { value, at } of tasks) if (!files.includes(value)) problems.error(path, at, "FF_INVALID_REFERENCE", `There is no file tasks/${value}.yaml.`);
+    const listed = new Set(tasks.map(({ value }) => value));
+    for (const name of files) if (!listed.has(name)) problems.error(`benchmarks/${part.slug}/tasks/${name}.yaml`, START, "FF_INVALID_REFERENCE", `The suite ${part.slug} does not list the task ${name}.`);
+  }
+  for (const suite of new Set(taskFiles.map((task) => task.suite))) {
+    if (!suiteFiles.has(suite)) problems.error(`benchmarks/${suite}/suite.yaml`, START, "FF_MISSING_FILE", `The suite ${suite} needs a suite.yaml.`);
+  }
 }
 
 /** Credentials from the worker's environment exist on self-hosted workers only (spec factory-files §4). */
-function checkWorkerAuth({ factory, agents }: ReadTree, problems: Problems): void {
+function checkWorkerAuth({ factory, agents, automations }: ReadTree, problems: Problems): void {
   const message = "Credentials from the worker's environment need a self-hosted workerHost.";
   const isHosted = (block: ReadBlock | undefined) => block?.workerHost === undefined || block.workerHost.value === HOSTED_WORKER;
   const defaults = factory?.defaults;
@@ -62,5 +104,10 @@ function checkWorkerAuth({ factory, agents }: ReadTree, problems: Problems): voi
     if (!auth || !isHosted(read.workerHost ? read : defaults)) continue;
     if (read.workerAuth) problems.error(path, read.workerAuth.at, "FF_CONFLICTING_FIELDS", message);
     else if (read.workerHost) problems.error(path, read.workerHost.at, "FF_CONFLICTING_FIELDS", message);
+  }
+  for (const { path, part, read } of automations) {
+    const agent = agents.find((one) => (part.agent === undefined ? one.part.agent_type === "FOREMAN" : one.part.name === part.agent))?.read;
+    const host = [read, agent, defaults].find((block) => block?.workerHost);
+    if (read.workerAuth && isHosted(host)) problems.error(path, read.workerAuth.at, "FF_CONFLICTING_FIELDS", message);
   }
 }

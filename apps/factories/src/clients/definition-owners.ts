@@ -7,7 +7,8 @@ import { DomainError } from "@millwright/errors";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Activation } from "../domain/apply.ts";
 import type { Factory } from "../domain/factory.ts";
-import type { OwnedDiagnostic, PlanItem } from "../domain/source.ts";
+import type { PlanItem } from "../domain/plan.ts";
+import type { OwnedDiagnostic } from "../domain/source.ts";
 
 const STAGE_TIMEOUT_MS = 30_000;
 const ACTIVATE_TIMEOUT_MS = 30_000;

@@ -2,7 +2,8 @@ import type { Definition } from "@millwright/definition";
 import { DomainError } from "@millwright/errors";
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { Factory } from "./factory.ts";
-import type { OwnedDiagnostic, PlanItem, Tree } from "./source.ts";
+import type { PlanItem } from "./plan.ts";
+import type { OwnedDiagnostic, Tree } from "./source.ts";
 
 /** A version of a factory's definition, and for whom it is brought about. */
 export type Activation = {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isPlainPath, TREE_LIMITS, type Definition, type Diagnostic, type TreeFile } from "@millwright/definition";
+import { isPlainPath, TREE_LIMITS, type Diagnostic, type TreeFile } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
 
@@ -26,9 +26,6 @@ export type Source = { settings: SourceSettings; status: SourceStatus };
 
 /** A diagnostic of ours or of an owner, whose codes we do not know. */
 export type OwnedDiagnostic = Omit<Diagnostic, "code"> & { code: string };
-
-/** One resource that an apply creates, changes or deletes. */
-export type PlanItem = { kind: string; name: string; action: string; changedFields: string[] };
 
 /** A definition tree as it was taken from its source. */
 export type Tree = { revision: string; files: readonly TreeFile[] };
@@ -99,38 +96,3 @@ export const definitionInvalid = (diagnostics: readonly OwnedDiagnostic[]): Doma
 };
 
 export const hasErrors = (diagnostics: readonly OwnedDiagnostic[]): boolean => diagnostics.some(({ severity }) => severity === "error");
-
-/**
- * The whole plan: what the owners said, and the deletions that follow from the version that serves where no owner said so
- * itself. Items of one resource are one item; by kind, then name.
- */
-export function completePlan(plan: readonly PlanItem[], before: Definition | undefined, after: Definition): PlanItem[] {
-  const gone = (kind: string, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
-    old.filter((name) => !fresh.includes(name)).map((name) => ({ kind, name, action: "delete", changedFields: [] }));
-  const names = (items: readonly { name: string }[] | undefined) => (items ?? []).map(({ name }) => name);
-  const paths = (items: readonly { path: string }[] | undefined) => (items ?? []).map(({ path }) => path);
-  const merged = new Map<string, PlanItem>();
-  for (const item of [
-    ...plan,
-    ...gone("agent", names(before?.agents), names(after.agents)),
-    ...gone("runner", names(before?.runners), names(after.runners)),
-    ...gone("skill", paths(before?.skills), paths(after.skills)),
-  ]) {
-    const key = `${item.kind} ${item.name}`;
-    const known = merged.get(key);
-    merged.set(key, known ? merge(known, item) : item);
-  }
-  return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item);
-}
-
-const merge = (first: PlanItem, second: PlanItem): PlanItem => ({
-  ...first,
-  action: first.action === "unchanged" ? second.action : first.action,
-  changedFields: [...new Set([...first.changedFields, ...second.changedFields])].sort(),
-});
-
-/** What applying a plan needs the right to do, besides applying: to change every resource it touches (spec/decisions). */
-export const verbsFor = (plan: readonly PlanItem[]): ("agent.manage" | "factory.manage")[] => {
-  const touched = plan.filter(({ action }) => action !== "unchanged");
-  return [...new Set(touched.map(({ kind }) => (kind === "agent" ? "agent.manage" as const : "factory.manage" as const)))];
-};

@@ -3,7 +3,8 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { definitions, factories } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import type { Factory } from "../domain/factory.ts";
-import type { OwnedDiagnostic, PlanItem, Source, SourceSettings } from "../domain/source.ts";
+import type { PlanItem } from "../domain/plan.ts";
+import type { OwnedDiagnostic, Source, SourceSettings } from "../domain/source.ts";
 
 export function toSourceMessage(factory: Factory, source: Source | undefined): MessageInitShape<typeof factories.SourceSchema> {
   if (!source) return { kind: "none", state: "NONE", activeVersion: BigInt(factory.currentVersion) };

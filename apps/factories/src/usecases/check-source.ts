@@ -3,9 +3,8 @@ import { byPlace, locateKey, parseDefinitionAside, type Definition } from "@mill
 import type { FactoryUid } from "@millwright/ids";
 import { changedSettings } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
-import {
-  checkSourceSettings, hasErrors, revisionOf, sourceMissing, completePlan, type DefinitionFile, type OwnedDiagnostic, type PlanItem, type Tree,
-} from "../domain/source.ts";
+import { completePlan, type PlanItem } from "../domain/plan.ts";
+import { checkSourceSettings, hasErrors, revisionOf, sourceMissing, type DefinitionFile, type OwnedDiagnostic, type Tree } from "../domain/source.ts";
 import { findFactory } from "./scope.ts";
 import type { Owners, SourceDeps } from "./source-deps.ts";
 

@@ -2,7 +2,8 @@ import type { Caller } from "@millwright/caller";
 import type { Definition } from "@millwright/definition";
 import type { FactoryUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
-import type { OwnedDiagnostic, PlanItem, Source, SourceSettings, Tree } from "../domain/source.ts";
+import type { PlanItem } from "../domain/plan.ts";
+import type { OwnedDiagnostic, Source, SourceSettings, Tree } from "../domain/source.ts";
 import type { ScopeDeps } from "./scope.ts";
 
 /** What every use case about definition sources needs. */

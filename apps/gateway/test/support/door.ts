@@ -24,6 +24,7 @@ import { blobMount } from "../../src/routes/blobs.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
 import { conversationRoutes } from "../../src/routes/conversations.ts";
 import { environmentRoutes } from "../../src/routes/environments.ts";
+import { factoryFilesRoutes } from "../../src/routes/factory-files.ts";
 import { factoryRoutes } from "../../src/routes/factories.ts";
 import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
 import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
@@ -98,7 +99,8 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
-    ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...taskRoutes(deps), ...pageRoutes(deps),
+    ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
+    ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...webhookRoutes(neighbours),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];

@@ -26,8 +26,11 @@ export function collectionsOfPath({ path, pathParameters }: Operation): { name: 
   return pathParameters.map(({ name }) => ({ name, collection: parts[parts.indexOf(`{${name}}`) - 1]! }));
 }
 
-/** Whether things of a collection have names within their team, which may well be the same in two teams. */
-export const isName = (collection: string): boolean => collection === "secrets";
+/** The platform's own, the same for everybody: the versions of the definition format, and the documents of each. */
+const EVERYBODYS: Readonly<Record<string, string>> = { schemas: "v1alpha1", "{schema_version}": "factory.schema.json" };
+
+/** Whether what a collection holds is named, so that the same name may well be there for another team. */
+export const isName = (collection: string): boolean => collection === "secrets" || Object.hasOwn(EVERYBODYS, collection);
 
 export const pathWith = (path: string, ids: Readonly<Record<string, string>>): string => path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(ids[name]!));
 
@@ -39,7 +42,7 @@ export function randomLike(id: string): string {
 }
 
 export function idIn(world: World, collection: string): string {
-  const id = world[collection];
+  const id = world[collection] ?? EVERYBODYS[collection];
   if (id === undefined) throw new Error(`Teach the world of the probers about "${collection}".`);
   return id;
 }

@@ -1,0 +1,31 @@
+import { expect, test } from "@jest/globals";
+import { parseDefinition, type Definition } from "@millwright/definition";
+import { completePlan, verbsFor } from "./plan.ts";
+
+const TREE = {
+  "factory.yaml": "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults: {model: auto}\n",
+  "agents/foreman/agent.md": "---\nagentType: FOREMAN\n---\nWork.\n",
+};
+const HOOK = { "webhooks/ci.yaml": "secretName: S\n" };
+const SCORER = (name: string) => ({ "scorers/tidy/scorer.md": `---\nname: ${name}\nagents: '*'\nlabels: [{value: a, score: 1}, {value: b, score: 0}]\npassingScore: 0.5\nmodel: auto\n---\nJudge.\n` });
+const definition = (more: Record<string, string>): Definition =>
+  parseDefinition(Object.entries({ ...TREE, ...more }).map(([path, content]) => ({ path, content }))).definition!;
+const lines = (before: Definition | undefined, after: Definition) => completePlan([], before, after).map(({ kind, name, action, changedFields }) => [action, kind, name, ...changedFields].join(" "));
+
+test("resources that no owner takes yet are in the plan, field by field", () => {
+  expect(lines(undefined, definition({ ...HOOK, ...SCORER("Tidy") }))).toEqual(["create scorer tidy", "create webhook ci"]);
+  const before = definition({ ...HOOK, ...SCORER("Tidy") });
+  expect(lines(before, definition({ "webhooks/ci.yaml": "secretName: T\nenabled: false\n", ...SCORER("Tidy") }))).toEqual(["unchanged scorer tidy", "update webhook ci enabled secret_name"]);
+  expect(lines(before, definition(SCORER("Neat")))).toEqual(["update scorer tidy name", "delete webhook ci"]);
+});
+
+test("a version that was stored before a kind was known plans it as new", () => {
+  const { automations: _, webhooks: __, scorers: ___, benchmarks: ____, ...old } = definition({});
+  expect(lines(old as Definition, definition(HOOK))).toEqual(["create webhook ci"]);
+});
+
+test("an owner's word on a resource and ours are one item", () => {
+  const plan = [{ kind: "webhook", name: "ci", action: "create", changedFields: ["x"] }];
+  expect(completePlan(plan, undefined, definition(HOOK))).toEqual(plan);
+  expect(verbsFor(plan)).toEqual(["factory.manage"]);
+});

@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "@millwright/definition";
+import { notFound } from "@millwright/errors";
+import { pathText, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
+
+type Content = { readonly text: string; readonly etag: string };
+
+const contentOf = (value: unknown): Content => {
+  const text = JSON.stringify(value);
+  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+};
+
+const schemaUrl = (version: string): string => `/api/v1/factory-files/schemas/${version}`;
+const VERSIONS = contentOf({ current_version: SCHEMA_VERSION, versions: [{ schema_version: SCHEMA_VERSION, schema_url: schemaUrl(SCHEMA_VERSION) }] });
+const BUNDLE = contentOf({ schema_version: SCHEMA_VERSION, documents: SCHEMA_DOCUMENTS });
+const BY_NAME: ReadonlyMap<string, Content> = new Map(Object.entries(SCHEMA_DOCUMENTS).map(([name, schema]) => [name, contentOf(schema)]));
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const SCHEMA_TYPE = "application/schema+json; charset=utf-8";
+
+/** The content, or 304 without a body where the client has it: entity tags are compared weakly (RFC 9110 §13.1.2). */
+function answer({ text, etag }: Content, { headers }: RequestInfo, type = JSON_TYPE): Reply {
+  const common = { etag, "cache-control": "no-cache" };
+  const known = headers["if-none-match"]?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
+  return known.includes("*") || known.includes(etag) ? new Reply(304, null, common) : new Reply(200, text, { ...common, "content-type": type });
+}
+
+const version = pathText("schema_version", new RegExp(`^${SCHEMA_VERSION}$`));
+const document = pathText("document", /^[a-z_]+\.schema\.json$/);
+const documentOf = (name: string): Content => {
+  const found = BY_NAME.get(name);
+  if (!found) throw notFound("document");
+  return found;
+};
+
+const responses = { 304: { description: "The client has it already, as its `If-None-Match` says." } };
+
+/** The JSON Schemas of definition files: spec §4 "Factory file schemas", fields-factory §10. For editors also without a key, outside of `/api/v1`. */
+export const factoryFilesRoutes: Route[] = [
+  route({
+    method: "GET",
+    path: "/factory-files/schemas",
+    summary: "List the versions of the definition format",
+    responses,
+    response: z.object({ current_version: z.string(), versions: z.array(z.object({ schema_version: z.string(), schema_url: z.string() })) }).meta({ id: "SchemaVersions" }),
+    handler: async ({ request }) => answer(VERSIONS, request),
+  }),
+  route({
+    method: "GET",
+    path: "/factory-files/schemas/{schema_version}",
+    summary: "All JSON Schema documents of one version",
+    params: z.object({ schema_version: version }),
+    responses,
+    response: z.object({ schema_version: z.string(), documents: z.record(z.string(), z.looseObject({})) }).meta({ id: "SchemaBundle" }),
+    handler: async ({ request }) => answer(BUNDLE, request),
+  }),
+  route({
+    method: "GET",
+    path: "/factory-files/schemas/{schema_version}/{document}",
+    summary: "One JSON Schema document",
+    description: `One of ${[...BY_NAME.keys()].join(", ")}. References are relative and lead to the other documents at this path.`,
+    params: z.object({ schema_version: version, document }),
+    responses,
+    response: z.looseObject({}).meta({ id: "SchemaDocument" }),
+    handler: async ({ params, request }) => answer(documentOf(params.document), request),
+  }),
+  route({
+    method: "GET",
+    path: "/schemas/{schema_version}/{document}",
+    root: true,
+    auth: "none",
+    summary: "One JSON Schema document, for editors",
+    params: z.object({ schema_version: version, document }),
+    handler: async ({ params, request }) => answer(documentOf(params.document), request, SCHEMA_TYPE),
+  }),
+];

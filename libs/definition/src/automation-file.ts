@@ -1,0 +1,29 @@
+import type { AutomationPart } from "./definition.ts";
+import { START, type Problems } from "./diagnostics.ts";
+import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
+import { Fields, type Placed } from "./fields.ts";
+import { parseMarkdown } from "./markdown.ts";
+import { readTrigger } from "./trigger.ts";
+
+export type ReadAutomation = { path: string; part: AutomationPart; read: ReadBlock; agent?: Placed<string> };
+
+/** Reads automations/<name>/automation.md: spec factory-files §6. Undefined when its frontmatter is not even YAML. */
+export function readAutomationFile(name: string, path: string, text: string, problems: Problems): ReadAutomation | undefined {
+  const parsed = parseMarkdown(path, text, problems);
+  if (!parsed) return undefined;
+  const fields = new Fields(parsed.document, parsed.map, ["enabled", "agent", "triggers", ...EXECUTION_KEYS]);
+  const enabled = fields.boolean("enabled") ?? true;
+  const agent = fields.text("agent");
+  fields.require("triggers");
+  const entries = fields.list("triggers", ["provider", "event", "filter", "schedule"]);
+  if (entries?.length === 0 && fields.isList("triggers")) fields.error(fields.valueAt("triggers"), "FF_MISSING_FIELD", "An automation needs at least one trigger.");
+  const triggers = (entries ?? []).flatMap((entry) => readTrigger(entry) ?? []);
+  const read = readExecutionBlock(fields, { needsModel: false });
+  if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the prompt of the runs and is required.");
+  return {
+    path,
+    part: { name, enabled, ...(agent !== undefined && { agent }), triggers, prompt: parsed.body, ...read.block },
+    read,
+    ...(agent !== undefined && { agent: { value: agent, at: fields.valueAt("agent") } }),
+  };
+}

@@ -1,0 +1,43 @@
+import { PROVIDERS, type FilterRule, type Provider } from "../trigger-rules.ts";
+import { BOOLEAN, closed, common, document, enumOf, executing, TEXT, type JsonSchema } from "./json-schema.ts";
+
+const values = (rule: FilterRule): JsonSchema => {
+  if (rule.kind === "payload") return common("payloadFilter");
+  const items = rule.oneOf ? enumOf(rule.oneOf) : TEXT;
+  const list = { type: "array", items, ...(rule.isRequired && { minItems: 1 }), ...(rule.max !== undefined && { maxItems: rule.max }) };
+  if (rule.isInclusionOnly) return { oneOf: [list, closed({ in: list }, { required: rule.isRequired ? ["in"] : [] })] };
+  return rule.oneOf ? { oneOf: [list, closed({ in: list, not_in: list })] } : common("values");
+};
+
+/** What holds for the triggers of one provider; an attribute is only there on the events that have it. */
+function triggerOf([name, { events, filters }]: [string, Provider]): JsonSchema {
+  const rules = Object.entries(filters);
+  const required = rules.filter(([, rule]) => rule.isRequired).map(([key]) => key);
+  const absent = rules.flatMap(([key, rule]) => {
+    const without = events.filter((event) => !rule.on(event));
+    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+    return without.length === 0 ? [] : [{ if: { properties: { event: enumOf(without) } }, then: { properties: { filter: { properties: { [key]: false } } } } }];
+  });
+  return {
+    properties: {
+      provider: { const: name },
+      event: enumOf(events),
+      filter: closed(Object.fromEntries(rules.map(([key, rule]) => [key, values(rule)])), { required }),
+      schedule: name === "schedule" ? closed({ cron: TEXT, name: { ...(TEXT as object), maxLength: 100 } }, { required: ["cron"] }) : false,
+    },
+    required: ["provider", "event", ...(required.length > 0 ? ["filter"] : []), ...(name === "schedule" ? ["schedule"] : [])],
+    ...(absent.length > 0 && { allOf: absent }),
+  };
+}
+
+/** The frontmatter of automations/<name>/automation.md: spec factory-files §6. */
+export const AUTOMATION = document("automation.schema.json", "automation.md", "The frontmatter of an automation's file; the text after it is the prompt of the runs that it starts.",
+  executing(
+    {
+      enabled: BOOLEAN,
+      agent: { ...(TEXT as object), description: "The directory of an agent; absent: the foreman." },
+      triggers: { type: "array", minItems: 1, items: { ...(closed({ provider: enumOf(Object.keys(PROVIDERS)), event: TEXT, filter: { type: "object" }, schedule: true }) as object), oneOf: Object.entries(PROVIDERS).map(triggerOf) } },
+    },
+    { required: ["triggers"] },
+  ),
+);

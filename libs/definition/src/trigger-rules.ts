@@ -1,0 +1,99 @@
+/** What a trigger of an automation can listen to, and by which attributes it can select: spec factory-files §6.1, §6.2. */
+
+/** Which events of its provider an attribute exists on. */
+type Applies = (event: string) => boolean;
+export type FilterRule = {
+  readonly on: Applies;
+  /** `payload`: the language of §7; otherwise lists of text. */
+  readonly kind?: "payload";
+  /** Only a list or `in`, never `not_in`. */
+  readonly isInclusionOnly?: boolean;
+  /** At least one value must be named. */
+  readonly isRequired?: boolean;
+  /** At most so many values. */
+  readonly max?: number;
+  readonly oneOf?: readonly string[];
+};
+export type Provider = {
+  readonly events: readonly string[];
+  readonly filters: Readonly<Record<string, FilterRule>>;
+};
+
+const every: Applies = () => true;
+const isPush: Applies = (event) => event === "push";
+const isIssue: Applies = (event) => event.startsWith("issue_");
+const isPullRequest: Applies = (event) => event.startsWith("pull_request_");
+const isBuild: Applies = (event) => /^(check_(suite|run)|workflow_run)_/.test(event);
+const isMention: Applies = (event) => event.endsWith("_mentioned") || event === "pull_request_review_submitted";
+const either = (...rules: Applies[]): Applies => (event) => rules.some((rule) => rule(event));
+const only = (...events: string[]): Applies => (event) => events.includes(event);
+
+const all = (...keys: string[]): Record<string, FilterRule> => Object.fromEntries(keys.map((key) => [key, { on: every }]));
+
+const GITHUB: Provider = {
+  events: [
+    ...["issue_created", "issue_labeled", "issue_assigned", "issue_mentioned"],
+    ...["opened", "closed", "merged", "labeled", "assigned", "mentioned", "ready", "reopened", "synchronized", "review_requested", "review_submitted"].map((what) => `pull_request_${what}`),
+    ...["push", "check_suite_completed", "check_run_rerequested", "check_suite_rerequested", "workflow_run_completed"],
+  ],
+  filters: {
+    repos: { on: every },
+    branches: { on: either(isPush, isBuild) },
+    base_branches: { on: isPullRequest },
+    paths: { on: either(isPush, isPullRequest) },
+    labels: { on: either(isIssue, isPullRequest, isBuild) },
+    authors: { on: either(isIssue, isPullRequest, isBuild) },
+    assignees: { on: either(isIssue, isPullRequest) },
+    mentioned: { on: isMention },
+    reviewers: { on: only("pull_request_review_requested") },
+    reviewer_teams: { on: only("pull_request_review_requested") },
+    review_states: { on: only("pull_request_review_submitted"), oneOf: ["approved", "changes_requested", "commented"] },
+    workflows: { on: only("workflow_run_completed") },
+    conclusions: { on: only("check_suite_completed", "workflow_run_completed") },
+  },
+};
+
+const AZURE: Provider = {
+  events: [
+    ...["created", "assigned", "labeled", "mentioned"].map((what) => `work_item_${what}`),
+    ...["created", "merged", "closed", "updated", "commented", "mentioned"].map((what) => `pull_request_${what}`),
+    "push",
+  ],
+  filters: {
+    ...all("repos", "authors"),
+    source_repos: { on: isPullRequest },
+    branches: { on: isPush },
+    target_branches: { on: isPullRequest },
+    work_item_types: { on: (event) => event.startsWith("work_item_") },
+    labels: { on: (event) => !isPush(event) },
+    assignees: { on: (event) => !isPush(event) },
+    mentioned: { on: isMention },
+  },
+};
+
+export const PROVIDERS: Readonly<Record<string, Provider>> = {
+  github: GITHUB,
+  gitlab: { events: ["merge_request", "bot_mentioned"], filters: { repos: { on: every }, actions: { on: only("merge_request") }, base_branches: { on: only("merge_request") } } },
+  linear: {
+    events: ["issue_created", "issue_labeled", "issue_assigned", "issue_state_changed", "comment_created", "agent_session_created"],
+    filters: all("teams", "labels", "projects", "states", "assignees", "mentioned", "issues", "creators", "keywords"),
+  },
+  jira: { events: ["issue_created", "issue_labeled", "status_changed", "agent_session_created"], filters: all("project_keys", "keywords", "labels", "statuses") },
+  slack: {
+    events: ["app_mention", "message_posted", "message_dm", "member_joined_channel", "reaction_added", "message_im", "message_mpim"],
+    filters: { ...all("channels", "users", "keywords"), emojis: { on: only("reaction_added") }, item_users: { on: only("reaction_added") } },
+  },
+  teams: {
+    events: ["app_mention", "message_posted"],
+    filters: {
+      team_ids: { on: every, isInclusionOnly: true, isRequired: true, max: 1 },
+      channel_ids: { on: every, isInclusionOnly: true, isRequired: true },
+      keywords: { on: every, isInclusionOnly: true },
+      user_ids: { on: every, isInclusionOnly: true },
+    },
+  },
+  azure_devops: AZURE,
+  schedule: { events: ["cron_fired"], filters: {} },
+  webhook: { events: ["received"], filters: { webhook_ids: { on: every, isInclusionOnly: true, isRequired: true, max: 1 }, payload: { on: every, kind: "payload" } } },
+  factory: { events: ["work_item_stage_changed"], filters: all("stages", "from_stages", "ticket_sources") },
+};

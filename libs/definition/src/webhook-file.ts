@@ -1,0 +1,29 @@
+import type { WebhookPart } from "./definition.ts";
+import type { Problems } from "./diagnostics.ts";
+import { Fields } from "./fields.ts";
+import { DELIVERY_ID_HEADER, isCredentialHeader, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "./rules.ts";
+import { parseYaml } from "./yaml-document.ts";
+
+/** Reads webhooks/<name>.yaml: spec factory-files §11. Undefined when it is not even YAML. */
+export function readWebhookFile(name: string, path: string, text: string, problems: Problems): WebhookPart | undefined {
+  const parsed = parseYaml(path, text, problems);
+  if (!parsed) return undefined;
+  const fields = new Fields(parsed.document, parsed.map, ["authMode", "signatureScheme", "secretName", "deliveryIdHeader", "enabled"]);
+  const mode = fields.oneOf("authMode", WEBHOOK_AUTH_MODES) ?? "token";
+  const scheme = fields.oneOf("signatureScheme", SIGNATURE_SCHEMES);
+  if (mode === "signature") fields.require("signatureScheme");
+  else if (fields.has("signatureScheme")) fields.error(fields.keyAt("signatureScheme"), "FF_CONFLICTING_FIELDS", "signatureScheme belongs to the authMode signature only.");
+  fields.require("secretName");
+  const secret = fields.text("secretName");
+  const header = fields.text("deliveryIdHeader", { max: 200, pattern: DELIVERY_ID_HEADER, hint: "be the name of a header" });
+  if (header !== undefined && isCredentialHeader(header)) fields.error(fields.valueAt("deliveryIdHeader"), "FF_INVALID_VALUE", "deliveryIdHeader must not name a header of credentials.");
+  const enabled = fields.boolean("enabled") ?? true;
+  return {
+    name,
+    auth_mode: mode,
+    ...(scheme !== undefined && { signature_scheme: scheme }),
+    secret_name: secret ?? "",
+    ...(header !== undefined && { delivery_id_header: header }),
+    enabled,
+  };
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from "@jest/globals";
+import { parseDefinition } from "../src/index.ts";
+import { AUTOMATION, AUTOMATION_FAULTS, JUDGING_FAULTS, LABELS, SCORER, SUITE, TASK, WEBHOOK, WEBHOOK_FAULTS } from "./faults.ts";
+import { errorsOf, filesOf, unmark, VALID } from "./marked-tree.ts";
+
+const check = (marked: Record<string, string>) => {
+  const { files, expected } = unmark({ ...VALID, ...marked });
+  return { found: errorsOf(files), expected };
+};
+describe("automations: every fault is reported at its place", () => {
+  test.each(AUTOMATION_FAULTS)("%s", (_name, files) => {
+    const { found, expected } = check(files);
+    expect(found).toEqual(expected);
+  });
+});
+
+describe("webhooks: every fault is reported at its place", () => {
+  test.each(WEBHOOK_FAULTS)("%s", (_name, files) => {
+    const { found, expected } = check(files);
+    expect(found).toEqual(expected);
+  });
+});
+
+describe("scorers and benchmarks: every fault is reported at its place", () => {
+  test.each(JUDGING_FAULTS)("%s", (name, marked) => {
+    const { files, expected } = unmark({ ...VALID, ...marked });
+    const given = name === "tasks without a suite" ? files.filter(({ path }) => path !== "benchmarks/basics/suite.yaml") : files;
+    expect(errorsOf(given)).toEqual(expected);
+  });
+});
+
+test("what is right is kept in its normalised form", () => {
+  const { definition, diagnostics } = parseDefinition(
+    filesOf({
+      ...VALID,
+      ...AUTOMATION("agent: foreman\nmodel: auto\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: [w], payload: {event: [done], repo: {private: [false]}}}\n  - provider: schedule\n    event: cron_fired\n    schedule: {cron: '@every 1h', name: hourly}\n  - provider: github\n    event: push\n    filter: {repos: {not_in: [a/b]}, branches: [main]}"),
+      ...WEBHOOK("authMode: signature\nsignatureScheme: stripe\nsecretName: S\nenabled: false\n"),
+      ...SCORER(`agents: [foreman]\n${LABELS}\npassingScore: 0.5\nmodel: auto`),
+      ...SUITE("name: Basics\nagent: foreman\ntasks: [two, one]\n", { one: TASK, two: TASK }),
+    }),
+  );
+  expect(diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
+  expect(definition).toMatchObject({
+    automations: [
+      {
+        name: "nightly", enabled: true, agent: "foreman", model: "auto", prompt: "Do it.",
+        triggers: [
+          { provider: "webhook", event: "received", filter: { webhook_ids: { in: ["w"] } }, payload: { event: ["done"], repo: { private: [false] } } },
+          { provider: "schedule", event: "cron_fired", filter: {}, schedule: { cron: "@every 1h", name: "hourly" } },
+          { provider: "github", event: "push", filter: { repos: { not_in: ["a/b"] }, branches: { in: ["main"] } } },
+        ],
+      },
+    ],
+    webhooks: [{ name: "in", auth_mode: "signature", signature_scheme: "stripe", secret_name: "S", enabled: false }],
+    scorers: [{ slug: "tidy", name: "tidy", agents: ["foreman"], passing_score: 0.5, sampling_rate: 25, model: "auto", self_improvement: false, prompt: "Judge it." }],
+    benchmarks: [{ slug: "basics", name: "Basics", agent: "foreman", tasks: [{ slug: "two" }, { slug: "one", title: "t", prompt: "p", success_criteria: "s" }] }],
+  });
+});
