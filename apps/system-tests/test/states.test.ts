@@ -3,70 +3,30 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
-import { eventsOf, runOf, startRun } from "./support/runs.ts";
+import { HandWorker, type Lease } from "./support/hand-worker.ts";
+import { runOf, startRun } from "./support/runs.ts";
+import { ENDED, LIVE, shown, States, type Brought } from "./support/states.ts";
 
 let platform: Deployment;
 let api: Client;
 let worker: HandWorker;
+let states: States;
 
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
   worker = await HandWorker.register(api);
+  states = new States(api, worker);
 }, SLOW_MS);
 afterAll(() => platform?.remove());
-afterEach(async () => {
-  for (const lease of offered.splice(0)) await worker.decline(lease);
-  const { runs } = await api.get("/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&state=PENDING&limit=500");
-  const roots = runs.filter((run: any) => run.parent_run_id === undefined).concat(runs); // a root takes its offered children with it
-  for (const { run_id: id } of roots) await api.call("POST", `/agent/runs/${id}/cancel?tree=true`);
-});
+afterEach(() => states.clear());
 
-/** Offers made to the test that is running; what it did not take must not come to the next one. */
-const offered: Lease[] = [];
-const anOffer = async (): Promise<Lease> => {
-  const lease = await worker.offer();
-  offered.push(lease);
-  return lease;
-};
-
-type Brought = { runId: string; lease: Lease; assignment?: Assignment };
-const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "waiting"] as const;
-const ENDED = ["SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"] as const;
-const OUTCOMES: Record<string, [string, object]> = {
-  SUCCEEDED: ["DONE", {}],
-  FAILED: ["FAILED", { error: { code: "agent_reported_failure", message: "no" } }],
-  ERROR: ["ERROR", { error: { code: "infrastructure_timeout", message: "late" } }],
-  BLOCKED: ["BLOCKED", { message: "Which?" }],
-};
-
-/** A run in a state; "waiting" = INPROGRESS, parked until its child ends. */
-async function bring(state: string): Promise<Brought> {
-  const runId = await startRun(api, "Do it.");
-  if (state === "QUEUED") return { runId, lease: { executionId: "0", attempt: 0 } };
-  const lease = await anOffer();
-  if (state === "PENDING") return { runId, lease };
-  const assignment = (await worker.accept(lease))!;
-  const brought = { runId, lease, assignment };
-  if (state === "CLAIMED") return brought;
-  await worker.start(assignment);
-  if (state === "waiting") {
-    await aChild(brought);
-    await worker.complete(lease, "WAITING", { waitFor: { policy: "all" } });
-  } else if (state === "CANCELLED") {
-    await cancel(runId);
-    await worker.complete(lease, "CANCELLED");
-  } else if (state !== "INPROGRESS") {
-    await worker.complete(lease, ...OUTCOMES[state]!);
-  }
-  return brought;
-}
-const aChild = async ({ assignment }: Brought): Promise<string> => (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment!.runToken })).run_id;
+const anOffer = (): Promise<Lease> => states.offer();
+const bring = (state: string): Promise<Brought> => states.bring(state);
+const aChild = (brought: Brought): Promise<string> => states.aChild(brought);
 const cancel = (runId: string, query = "") => api.call("POST", `/agent/runs/${runId}/cancel${query}`);
 const followUp = (runId: string, message = "And then?") => api.post(`/agent/runs/${runId}/followups`, { message });
 const stateOf = async (runId: string): Promise<string> => (await runOf(api, runId)).state;
-const shown = (state: string) => (state === "waiting" ? "INPROGRESS" : state);
 
 test.each([...LIVE, ...ENDED])("a run can be brought to %s", async (state) => {
   const { runId } = await bring(state);
@@ -81,19 +41,6 @@ describe("cancelling", () => {
     expect(await runOf(api, runId)).toMatchObject({ state: "CANCELLED", finished_at: expect.any(String) });
     const { events } = await api.get(`/agent/runs/${runId}/timeline`);
     expect(events.at(-1)).toMatchObject({ event_type: "oz_run_cancelled", payload: { cancelled_by: expect.any(String) } });
-  });
-  test("a run that is PENDING must be tried again in a moment, and nothing changes", async () => {
-    const { runId } = await bring("PENDING");
-    const answer = await cancel(runId);
-    expect(answer).toMatchObject({ status: 409, body: { reason: "run_pending", error_code: "conflict", retryable: true } });
-    expect([answer.headers.get("x-should-retry"), answer.headers.get("retry-after")]).toEqual(["true", "1"]);
-    expect(await stateOf(runId)).toBe("PENDING");
-  });
-  test.each(ENDED)("a run that is %s is a 400, and nothing changes", async (state) => {
-    const { runId } = await bring(state);
-    const before = await eventsOf(api, runId);
-    expect(await cancel(runId)).toMatchObject({ status: 400, body: { reason: "run_already_finished", retryable: false } });
-    expect([await stateOf(runId), await eventsOf(api, runId)]).toEqual([state, before]);
   });
   test("tells the worker to stop, and takes the run's token away at once", async () => {
     const held = await bring("INPROGRESS");
@@ -145,13 +92,6 @@ describe("a follow-up", () => {
     const { runUid, executionSeq, inputs } = (await worker.accept(await anOffer()))!;
     expect([runUid, executionSeq, inputs.map((one) => one.text)]).toEqual([runId, 2, ["And then?"]]);
   });
-  test("that is empty is a 400 in every state", async () => {
-    for (const state of ["QUEUED", "INPROGRESS", "SUCCEEDED"]) {
-      const { runId } = await bring(state);
-      expect(await api.call("POST", `/agent/runs/${runId}/followups`, { body: { message: "" } })).toMatchObject({ status: 400, body: { reason: "message_empty" } });
-      await cancel(runId);
-    }
-  });
 });
 
 describe("an interrupt", () => {
@@ -168,15 +108,6 @@ describe("an interrupt", () => {
     const { runId } = await bring("waiting");
     expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 202 });
     expect(await stateOf(runId)).toBe("INPROGRESS");
-  });
-  test.each(["QUEUED", "PENDING", "CLAIMED"])("of a run that is %s must be tried again in a moment", async (state) => {
-    const { runId } = await bring(state);
-    expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 409, body: { reason: "run_not_started", retryable: true } });
-    expect(await stateOf(runId)).toBe(state);
-  });
-  test.each(ENDED)("of a run that is %s is a 400", async (state) => {
-    const { runId } = await bring(state);
-    expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 400, body: { reason: "run_already_finished", retryable: false } });
   });
 });
 

@@ -23,9 +23,9 @@ export class HandWorker {
   }
 
   /** Connects for the client's team. */
-  static async register(api: Client, workerId = "by-hand"): Promise<HandWorker> {
+  static async register(api: Client, workerId = "by-hand", harnesses = ["oz"]): Promise<HandWorker> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
-    const request = { workerId, instanceUid: randomUUID(), version: "1.0.0", slots: 50, harnesses: [{ type: "oz", version: "1" }], sandbox: "bwrap" };
+    const request = { workerId, instanceUid: randomUUID(), version: "1.0.0", slots: 50, harnesses: harnesses.map((type) => ({ type, version: "1" })), sandbox: "bwrap" };
     const { sessionToken } = await rpc(api, key, "Register", request);
     return new HandWorker(api, key, sessionToken);
   }
