@@ -54,6 +54,11 @@ const BREACHES = `
   SELECT 'the events of a run have a gap' FROM run_streams s
    WHERE s.last_seq <> (SELECT count(*) FROM stream.run_events e WHERE e.run_uid = s.run_uid)
   UNION ALL
+  SELECT 'a run is ' || r.state || ' without a cause' FROM runs r
+   WHERE (r.state IN ('FAILED', 'ERROR') AND r.error_code IS NULL)
+      OR (r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED') AND coalesce(
+           (SELECT e.payload->>'reason' FROM stream.run_events e WHERE e.run_uid = r.uid AND e.kind = 'run_finished' ORDER BY e.seq DESC LIMIT 1), '') = '')
+  UNION ALL
   SELECT 'a follow-up without a fate' FROM messages m JOIN runs r ON r.uid = m.run_uid
    WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')
      AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state IN ('STOPPING', 'DEBUG'))`;

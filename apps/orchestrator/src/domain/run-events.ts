@@ -11,7 +11,7 @@ export const OWN_EVENT_KINDS = [
   "interrupt_requested", // {by}
   "followup_undelivered", // {followup_uid, reason}: accepted, but its run ended before the agent could see it
   "child_finished", // {run_uid, state}
-  "run_finished", // {state, message?, error_code?, retryable?, reason?, cancelled_by?}
+  "run_finished", // {state, reason, message?, error_code?, retryable?, cancelled_by?}: `reason` names the cause of every end, see execution-events.ts
   "run_waiting", // {message}
   "artifact_created", // {artifact_uid, artifact_type, title?, url?}
   "usage_recorded", // {call_id, model_id, …tokens}

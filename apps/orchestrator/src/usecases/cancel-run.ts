@@ -73,7 +73,7 @@ function cancelled(run: LockedRun, isDescendant: boolean, by: string): RunChange
   return {
     run,
     next,
-    events: [finished(next, run.execution.id, { cancelled_by: by })],
+    events: [finished(next, run.execution.id, { cancelled_by: by, reason: isDescendant ? "cancelled_with_tree" : "cancelled" })],
     ...(isHeld(run.execution.state) ? { directive: { kind: "cancel", payload: { reason: message } } as const } : {}),
     ...(run.wait ? { wait: null } : {}),
   };
