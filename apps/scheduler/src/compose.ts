@@ -4,7 +4,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type EventHandlers, type NatsLink } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type EventHandlers, type FeedReader, type NatsLink } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
@@ -13,6 +13,7 @@ import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { ofScheduledRuns } from "./clients/run-feed.ts";
 import { onIdentityEvents } from "./events/on-identity-events.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { scheduleDeleted, scheduleUpdated } from "./events/schedule-events.ts";
@@ -92,14 +93,12 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     agents: identityClient(o.neighbours.identity, signer),
     cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
   };
-  const consumer = (name: string, source: string, transport: Transport, handlers: EventHandlers) =>
-    new Consumer({
-      name, source, database, clock, log, tracer: o.tracer, handlers, ...bell,
-      read: feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid()))),
-    });
+  const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
+  const consumer = (name: string, source: string, read: FeedReader, handlers: EventHandlers) =>
+    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, handlers, ...bell });
   const consumers = [
-    consumer("slots", "orchestrator", o.neighbours.orchestrator, onRunEvents({ noteRun, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
-    consumer("schedules", "gateway", o.neighbours.identity, onIdentityEvents({
+    consumer("slots", "orchestrator", ofScheduledRuns(readFeed(o.neighbours.orchestrator)), onRunEvents({ noteRun, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
+    consumer("schedules", "gateway", readFeed(o.neighbours.identity), onIdentityEvents({
       pauseAgent: async (tx, agentUid, origin) => followAgentDeletion(schedulesOf(tx, { agentUid }), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
       deleteTeam: async (tx, teamUid, origin) => schedulesOf(tx, { teamUid }).deleteAll(await readTime(tx, databaseTime), (schedule) => scheduleDeleted(schedule, origin)),
     })),

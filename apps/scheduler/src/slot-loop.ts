@@ -18,6 +18,9 @@ const BATCHES_AT_ONCE = 3;
 /** How long a schedule that another replica has changed may stay unnoticed. */
 const POLL_MS = 1_000;
 
+/** How soon what is due and at another's hands is looked at again. */
+const BLOCKED_MS = 100;
+
 /** What the service does by itself: when a schedule comes due, its slots are planned, claimed and fired. */
 export class SlotLoop {
   readonly #deps: SlotLoopDeps;
@@ -49,16 +52,20 @@ export class SlotLoop {
   /** Does all there is to do now; for tests that drive the time. Answers how many schedules and slots it was. */
   async settleNow(): Promise<number> {
     let count = 0;
-    for (let found = await this.#take(); found > 0; found = await this.#take()) count += found;
-    await Promise.all(this.#firing);
-    return count;
+    for (;;) {
+      const found = await this.#take();
+      await Promise.all(this.#firing);
+      if (found === 0) return count;
+      count += found;
+    }
   }
 
   async #step(): Promise<"again" | "idle"> {
     if ((await this.#take()) > 0) return "again";
     const waitMs = await this.#deps.waitMs();
     clearTimeout(this.#alarm);
-    if (waitMs !== undefined && waitMs < POLL_MS) this.#alarm = setTimeout(() => this.#loop.ring(), Math.max(1, waitMs + 1));
+    // What is due and could not be taken waits for another slot of its schedule, or is at another replica.
+    if (waitMs !== undefined && waitMs < POLL_MS) this.#alarm = setTimeout(() => this.#loop.ring(), waitMs > 0 ? waitMs + 1 : BLOCKED_MS);
     return "idle";
   }
 

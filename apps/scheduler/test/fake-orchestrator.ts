@@ -62,7 +62,7 @@ export class FakeOrchestrator {
     if (!run) throw notFound("run");
     if (!["QUEUED", "INPROGRESS"].includes(run.state)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
     run.state = state;
-    this.feed.push({ type: "millwright.run.finished.v1", entityUid: uid, cause: "", payload: { run_uid: uid, state } });
+    this.feed.push({ type: "millwright.run.finished.v1", entityUid: uid, cause: "", payload: { run_uid: uid, source: "SCHEDULED_AGENT", state } });
   }
 
   #made(request: orchestrator.RunRequest, caller: Caller) {

@@ -38,6 +38,8 @@ export type LockedRun = {
   readonly conversationUid: string;
   readonly depth: number;
   readonly title: string;
+  /** RunSourceType. */
+  readonly source: string;
   readonly state: RunState;
   readonly statusMessage?: string;
   readonly executionLocation: "REMOTE" | "LOCAL";

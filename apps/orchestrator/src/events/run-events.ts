@@ -59,6 +59,7 @@ export const runFinished = (run: LockedRun, next: Next, version: number, context
     run_uid: run.uid,
     root_run_uid: run.rootRunUid,
     conversation_uid: run.conversationUid,
+    source: run.source,
     state: next.run,
     ...(next.status?.errorCode ? { error_code: next.status.errorCode } : {}),
     ...(context.cause ? { cause: context.cause } : {}),

@@ -7,7 +7,7 @@ import type { WaitPolicy } from "../domain/wait.ts";
 
 type Row = {
   uid: string; version: number; root_run_uid: string; parent_run_uid: string | null; owner_type: "team" | "user"; owner_uid: string;
-  agent_uid: string | null; factory_uid: string | null; conversation_uid: string; depth: number; title: string;
+  agent_uid: string | null; factory_uid: string | null; conversation_uid: string; depth: number; title: string; source: string;
   state: RunState; status_message: string | null; execution_location: "REMOTE" | "LOCAL"; submitted_prompt: string | null;
   has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
   id: number; seq: number; execution_state: ExecutionState; attempt: number; outcome: string | null;
@@ -18,7 +18,7 @@ type Row = {
 /** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
 const lockedRuns = (which: string): string => `
   SELECT r.uid, r.version, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
-         r.title, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
+         r.title, r.source, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
          w.policy, w.run_uids AS awaited,
          x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.is_local, x.worker_host, x.traceparent,
          l.session_uid, l.attempt AS lease_attempt, l.accepted,
@@ -80,6 +80,7 @@ function toLockedRun(row: Row): LockedRun {
     conversationUid: row.conversation_uid,
     depth: row.depth,
     title: row.title,
+    source: row.source,
     state: row.state,
     ...(row.status_message === null ? {} : { statusMessage: row.status_message }),
     executionLocation: row.execution_location,

@@ -157,11 +157,11 @@ export function runOfExecution(rows: Rows, executionId: number): RunOfExecution 
 function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): LockedRun | undefined {
   const run = rows.runs.get(uid);
   if (!run) return undefined;
-  const { parentRunUid, frozen, conversationUid, rootRunUid, owner, depth, title } = run.record;
+  const { parentRunUid, frozen, conversationUid, rootRunUid, owner, depth, title, source } = run.record;
   const executions = rows.executionsOf(uid);
   const wait = rows.waits.get(uid);
   return {
-    uid: run.record.uid, version: 1, rootRunUid, owner, conversationUid, depth, title, state: run.state, executionLocation: "REMOTE", hasStarted: run.hasStarted,
+    uid: run.record.uid, version: 1, rootRunUid, owner, conversationUid, depth, title, source, state: run.state, executionLocation: "REMOTE", hasStarted: run.hasStarted,
     ...(parentRunUid ? { parentRunUid } : {}),
     ...(frozen.agent_uid ? { agentUid: frozen.agent_uid } : {}),
     ...(frozen.factory_uid ? { factoryUid: frozen.factory_uid } : {}),

@@ -146,11 +146,10 @@ export async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { s
 }
 
 /** A run of a slot has ended: what waits for it is looked at again, and the schedule knows of its last success. */
-export async function noteRunEnd(tx: Sql, time: DatabaseTime, { runUid, succeededAt }: { runUid: string; succeededAt: Date | null }): Promise<boolean> {
+export async function noteRunEnd(tx: Sql, time: DatabaseTime, { runUid, succeededAt }: { runUid: string; succeededAt: Date | null }): Promise<void> {
   const { rows } = await tx.query<{ schedule_uid: string }>("SELECT schedule_uid FROM slots WHERE run_uid = $1", [runUid]);
-  if (!rows[0]) return false;
+  if (!rows[0]) return;
   const { schedule_uid: uid } = rows[0];
   if (succeededAt) await tx.query("UPDATE schedules SET last_ran_at = greatest(last_ran_at, $2) WHERE uid = $1", [uid, succeededAt]);
   await tx.query(`UPDATE slots SET due_at = least(due_at, ${time}) WHERE schedule_uid = $1 AND state = 'buffered' AND lease IS NULL`, [uid]);
-  return true;
 }
