@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { execute } from "../src/execute.ts";
 
 type Seen = { method: string; path: string; key: string | undefined; body: unknown };
@@ -120,4 +120,39 @@ test("an environment is shared with one team or one user", async () => {
   expect((await millwright("environment", "share", "e1", "--user", "u1")).code).toBe(0);
   expect(seen.map(({ body }) => body)).toEqual([{ team_uid: "t1" }, { user_uid: "u1" }]);
   for (const both of [[], ["--team", "t1", "--user", "u1"]]) expect((await millwright("environment", "share", "e1", ...both)).code).toBe(2);
+});
+
+describe("webhooks", () => {
+  const hook = { uid: "w1", name: "ci", auth_mode: "token", signature_scheme: null, enabled: true, secret_set: true, ingress_url: "https://x/webhooks/w/w1", delivery_id_header: null, last_delivery_at: null };
+  test("one that is created is shown with its address and, once, its secret", async () => {
+    answers["POST /api/v1/factory/f1/webhooks"] = { status: 201, body: { ...hook, secret: "s3cret" } };
+    const { code, out } = await millwright("webhook", "create", "ci", "--factory", "f1", "--auth", "token", "--delivery-id-header", "X-Id");
+    expect([code, seen[0]?.body]).toEqual([0, { name: "ci", auth_mode: "token", delivery_id_header: "X-Id" }]);
+    expect(out).toContain("https://x/webhooks/w/w1\nsecret, shown once: s3cret");
+    expect((await millwright("webhook", "create", "ci")).code).toBe(2);
+  });
+  test("a switch replaces nothing else", async () => {
+    answers["GET /api/v1/factory/webhooks/w1"] = { status: 200, body: { ...hook, delivery_id_header: "X-Id" } };
+    answers["PUT /api/v1/factory/webhooks/w1"] = { status: 200, body: { ...hook, enabled: false } };
+    expect((await millwright("webhook", "disable", "w1")).out).toContain("disabled");
+    expect(seen.at(-1)?.body).toEqual({ name: "ci", delivery_id_header: "X-Id", enabled: false });
+  });
+  test("a filter that would not take a delivery is exit code 1, and says why", async () => {
+    answers["POST /api/v1/factory/f1/webhooks/test-filter"] = { status: 200, body: { would_trigger: false, label: "Would not trigger", checks: { webhook: { detail: "yes" }, payload: { detail: "Does not match: a." } } } };
+    const { code, out } = await millwright("webhook", "test", "w1", "d1", "--factory", "f1");
+    expect([code, out]).toEqual([1, "Would not trigger\nyes\nDoes not match: a."]);
+    expect(seen[0]?.body).toEqual({ webhook_ids: ["w1"], delivery_uid: "d1" });
+  });
+  test.each<[string[], string, object, RegExp]>([
+    [["webhook", "list", "--factory", "f1"], "GET /api/v1/factory/f1/webhooks", { webhooks: [hook] }, /w1 +ci +token +yes +never/],
+    [["webhook", "get", "w1"], "GET /api/v1/factory/webhooks/w1", { ...hook, enabled: false, secret_set: false }, /waits for the provider's secret/],
+    [["webhook", "rotate", "w1"], "POST /api/v1/factory/webhooks/w1/rotate", { ...hook, secret: "new" }, /shown once: new/],
+    [["webhook", "delete", "w1"], "DELETE /api/v1/factory/webhooks/w1", {}, /w1 is deleted/],
+    [["webhook", "deliveries", "w1"], "GET /api/v1/factory/webhooks/w1/deliveries", { deliveries: [{ uid: "d1", label: "Rejected (auth)", delivery_id: null, size_bytes: 7, received_at: "now" }] }, /d1 +now +Rejected \(auth\) +7/],
+    [["webhook", "delivery", "w1", "d1"], "GET /api/v1/factory/webhooks/w1/deliveries/d1", { uid: "d1", label: "Accepted", delivery_id: "id", size_bytes: 7, received_at: "now", payload: { a: 1 } }, /Accepted +now +id\n\{\n +"a": 1/],
+  ])("%j", async (argv, request, body, shown) => {
+    answers[request] = { status: 200, body };
+    const { code, out } = await millwright(...argv);
+    expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
+  });
 });

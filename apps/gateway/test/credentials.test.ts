@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { domainError, eventually } from "@millwright/testing";
 import { call as on } from "@millwright/rpc";
@@ -200,6 +201,27 @@ describe("secrets", () => {
     await expect(identity.resolveSecrets({ teamUid: newUid(), names: ["TOKEN"] }, asked)).rejects.toEqual(domainError({ reason: "secret_not_found" }));
     expect((await call("DELETE", secrets("/OTHER"))).status).toBe(204);
     expect(await call("DELETE", secrets("/OTHER"))).toMatchObject({ status: 404, body: { reason: "secret_not_found" } });
+  });
+  test("reach the webhooks that name them before a change is acknowledged, in order; when they cannot, it is a 500 and the old value stays", async () => {
+    g.pushed.length = 0;
+    const valueOf = async () => (await g.identityOf("orchestrator").resolveSecrets({ teamUid: team, optionalNames: ["PUSHED"] }, on(serviceCaller("orchestrator", "r")))).values["PUSHED"];
+    for (const value of ["one", "two"]) await call("PUT", secrets("/PUSHED"), { value });
+    await call("DELETE", secrets("/PUSHED"));
+    await call("POST", secrets(), { name: "PUSHED", value: "three" });
+    expect(g.pushed.map(({ teamUid, name, value }) => [teamUid, name, value])).toEqual([[team, "PUSHED", "one"], [team, "PUSHED", "two"], [team, "PUSHED", undefined], [team, "PUSHED", "three"]]);
+    expect(g.pushed.map(({ revision }) => revision).toSorted()).toEqual(g.pushed.map(({ revision }) => revision));
+    const seenBefore: unknown[] = [];
+    g.whenPushed(async () => void seenBefore.push(await valueOf()));
+    await call("PUT", secrets("/PUSHED"), { value: "four" });
+    expect([seenBefore, await valueOf()]).toEqual([["three"], "four"]);
+    g.whenPushed(async () => {
+      throw new DomainError({ kind: "unavailable", reason: "service_unavailable", message: "away" });
+    });
+    for (const [method, path, body] of [["PUT", secrets("/PUSHED"), { value: "five" }], ["DELETE", secrets("/PUSHED"), undefined], ["POST", secrets(), { name: "NEVER", value: "x" }]] as const) expect(await call(method, path, body)).toMatchObject({ status: 500 });
+    g.whenPushed(async () => {});
+    expect(await valueOf()).toBe("four");
+    expect((await call("GET", secrets())).body.secrets.map((each: { name: string }) => each.name)).not.toContain("NEVER");
+    await call("DELETE", secrets("/PUSHED"));
   });
   test("that several people replace and delete at once are there or not, and nobody gets an error of ours", async () => {
     const at = secrets("/CONTESTED");

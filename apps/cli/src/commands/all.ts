@@ -5,7 +5,8 @@ import { factoryCommands } from "./factory.ts";
 import { localRunCommand } from "./local-run.ts";
 import { runCommands } from "./run.ts";
 import { taskCommands } from "./task.ts";
+import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...factoryCommands, localRunCommand, ...runCommands, ...taskCommands, ...workerCommands];
+export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...factoryCommands, localRunCommand, ...runCommands, ...taskCommands, ...webhookCommands, ...workerCommands];

@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import { text as readAll } from "node:stream/consumers";
+import { table } from "@millwright/terminal";
+import { EXIT, textOption, UsageError, type Command, type Values } from "../command.ts";
+
+type Webhook = { uid: string; name: string; auth_mode: string; signature_scheme: string | null; enabled: boolean; secret_set: boolean; ingress_url: string; delivery_id_header: string | null; last_delivery_at: string | null; secret?: string };
+type Delivery = { uid: string; label: string; delivery_id: string | null; size_bytes: number; received_at: string; payload?: unknown };
+type Tested = { would_trigger: boolean; label: string; checks: { webhook: { detail: string }; payload: { detail: string } } };
+
+const FACTORY = { factory: { type: "string" as const } };
+
+function factoryUid(values: Values): string {
+  const uid = textOption(values, "factory");
+  if (!uid) throw new UsageError("Name the factory with --factory UID.");
+  return uid;
+}
+
+const said = (hook: Webhook): string =>
+  [`webhook ${hook.uid} (${hook.name})${hook.enabled ? "" : hook.secret_set ? ", disabled" : ", waits for the provider's secret: webhook rotate"}`, `senders POST to ${hook.ingress_url}`, ...(hook.secret ? [`secret, shown once: ${hook.secret}`] : [])].join("\n");
+
+/** A switch, or what else can be replaced; the rest stays as it is. */
+const change = (words: string, summary: string, next: (values: Values) => object): Command => ({
+  words,
+  args: ["WEBHOOK"],
+  summary,
+  run: async (cli, [uid], values) => {
+    const { name, delivery_id_header, enabled } = await cli.api().get<Webhook>(`/factory/webhooks/${uid}`);
+    const changed = await cli.api().request<Webhook>("PUT", `/factory/webhooks/${uid}`, { body: { name, delivery_id_header, enabled, ...next(values) } });
+    cli.show(changed, () => said(changed));
+  },
+});
+
+/** Webhooks of factories. */
+export const webhookCommands: Command[] = [
+  {
+    words: "webhook create",
+    args: ["NAME"],
+    options: { ...FACTORY, auth: { type: "string" }, scheme: { type: "string" }, "secret-name": { type: "string" }, "secret-stdin": { type: "boolean" }, "delivery-id-header": { type: "string" } },
+    summary: "Create a webhook (--auth token, url_token or signature with --scheme); a generated secret is printed once.",
+    run: async (cli, [name], values) => {
+      const secret = values["secret-stdin"] ? (await readAll(process.stdin)).replace(/\n$/, "") : undefined;
+      const body = {
+        name, auth_mode: textOption(values, "auth"), signature_scheme: textOption(values, "scheme"), secret_name: textOption(values, "secret-name"), delivery_id_header: textOption(values, "delivery-id-header"), secret,
+      };
+      const made = await cli.api().post<Webhook>(`/factory/${factoryUid(values)}/webhooks`, body);
+      cli.show(made, () => said(made));
+    },
+  },
+  {
+    words: "webhook list",
+    args: [],
+    options: FACTORY,
+    summary: "List a factory's webhooks.",
+    run: async (cli, _args, values) => {
+      const { webhooks } = await cli.api().get<{ webhooks: Webhook[] }>(`/factory/${factoryUid(values)}/webhooks`);
+      cli.show(webhooks, () => table(["WEBHOOK", "NAME", "AUTH", "ENABLED", "LAST DELIVERY"], webhooks.map((one) => [one.uid, one.name, one.signature_scheme ?? one.auth_mode, one.enabled ? "yes" : "no", one.last_delivery_at ?? "never"])));
+    },
+  },
+  {
+    words: "webhook get",
+    args: ["WEBHOOK"],
+    summary: "Show a webhook.",
+    run: async (cli, [uid]) => {
+      const hook = await cli.api().get<Webhook>(`/factory/webhooks/${uid}`);
+      cli.show(hook, () => said(hook));
+    },
+  },
+  change("webhook enable", "Let deliveries in.", () => ({ enabled: true })),
+  change("webhook disable", "Answer senders with 404 from now on.", () => ({ enabled: false })),
+  {
+    words: "webhook rotate",
+    args: ["WEBHOOK"],
+    options: { "secret-stdin": { type: "boolean" } },
+    summary: "Give it another secret, at once: a generated one, or with --secret-stdin the provider's own.",
+    run: async (cli, [uid], values) => {
+      const body = values["secret-stdin"] ? { secret: (await readAll(process.stdin)).replace(/\n$/, "") } : {};
+      const hook = await cli.api().post<Webhook>(`/factory/webhooks/${uid}/rotate`, body);
+      cli.show(hook, () => said(hook));
+    },
+  },
+  {
+    words: "webhook delete",
+    args: ["WEBHOOK"],
+    summary: "Delete a webhook; its senders get 404 at once.",
+    run: async (cli, [uid]) => {
+      await cli.api().request("DELETE", `/factory/webhooks/${uid}`);
+      cli.show({ uid, deleted: true }, () => `webhook ${uid} is deleted.`);
+    },
+  },
+  {
+    words: "webhook deliveries",
+    args: ["WEBHOOK"],
+    summary: "List what was delivered to it, newest first.",
+    run: async (cli, [uid]) => {
+      const { deliveries } = await cli.api().get<{ deliveries: Delivery[] }>(`/factory/webhooks/${uid}/deliveries`);
+      cli.show(deliveries, () => table(["DELIVERY", "RECEIVED", "OUTCOME", "BYTES", "DELIVERY ID"], deliveries.map((one) => [one.uid, one.received_at, one.label, String(one.size_bytes), one.delivery_id ?? ""])));
+    },
+  },
+  {
+    words: "webhook delivery",
+    args: ["WEBHOOK", "DELIVERY"],
+    summary: "Show one delivery with its payload.",
+    run: async (cli, [uid, delivery]) => {
+      const one = await cli.api().get<Delivery>(`/factory/webhooks/${uid}/deliveries/${delivery}`);
+      cli.show(one, () => `${one.label}  ${one.received_at}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`);
+    },
+  },
+  {
+    words: "webhook test",
+    args: ["WEBHOOK", "DELIVERY", "[FILTER_FILE]"],
+    options: FACTORY,
+    summary: "Say whether a trigger with the filter (a JSON file) would take a stored delivery; exit code 1 if not.",
+    run: async (cli, [uid, delivery, file], values) => {
+      const filter = file === undefined ? undefined : (JSON.parse(readFileSync(file, "utf8")) as unknown);
+      const tested = await cli.api().post<Tested>(`/factory/${factoryUid(values)}/webhooks/test-filter`, { webhook_ids: [uid], delivery_uid: delivery, payload_filter: filter });
+      cli.show(tested, () => [tested.label, tested.checks.webhook.detail, tested.checks.payload.detail].join("\n"));
+      return tested.would_trigger ? EXIT.done : EXIT.failed;
+    },
+  },
+];

@@ -1,0 +1,127 @@
+import { createHmac, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { manualClock } from "@millwright/clock";
+import { aRequest } from "./fuzz.ts";
+import { identityOf } from "../src/domain/delivery.ts";
+import { receiveDelivery } from "../src/usecases/receive-delivery.ts";
+import type { Entry, Receiver } from "../src/store/delivery-store.ts";
+import { bearer, NOW, startWorld, type World } from "./setup.ts";
+
+let w: World;
+beforeAll(async () => void (w = await startWorld({ bodyTimeoutMs: 300, trustedProxies: ["127.0.0.1"] })));
+afterAll(() => w?.stop());
+
+/** Writes pieces of a request to the port, and reads all that comes back until the connection ends. */
+async function raw(port: number, pieces: readonly (string | Buffer)[], { isHalfClosed = false } = {}): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk) => (text += chunk.toString("latin1")));
+  socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  for (const piece of pieces) {
+    socket.write(piece);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (isHalfClosed) socket.end();
+  await closed;
+  return text;
+}
+const head = (uid: string, secret: string, more: string) => `POST /webhooks/w/${uid} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secret}\r\nconnection: close\r\n${more}\r\n`;
+const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? 0);
+
+describe("senders that do not play by the rules", () => {
+  test("a body that comes byte by byte is taken; one that stops coming is 400, stores nothing, and costs its connection", async () => {
+    const { uid, secret } = await w.aWebhook();
+    expect(statusOf(await raw(w.port, [head(uid, secret, "content-length: 2\r\n"), "{", "}"]))).toBe(202);
+    const lost = await raw(w.port, [head(uid, secret, "content-length: 3\r\n"), "{}"]);
+    expect([statusOf(lost), lost.includes("body_incomplete"), /connection: close/i.test(lost)]).toEqual([400, true, true]);
+    expect(await w.logOf(uid)).toHaveLength(1);
+  });
+  test("a Content-Length that promises more than is sent, and then nothing, stores nothing", async () => {
+    const { uid, secret } = await w.aWebhook();
+    expect([0, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "content-length: 10\r\n"), "{}"], { isHalfClosed: true })));
+    expect(await w.logOf(uid)).toEqual([]);
+  });
+  test("a Content-Length that promises less: at most what it promises is a delivery, the rest is none", async () => {
+    const { uid, secret } = await w.aWebhook();
+    expect([202, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "content-length: 1\r\n"), "12345"]))); // the parser may be faster than we are
+    for (const [outcome, , size] of await w.logOf(uid)) expect([outcome, size]).toEqual(["accepted", 1]);
+  });
+  test("a Content-Length beyond the limit is 413 without waiting for what it promises", async () => {
+    const { uid, secret } = await w.aWebhook();
+    expect(statusOf(await raw(w.port, [head(uid, secret, "content-length: 9000000000000\r\n"), "{}"]))).toBe(413);
+    expect((await w.logOf(uid))[0]).toEqual(["rejected_too_large", "", 9_000_000_000_000]);
+  });
+  test("two lengths, a negative one and a chunk that is none are refused by the parser, and nothing is stored", async () => {
+    const { uid, secret } = await w.aWebhook();
+    for (const more of ["content-length: 2\r\ncontent-length: 3\r\n", "content-length: -1\r\n", "content-length: 2\r\ntransfer-encoding: chunked\r\n"]) expect(statusOf(await raw(w.port, [head(uid, secret, more), "{}"], { isHalfClosed: true }))).toBe(400);
+    expect([0, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "transfer-encoding: chunked\r\n"), "zz\r\n{}\r\n"], { isHalfClosed: true })));
+    expect(await w.logOf(uid)).toEqual([]);
+  });
+  test("a sender who goes away in the middle leaves nothing, and others are served meanwhile", async () => {
+    const { uid, secret } = await w.aWebhook();
+    const socket = connect(w.port, "127.0.0.1");
+    socket.write(head(uid, secret, "content-length: 100\r\n") + "{");
+    expect((await w.send(uid, { headers: bearer(secret) })).status).toBe(202);
+    socket.destroy();
+    expect((await w.send(uid, { headers: bearer(secret), body: "1" })).status).toBe(202);
+    expect(await w.logOf(uid)).toHaveLength(2);
+  });
+});
+
+test("no request gets a wrong verdict at the use case", async () => {
+  const clock = manualClock(NOW);
+  const runs = Number(process.env["MILLWRIGHT_FUZZ"] ?? 5_000);
+  for (let n = 0; n < runs; n++) {
+    const { to, inbound, body, isRight, at } = aRequest(NOW);
+    clock.set(at);
+    const entries: Entry[] = [];
+    const failures: unknown[] = [];
+    const deliveries = {
+      meet: async () => to,
+      record: async (_to: Receiver, entry: Entry) => (entries.push(entry), { outcome: entry.outcome }),
+      recordFailure: async (_to: Receiver, _address: string, entry: Pick<Entry, "outcome">) => (failures.push(entry), { outcome: entry.outcome }),
+    };
+    const reception = await receiveDelivery({ deliveries, clock }, inbound);
+    const isText = body.length <= 262_144 && isJsonText(body);
+    const expected = body.length > 262_144 ? (to.authMode === "signature" || isRight ? "rejected_too_large" : "rejected_auth") : !isRight ? "rejected_auth" : isText ? "accepted" : "rejected_invalid_json";
+    const kept = entries.flatMap(({ payload, identity }) => (payload ? [[Buffer.from(payload).toString("latin1"), identity]] : []));
+    expect([n, reception.outcome, kept]).toEqual([n, expected, expected === "accepted" ? [[body.toString("latin1"), identityOf(to, inbound.header, body)]] : []]);
+  }
+}, 600_000);
+
+/** What JSON is, as another reader says. */
+function isJsonText(body: Uint8Array): boolean {
+  try {
+    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
+  const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 600);
+  const hooks: Awaited<ReturnType<World["aWebhook"]>>[] = [];
+  for (let n = 0; n < Math.ceil(count / 40); n++) hooks.push(await w.aWebhook(n % 3 === 0 ? {} : n % 3 === 1 ? { authMode: "url_token" } : { authMode: "signature", signatureScheme: "github", secret: randomUUID() }));
+  const work = async (first: number) => {
+    for (let n = first; n < count; n += 4) {
+      const { uid, secret, webhook } = hooks[n % hooks.length]!;
+      const body = n % 5 === 0 ? Buffer.from(JSON.stringify({ n, text: randomBytes(randomInt(200)).toString("base64") })) : randomBytes(randomInt(300));
+      const isRight = n % 7 !== 0;
+      const given = isRight ? secret : randomUUID();
+      const junk = Object.fromEntries(Array.from({ length: randomInt(4) }, () => [`x-${randomBytes(3).toString("hex")}`, randomBytes(randomInt(60)).toString("latin1").replaceAll(/[^\x20-\x7e\x80-\xff]/g, "")]));
+      const headers = { ...junk, "x-forwarded-for": `10.${n % 250}.${Math.floor(n / 250)}.1` };
+      const sent =
+        webhook.authMode === "token" ? { headers: { ...headers, ...bearer(given) } }
+        : webhook.authMode === "url_token" ? { headers, token: given }
+        : { headers: { ...headers, "x-hub-signature-256": `sha256=${createHmac("sha256", given).update(body).digest("hex")}`, "x-github-delivery": String(n) } };
+      const { status } = await w.send(uid, { ...sent, body });
+      expect([n, status]).toEqual([n, !isRight ? 401 : isJsonText(body) ? 202 : 400]);
+    }
+  };
+  await Promise.all([0, 1, 2, 3].map(work));
+  expect(w.log.entries.filter(({ level }) => level === "error")).toEqual([]);
+}, 600_000);
+
