@@ -18,6 +18,7 @@ import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
 import type { SandboxHost } from "./sandbox/spec.ts";
 import { InstanceDirectory } from "./state/instance-directory.ts";
+import { ParkedWorkspaces } from "./state/parked-workspaces.ts";
 import { Room } from "./state/room.ts";
 import type { Timers } from "./time.ts";
 
@@ -84,6 +85,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     hold: (assignment, acceptSent) => new HeldExecution(held, assignment, acceptSent),
   });
   const room = new Room(directory, config.repositoryCacheBytes, clock, log);
+  const parked = new ParkedWorkspaces({ dir: directory.parkedDir, bytesMax: config.parkedBytes, timers, log });
   const isTaking = (): boolean => !taking.signal.aborted && room.isThere;
   const keeper = new LeaseKeeper(
     {
@@ -107,11 +109,11 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     log,
     freeSlots: () => executions.freeSlots(),
     slotFreed: () => executions.slotFreed(),
-    hasRoom: () => room.hasRoom(),
+    hasRoom: async () => (await room.hasRoom()) || (await parked.clear(), await room.hasRoom()),
     onAssignment: (assignment, acceptSent) => executions.begin(assignment, acceptSent),
   });
   const held = {
-    ...{ client, appends, completions, clock, timers, timings, log, tracer, modelCalls, directory, runExecution },
+    ...{ client, appends, completions, clock, timers, timings, log, tracer, modelCalls, directory, parked, runExecution },
     sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", ...(sandbox.host ? { host: sandbox.host } : {}) },
     url: config.url,
     publicUrl: () => session.publicUrl,

@@ -51,6 +51,8 @@ function readSettings(env: Env) {
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
     /** Copies of repositories, all together; those not used for the longest time go first. */
     repositoryCacheBytes: optional.size("MILLWRIGHT_REPOSITORY_CACHE", "10G"),
+    /** Workspaces that are kept for the next execution of their run, all together; the oldest go first, and all when the disk is full. */
+    parkedBytes: optional.size("MILLWRIGHT_PARKED_WORKSPACES", "10G"),
     /** How long running executions may go on after SIGTERM. */
     drainMs: optional.duration("MILLWRIGHT_WORKER_DRAIN", "1h"),
     /** Started by a parent that holds the other end of standard input (or an IPC channel): end when it closes, and leave SIGINT to the parent. */

@@ -34,6 +34,8 @@ export type Assignment = {
   readonly earlierAttachments: Input["attachments"];
   /** What a lost attempt was told and had not taken. */
   readonly directives: readonly Directive[];
+  /** Which workspace that is; "" = none. */
+  readonly snapshotKey: string;
   /** Signed URL of the workspace to restore; "" = start from fresh clones. */
   readonly snapshotUrl: string;
   /** An earlier attempt of this execution was lost. */

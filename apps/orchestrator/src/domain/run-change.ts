@@ -74,6 +74,8 @@ export type RunChange = {
   /** The workspace saved at the end of the execution. */
   readonly snapshotKey?: string;
   readonly submittedPrompt?: string;
+  /** For so long the worker of an execution that ends keeps its workspace. */
+  readonly parkedMs?: number;
   /** How long the worker keeps what a failed setup has left. */
   readonly debugWindowMs?: number;
   /** Why follow-ups that the execution was given, and did not hand over, are given up. */

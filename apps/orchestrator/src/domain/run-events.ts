@@ -25,6 +25,7 @@ export const WORKER_EVENT_KINDS = [
   "sandbox_ready", // {kind, limits: {memory_bytes, processes, cpus, file_bytes, disk_bytes, held_by}}
   "image_substituted", // {image}
   "repository_cloned", // {owner, name, branch, base_sha}
+  "workspace_reused", // {}: the worker had kept the workspace of the execution before this one; nothing was cloned or restored
   "setup_command", // {command, exit_code, output}
   "agent_started", // {session_id}: the run is INPROGRESS from here on
   "agent_resumed", // {session_id, text, …}: a new attempt goes on from the events of a lost one; the text is what the agent is told

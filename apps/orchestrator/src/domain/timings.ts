@@ -26,6 +26,8 @@ export type Timings = {
   readonly pollMs: number;
   /** The longest a Lease poll waits. */
   readonly leaseWaitMaxMs: number;
+  /** For so long a queued execution is left to the worker that keeps its workspace, as long as that could take it. */
+  readonly affinityMs: number;
 };
 
 const SECOND = 1_000;
@@ -50,6 +52,7 @@ export const DEFAULT_TIMINGS: Timings = {
   keepAliveMs: 15 * SECOND,
   pollMs: 2 * SECOND,
   leaseWaitMaxMs: 20 * SECOND,
+  affinityMs: SECOND,
 };
 
 /** All spans divided by `divisor`, in the same ratio to each other. */

@@ -73,6 +73,7 @@ export function completion(message: worker.Completion): Completion {
     ...(message.snapshotKey ? { snapshotKey: message.snapshotKey } : {}),
     ...(waitFor ? { waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids } } : {}),
     ...(message.retained ? { isRetained: true } : {}),
+    ...(message.parkedMs > 0 ? { parkedMs: message.parkedMs } : {}),
     ...(message.message ? { message: storable(message.message) } : {}),
   };
 }
@@ -119,6 +120,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     tokenLimit: BigInt(lowestLimit(runTokenLimit, frozen.token_limit)),
     costLimited: frozen.cost_limit_micros !== undefined || frozen.cost_limited_above === true,
     snapshotUrl: assignment.snapshotUrl,
+    snapshotKey: assignment.snapshotKey,
     factoryUid: run.factoryUid ?? "",
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },

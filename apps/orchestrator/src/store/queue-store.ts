@@ -98,12 +98,15 @@ const CANDIDATES = [{ offers: 4, looked: 16 }, { offers: 32, looked: 64 }, { off
 /**
  * Offers the lane's first executions and takes the capacity they need, in one statement. Runs whose row somebody holds are
  * passed over, so that a claim never waits for a run. `looked` is a constant of the text: by a limit that it cannot know the
- * planner would take for a tenth of the lane, and read whole tables for a long one.
+ * planner would take for a tenth of the lane, and read whole tables for a long one. What another worker keeps the workspace of, and could take,
+ * is left to it for a moment.
  */
 const offerText = (looked: number): string => `
   WITH first AS MATERIALIZED (
     SELECT e.id, e.run_uid, e.depth FROM executions e
      WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
+       AND (e.preferred_session_uid IS NULL OR e.preferred_session_uid = $4 OR e.preferred_until <= clock_timestamp() OR NOT EXISTS (
+         SELECT 1 FROM worker_sessions p WHERE p.uid = e.preferred_session_uid AND p.state = 'READY' AND p.slots > (SELECT count(*) FROM leases h WHERE h.session_uid = p.uid)))
      ORDER BY e.depth DESC, e.id LIMIT ${looked}),
   queued AS MATERIALIZED (
     SELECT f.id, f.run_uid FROM first f JOIN runs r ON r.uid = f.run_uid WHERE r.state = 'QUEUED' ORDER BY f.depth DESC, f.id

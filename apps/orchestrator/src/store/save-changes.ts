@@ -22,7 +22,7 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
     if (changesRun(change)) await updateRun(tx, change);
     if (isTerminal(change.next.run) && change.next.run !== change.run.state) tx.announce?.(finishedNews(change.run.uid, change.next.run));
     await updateExecution(tx, change);
-    if (change.next.isFollowed) await queueFurtherExecution(tx, change, context);
+    if (change.next.isFollowed) await queueFurtherExecution(tx, change, context, timings);
     if (change.wait !== undefined) await updateWait(tx, change);
     if (change.directive) await addDirective(tx, change.run.execution, change.directive);
   }
@@ -70,7 +70,7 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
   );
 }
 
-async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs }: RunChange): Promise<void> {
+async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs, parkedMs }: RunChange): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
   await sendTo(
@@ -83,20 +83,24 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs 
             ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
             sandbox_running = sandbox_running AND NOT $6,
             snapshot_key = coalesce($7, snapshot_key),
+            parked_session_uid = CASE WHEN $9::float8 > 0 THEN $10::uuid END,
+            parked_until = CASE WHEN $9::float8 > 0 THEN clock_timestamp() + $9::float8 * interval '1 ms' END,
             debug_since = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() END,
             debug_until = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() + $8 * interval '1 ms' END,
             kept_attempts = CASE WHEN $5 > run_losses THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
       WHERE id = $1`,
-    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0],
+    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0, parkedMs ?? 0, run.execution.lease?.sessionUid ?? null],
   );
 }
 
-const queueFurtherExecution = (tx: Sql, { run }: RunChange, context: ChangeContext): Promise<unknown> =>
+/** Rather for whoever still keeps the workspace of the one before it. */
+const queueFurtherExecution = (tx: Sql, { run }: RunChange, context: ChangeContext, { affinityMs }: Timings): Promise<unknown> =>
   sendTo(
     tx,
-    `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent)
-     SELECT $1, max(seq) + 1, 'QUEUED', $2, $3, $4 FROM executions WHERE run_uid = $1`,
-    [run.uid, run.execution.laneId, run.depth, traceOfRun(run, context) ?? presentTrace()],
+    `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent, preferred_session_uid, preferred_until)
+     SELECT $1, n.seq, 'QUEUED', $2, $3, $4, x.parked_session_uid, clock_timestamp() + $6 * interval '1 ms'
+       FROM (SELECT max(seq) + 1 AS seq FROM executions WHERE run_uid = $1) n LEFT JOIN executions x ON x.id = $5 AND x.parked_until > clock_timestamp()`,
+    [run.uid, run.execution.laneId, run.depth, traceOfRun(run, context) ?? presentTrace(), run.execution.id, affinityMs],
   );
 
 async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {

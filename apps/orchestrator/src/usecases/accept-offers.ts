@@ -66,7 +66,7 @@ async function assignmentOf(deps: AcceptOffersDeps, { offer: { executionId, atte
     Promise.all(inputs.map((message) => withLinks(deps, message))),
     linksTo(deps, earlierAttachments),
   ]);
-  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, inputs: linked, earlierAttachments: earlier, ...rest };
+  return { executionId, attempt, job, details: prepared.details, runToken, snapshotUrl, snapshotKey: snapshotKey ?? "", inputs: linked, earlierAttachments: earlier, ...rest };
 }
 
 const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({ ...message, attachments: await linksTo(deps, message.attachments) });

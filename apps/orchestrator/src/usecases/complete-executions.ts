@@ -17,6 +17,8 @@ export type Completion = LeaseRef & {
   readonly lastClientSeq: number;
   readonly snapshotKey?: string;
   readonly waitFor?: Wait;
+  /** For so long the worker keeps the workspace as it was saved. */
+  readonly parkedMs?: number;
   /** FAILED in setup: the worker keeps workspace and shell for the debug window, and completes once more when that is over. */
   readonly isRetained?: boolean;
   /** BLOCKED: what the agent asks. */
@@ -83,7 +85,7 @@ async function judgeCompletion(tx: RunTransaction, session: WorkerSession, compl
   const wasStopping = run.execution.state === "STOPPING";
   const change = wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
   const result = resultOf(completion, wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
-  return { result, change: snapshotKey ? { ...change, snapshotKey } : change };
+  return { result, change: { ...change, ...(snapshotKey ? { snapshotKey } : {}), ...(completion.parkedMs ? { parkedMs: completion.parkedMs } : {}) } };
 }
 
 /** A key that this execution was not given is passed over: another run's workspace must not be restored here. */

@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import type { Logger } from "@millwright/telemetry";
+import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import type { SandboxHost } from "../sandbox/spec.ts";
 
 /** What the heartbeat says about an execution. */
@@ -34,6 +35,10 @@ export type ExecutionContext = {
   /** Aborted on cancel, time limit or end of drain (reason `ExecutionCancelled`), and on lease loss (reason `LeaseLost`). */
   readonly signal: AbortSignal;
   phase(phase: ExecutionPhase): void;
+  /** The workspace is saved, as it is now: it may be kept for the run's next execution when this one ends. */
+  park(workspace: ParkedWorkspace): void;
+  /** The workspace that this worker has kept, moved into `dir`, if it is the one to begin with; asked before anything is in it. Never rejects. */
+  unpark(): Promise<ParkedWorkspace | undefined>;
   /**
    * Setup has failed: the platform is told so, and that what there is is kept for the debug window. Resolves to the signal that ends the window early (its reason
    * is for the run's events); undefined: nothing is to be kept. The result of the execution says it again when the window is over.

@@ -1,4 +1,5 @@
 import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, isDomainError, type DomainError } from "@millwright/errors";
@@ -16,6 +17,7 @@ import { EventSpool } from "../spool/event-spool.ts";
 import { EventStream } from "../spool/event-stream.ts";
 import { Masker } from "../spool/masker.ts";
 import type { InstanceDirectory } from "../state/instance-directory.ts";
+import type { ParkedWorkspace, ParkedWorkspaces } from "../state/parked-workspaces.ts";
 import { removeTree } from "../state/remove-tree.ts";
 import { unlessAborted, type Timers } from "../time.ts";
 import { completeExecution, type Completions } from "./complete-execution.ts";
@@ -42,10 +44,14 @@ export type HeldExecutionDeps = {
   readonly sandbox: ExecutionContext["sandbox"];
   readonly url: string;
   readonly publicUrl: () => string;
+  readonly parked: ParkedWorkspaces;
   readonly runExecution: RunExecution;
   /** A heartbeat that begins now; used to report acknowledged directives before the end. */
   readonly beatNow: () => Promise<boolean>;
 };
+
+/** Ends after which the run may soon go on. */
+const PARKING: ReadonlySet<ExecutionResult["outcome"]> = new Set(["DONE", "BLOCKED", "WAITING"]);
 
 /** One held lease and what runs under it, from Accept until its last sandbox is gone. */
 export class HeldExecution implements KeptLease {
@@ -67,6 +73,7 @@ export class HeldExecution implements KeptLease {
   readonly #lost = new AbortController();
   /** Aborted when no debug window shall be open any more. */
   readonly #leave = new AbortController();
+  #saved: ParkedWorkspace | undefined;
   #phase: ExecutionPhase = "SETUP";
   #runToken: string;
   #reportedSeq = 0n;
@@ -170,7 +177,7 @@ export class HeldExecution implements KeptLease {
     const result = outcomeOf(settled, stopReason);
     span.set({ "millwright.outcome": result?.outcome ?? "LEFT" });
     if (result?.error) span.fail(result.error.code);
-    if (result) await this.#complete(result);
+    if (result) await this.#complete(result, await this.#park(result));
     else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution left to its next attempt");
     this.#events.end(new LeaseLost("The execution has ended."));
     await bestEffort("remove the event spool", this.#log, () => this.#spool.remove());
@@ -187,23 +194,32 @@ export class HeldExecution implements KeptLease {
     }
   }
 
-  async #complete(result: NonNullable<ReturnType<typeof outcomeOf>>): Promise<void> {
+  /** A run that may go on keeps its workspace here for its idle time. Answers for how long; 0: it does not. */
+  async #park({ outcome }: ExecutionResult): Promise<number> {
+    const { runUid, idleTimeoutSeconds } = this.#assignment;
+    const forMs = idleTimeoutSeconds * 1_000;
+    if (!this.#saved || !PARKING.has(outcome) || this.#stop.signal.aborted) return 0;
+    return (await this.#deps.parked.put(runUid, join(this.#deps.directory.executionDir(this), "workspace"), this.#saved, forMs)) ? forMs : 0;
+  }
+
+  async #complete(result: ExecutionResult, parkedMs: number): Promise<void> {
     const { executionId, attempt } = this;
     try {
       // A directive handled but not known to be would be given to the next execution once more.
       if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), this.#lost.signal);
-      await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#lost.signal);
+      await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#lost.signal, { parkedMs });
       this.#lost.abort(new LeaseLost("The execution has ended.")); // what a heartbeat under way says of it is no news
       this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
     } catch (error) {
       this.#log.warn({ operation: "Complete", outcome: result.outcome, error }, "execution not completed");
+      if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid); // another attempt goes on
     }
   }
 
   async #retain(result: ExecutionResult): Promise<AbortSignal | undefined> {
     if (this.#assignment.debugWindowMs <= 0 || this.#leave.signal.aborted) return undefined;
     const { executionId, attempt } = this;
-    await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#stop.signal, true);
+    await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#stop.signal, { retained: true });
     this.#log.info({ operation: "Complete", outcome: result.outcome }, "debug window opened");
     return this.#leave.signal;
   }
@@ -240,6 +256,8 @@ export class HeldExecution implements KeptLease {
       directives: this.#directives,
       signal,
       phase: (phase) => (this.#phase = phase),
+      park: (workspace) => (this.#saved = workspace),
+      unpark: () => this.#deps.parked.take(this.#assignment.runUid, this.#assignment.snapshotKey, join(dir, "workspace")),
       retain: (result) => this.#retain(result),
       ownSandbox: (started) => this.#sandboxes.own(started),
       sandbox,

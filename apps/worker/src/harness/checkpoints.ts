@@ -33,6 +33,7 @@ export class Checkpoints {
   #running: Promise<void> | undefined;
   #saved: { readonly fingerprint: string; readonly key: string } | undefined;
   #hasWarned = false;
+  #last: { readonly fingerprint: string; readonly snapshotKey: string } | undefined;
 
   constructor(deps: CheckpointsDeps) {
     this.#deps = deps;
@@ -69,13 +70,23 @@ export class Checkpoints {
       const isSaved = state.fingerprint === this.#saved?.fingerprint;
       const isAsCloned = isPristine(state, workspace.copies) && !this.#deps.isRestored && (this.#saved?.key ?? "") === "";
       if (isSaved) key = this.#saved?.key;
-      if (isSaved || isAsCloned) return;
+      if (isSaved || isAsCloned) return this.#end(state.fingerprint, key);
       await packSnapshot(workspace.sandbox, workspace.copies, state);
       await workspace.sandbox.stop(); // nobody can change the file any more
       key = (await ctx.platform.putSnapshot(await snapshotFile(ctx.dir))).snapshotKey;
+      this.#end(state.fingerprint, key);
     });
     this.#deps.ctx.signal.throwIfAborted();
     return key === "" ? undefined : key;
+  }
+
+  /** The workspace that `last` has saved, and under which key; "" = it is as cloned. Absent: it could not be. */
+  get end(): { readonly fingerprint: string; readonly snapshotKey: string } | undefined {
+    return this.#last;
+  }
+
+  #end(fingerprint: string, key: string | undefined): void {
+    this.#last = { fingerprint, snapshotKey: key ?? "" };
   }
 
   #isAffordable(): boolean {

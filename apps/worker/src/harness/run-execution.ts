@@ -64,10 +64,11 @@ class AgentSession {
   }
 
   /** The agent's work in one sandbox. Errors: SandboxGone, and as `runExecution`. */
-  run(): Promise<ExecutionResult> {
+  async run(): Promise<ExecutionResult> {
+    const parked = this.#workspace ? undefined : await this.#ctx.unpark();
     return this.#inSandbox(async (sandbox) => {
       const deps = { ctx: this.#ctx, conversation: this.#conversation, provider: this.#provider, messages: this.#messages, budget: this.#budget };
-      return work(deps, sandbox, this.#workspace, (workspace) => (this.#workspace = workspace)).catch((error: unknown) => {
+      return work(deps, sandbox, { before: this.#workspace, parked }, (workspace) => (this.#workspace = workspace)).catch((error: unknown) => {
         if (error instanceof SetupFailed) return this.#notSetUp(deps, error);
         throw error;
       });

@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { isDomainError } from "@millwright/errors";
 import type { ExecutionContext } from "../executions/execution-context.ts";
@@ -9,6 +10,9 @@ import { restoreSnapshot, startOver } from "../git/restore-snapshot.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import { FileTooLarge, type Sandbox } from "../sandbox/sandbox.ts";
+import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
+import { removeTree } from "../state/remove-tree.ts";
+import { workspaceState } from "../git/workspace-state.ts";
 import type { Workspace } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
 
@@ -38,17 +42,18 @@ export type ReadyWorkspace = {
 
 /**
  * Makes the workspace ready in an empty sandbox: fresh clones, the newest saved state of the run, setup commands (which are repeatable by
- * contract). In a new sandbox over the directories of one that died, `before` is there already. Errors: SetupFailed, the abort reason of the execution.
+ * contract). What the execution before it left on this worker, and saved, is taken as it lies there. In a new sandbox over the directories of one that died, `before` is there already. Errors: SetupFailed, the abort reason of the execution.
  */
-export async function setUp(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, before?: Workspace): Promise<ReadyWorkspace> {
+export async function setUp(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, before?: Workspace, parked?: ParkedWorkspace): Promise<ReadyWorkspace> {
   const seconds = ctx.assignment.setupTimeoutSeconds || SETUP_TIMEOUT_SECONDS;
   const timeout = AbortSignal.timeout(seconds * 1_000);
   const signal = AbortSignal.any([ctx.signal, timeout]);
   let workspace: Workspace = before ? { ...before, sandbox } : workspaceIn(sandbox, []);
   const failed = (reason: string, message: string): SetupFailed => new SetupFailed(reason, message, workspace);
   try {
-    if (!before) workspace = workspaceIn(sandbox, await cloneAll(ctx, conversation, sandbox, signal));
-    const isRestored = before !== undefined || (await restore(ctx, conversation, sandbox, workspace.copies, signal));
+    const kept = parked && (await reuse(ctx, conversation, sandbox, parked));
+    if (!before) workspace = workspaceIn(sandbox, kept ?? (await cloneAll(ctx, conversation, sandbox, signal)));
+    const isRestored = before !== undefined || kept !== undefined || (await restore(ctx, conversation, sandbox, workspace.copies, signal));
     const refusal = await runSetupCommands(ctx, conversation, workspace, signal);
     if (refusal !== undefined) throw failed("setup_command_failed", refusal);
     return { workspace, isRestored };
@@ -65,6 +70,29 @@ function workspaceIn(sandbox: Sandbox, copies: readonly WorkingCopy[]): Workspac
   const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
   return { sandbox, copies, base, cwd: base };
 }
+
+/** The copies in a parked workspace that is as it was saved; else it is emptied. Credentials may be new, so repositories are as the assignment has them. */
+async function reuse(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, parked: ParkedWorkspace): Promise<WorkingCopy[] | undefined> {
+  const { repositories } = ctx.assignment;
+  const copies = parked.copies.map((copy) => ({ ...copy, repository: repositories.find((one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch) }));
+  const isWhole = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
+  if (copies.every(isWhole) && copies.length === repositories.length && (await isAsSaved(sandbox, parked))) {
+    conversation.record("workspace_reused", {});
+    return copies;
+  }
+  const workspace = join(ctx.dir, "workspace");
+  for (const name of await readdir(workspace)) await removeTree(join(workspace, name));
+  return undefined;
+}
+
+const isAsSaved = (sandbox: Sandbox, { copies, fingerprint }: ParkedWorkspace): Promise<boolean> =>
+  workspaceState(sandbox, copies).then(
+    (state) => state.fingerprint === fingerprint,
+    (error: unknown) => {
+      if (error instanceof GitFailed) return false;
+      throw error;
+    },
+  );
 
 async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, signal: AbortSignal): Promise<WorkingCopy[]> {
   const { repositories, restarted, executionSeq } = ctx.assignment;

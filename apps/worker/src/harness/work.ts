@@ -6,6 +6,7 @@ import { textAt } from "../model/event-fields.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
+import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import type { Tool, ToolContext, Workspace } from "../tools/tool.ts";
 import { BackgroundCommands } from "../tools/background.ts";
 import { openMcpServers, type McpTools } from "../mcp/mcp-servers.ts";
@@ -26,11 +27,11 @@ export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: 
 
 /**
  * Makes the workspace ready in a sandbox and lets the agent work in it to the end of the execution, from the beginning or from where it was.
- * `before`: what the sandbox before this one had ready. Errors: SetupFailed, SandboxGone, and as `runTurn`.
+ * `before`: what the sandbox before this one had ready; `parked`: what the execution before this one left here. Errors: SetupFailed, SandboxGone, and as `runTurn`.
  */
-export async function work(deps: WorkDeps, sandbox: Sandbox, before: Workspace | undefined, onReady: (workspace: Workspace) => void): Promise<ExecutionResult> {
+export async function work(deps: WorkDeps, sandbox: Sandbox, { before, parked }: { readonly before?: Workspace | undefined; readonly parked?: ParkedWorkspace | undefined }, onReady: (workspace: Workspace) => void): Promise<ExecutionResult> {
   const { ctx, conversation } = deps;
-  const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before));
+  const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before, parked));
   onReady(workspace);
   if (!before) await deps.messages.bringEarlier(); // another sandbox over the same directories finds them there
   const mcp = await openMcpServers({ ctx, conversation, workspace });
@@ -63,6 +64,7 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
   ctx.phase("STOPPING");
   await mcp.close(); // nothing changes the workspace any more
   const snapshotKey = await checkpoints.last();
+  if (checkpoints.end) ctx.park({ copies: workspace.copies, ...checkpoints.end });
   return snapshotKey === undefined ? result : { ...result, snapshotKey };
 }
 

@@ -43,6 +43,11 @@ export class InstanceDirectory {
     return join(dirname(this.path), "repositories");
   }
 
+  /** Workspaces that wait for the next execution of their run; gone with the process. */
+  get parkedDir(): string {
+    return join(this.path, "parked");
+  }
+
   executionDir({ executionId, attempt }: AttemptRef): string {
     return join(this.path, "executions", `${executionId}-${attempt}`);
   }

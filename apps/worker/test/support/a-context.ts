@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import { systemClock, type Clock } from "@millwright/clock";
@@ -10,6 +10,7 @@ import type { Logger } from "@millwright/telemetry";
 import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, ExecutionResult, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
+import type { ParkedWorkspace } from "../../src/state/parked-workspaces.ts";
 import { Masker } from "../../src/spool/masker.ts";
 import { literalSecrets } from "../../src/mcp/server-settings.ts";
 import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
@@ -35,6 +36,8 @@ export type TestContext = {
   readonly phases: ExecutionPhase[];
   /** What the platform was told of failed setups. */
   readonly retained: ExecutionResult[];
+  /** What may be kept for the next execution. */
+  readonly parked: ParkedWorkspace[];
   endDebugWindow(why: string): void;
   readonly sandboxes: SandboxHandle[];
   readonly ackedDirectiveSeq: () => bigint;
@@ -59,6 +62,8 @@ export type ContextOptions = {
   readonly clock?: Clock;
   /** What the platform says to a call under a cost limit. */
   readonly reserveCost?: (call: PlannedCall) => { outcome: string; message: string };
+  /** The workspace that an execution before it has left, and where it lies. */
+  readonly parked?: ParkedWorkspace & { readonly from: string };
   /** Before a workspace is taken in; a rejection is the platform's. */
   readonly onPutSnapshot?: () => void | Promise<void>;
   /** Open without end when absent. */
@@ -88,6 +93,7 @@ export function aContext(options: ContextOptions): TestContext {
   const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   const retained: ExecutionResult[] = [];
+  const parked: ParkedWorkspace[] = [];
   const leave = new AbortController();
   let directiveSeq = BigInt(assignment.directives.length);
   let isLost = false;
@@ -107,6 +113,8 @@ export function aContext(options: ContextOptions): TestContext {
     directives,
     signal: stop.signal,
     phase: (phase) => void phases.push(phase),
+    park: (workspace) => void parked.push(workspace),
+    unpark: () => (options.parked ? rename(options.parked.from, join(dir, "workspace")).then(() => options.parked) : Promise.resolve(undefined)),
     retain: (result) => {
       retained.push(result);
       return Promise.resolve(assignment.debugWindowMs > 0 ? leave.signal : undefined);
@@ -139,7 +147,7 @@ export function aContext(options: ContextOptions): TestContext {
     },
   };
   return {
-    ...{ ctx, ...told, phases, sandboxes, retained },
+    ...{ ctx, ...told, phases, sandboxes, retained, parked },
     endDebugWindow: (why) => leave.abort(new Error(why)),
     history: () => [...history, ...told.events],
     ackedDirectiveSeq: () => directives.ackedSeq,

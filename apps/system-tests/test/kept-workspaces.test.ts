@@ -75,3 +75,20 @@ describe("a run that failed during environment setup, with a debug window", () =
     await eventually(async () => (await eventsOf(api, id)).filter(({ kind }) => kind === "setup_command").length === 2, { timeoutMs: RUN_TIMEOUT_MS });
   }, SLOW_MS);
 });
+
+describe("a run that waits for an answer", () => {
+  needs("bwrap", "goes on in its own directory on its worker, and on another one in what was saved", async () => {
+    const look = "shell: stat -c %i kept.txt && cat kept.txt";
+    const id = await startRun(api, script("write: {path: kept.txt, content: kept}", look, "ask: First?", look, "ask: Second?", look));
+    await reached(api, id, "BLOCKED");
+    await followUp(id, "Yes.");
+    await sees(api, id, ({ kind, payload }) => kind === "run_finished" && payload.message === "Second?");
+    await worker.kill();
+    startWorker();
+    await followUp(id, "Yes.");
+    await reached(api, id, "SUCCEEDED");
+    const [first, second, third] = await shellOutputs(api, id);
+    expect([first, second === first, third === first, third]).toEqual([expect.stringMatching(/^\d+\nkept$/), true, expect.any(Boolean), expect.stringMatching(/\nkept$/)]);
+    expect((await eventsOf(api, id)).filter(({ kind }) => kind === "workspace_reused")).toHaveLength(1);
+  }, SLOW_MS);
+});

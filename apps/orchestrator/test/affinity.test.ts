@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { holdStarted, hold } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+const HINT_MS = 600_000;
+const PARKED = { parkedMs: 600_000 };
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  const { timings } = await testPlatform().then(async (one) => (await one.close(), one));
+  platform = await testPlatform({ timings: { ...timings, affinityMs: HINT_MS } });
+});
+afterAll(() => platform.close());
+
+/** A run that has ended, on the first of two workers, which keeps its workspace; and a follow-up to it. */
+async function parkedRun(more: { parkedMs?: number } = PARKED, slots = 1) {
+  const caller = aCaller();
+  const [keeper, other] = [await platform.worker({ teamUid: teamOf(caller), slots }), await platform.worker({ teamUid: teamOf(caller) })];
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, keeper);
+  await held.complete("BLOCKED", { message: "Which?", ...more });
+  const followUp = () => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "This.", mode: "normal", attachmentUids: [] });
+  const update = (text: string) => platform.database.sql.query(text.replace("$RUN", `'${run.uid}'`).replace("$KEEPER", `'${keeper.session.uid}'`));
+  return { caller, keeper, other, run, followUp, update };
+}
+
+test("the next execution of a run is left to the worker that keeps its workspace, and is told which one that is", async () => {
+  const { keeper, other, followUp, caller } = await parkedRun();
+  await followUp();
+  expect(await platform.claim(other)).toEqual([]);
+  const waiting = await platform.run(caller); // what waits behind it is nobody's
+  expect(await platform.claim(other)).toHaveLength(1);
+  expect((await platform.getRun(caller, waiting.uid)).state).toBe("PENDING");
+  const { assignment } = await hold(platform, keeper);
+  expect(assignment).toMatchObject({ executionSeq: 2, snapshotKey: "" });
+});
+
+test.each<[string, (parked: Awaited<ReturnType<typeof parkedRun>>) => Promise<unknown>]>([
+  ["when the moment has passed", ({ update }) => update("UPDATE executions SET preferred_until = clock_timestamp() WHERE run_uid = $RUN")],
+  ["when that worker has no free slot", ({ keeper, caller }) => platform.run(caller).then(() => platform.claim(keeper))],
+  ["when it drains", ({ update }) => update("UPDATE worker_sessions SET state = 'DRAINING' WHERE uid = $KEEPER")],
+  ["when it is gone", ({ update }) => update("DELETE FROM worker_sessions WHERE uid = $KEEPER")],
+])("another worker takes it %s", async (_name, happen) => {
+  const parked = await parkedRun();
+  if (_name.includes("slot")) await happen(parked);
+  await parked.followUp();
+  if (!_name.includes("slot")) await happen(parked);
+  expect(await platform.claim(parked.other)).toHaveLength(1);
+});
+
+test("a workspace that nobody keeps, or no longer, is no reason to wait", async () => {
+  const fresh = await parkedRun({});
+  await fresh.followUp();
+  expect(await platform.claim(fresh.other)).toHaveLength(1);
+  const late = await parkedRun();
+  await late.update("UPDATE executions SET parked_until = clock_timestamp() WHERE run_uid = $RUN");
+  await late.followUp();
+  expect(await platform.claim(late.other)).toHaveLength(1);
+});

@@ -1,0 +1,105 @@
+import { mkdir, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { bestEffort } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import type { WorkingCopy } from "../git/repository.ts";
+import { bytesIn } from "../sandbox/disk-usage.ts";
+import type { CancelTimer, Timers } from "../time.ts";
+import { removeTree } from "./remove-tree.ts";
+
+/** A workspace as an execution has left it, and has saved it. */
+export type ParkedWorkspace = {
+  readonly copies: readonly WorkingCopy[];
+  /** What it was when it was saved (`workspaceState`). */
+  readonly fingerprint: string;
+  /** Where; "" = it is as cloned. */
+  readonly snapshotKey: string;
+};
+
+type Kept = ParkedWorkspace & { readonly path: string; readonly bytes: number; readonly cancelTimer: CancelTimer };
+
+export type ParkedWorkspacesDeps = {
+  /** On the file system of the executions' directories: workspaces are moved, not copied. */
+  readonly dir: string;
+  /** All together; the oldest go first. */
+  readonly bytesMax: number;
+  readonly timers: Timers;
+  readonly log: Logger;
+};
+
+/**
+ * Workspaces of executions that have ended, kept for the next execution of their run: it then neither clones nor restores, and has what git ignores, too.
+ * They are copies, never the only ones: whatever goes wrong, the next execution begins with the saved one. They go with the process.
+ */
+export class ParkedWorkspaces {
+  readonly #deps: ParkedWorkspacesDeps;
+  /** By run, oldest first. */
+  readonly #kept = new Map<string, Kept>();
+  #moved = 0;
+
+  constructor(deps: ParkedWorkspacesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Keeps a workspace, which nobody may use any more, for `forMs`. Answers whether it does. Never rejects. */
+  async put(runUid: string, workspace: string, parked: ParkedWorkspace, forMs: number): Promise<boolean> {
+    await this.drop(runUid);
+    const { dir, bytesMax, timers, log } = this.#deps;
+    let isKept = false;
+    await bestEffort("park a workspace", log, async () => {
+      const { bytes } = await bytesIn([workspace]);
+      if (forMs <= 0 || bytes > bytesMax) return;
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      const path = join(dir, `${runUid}-${(this.#moved += 1)}`);
+      await rename(workspace, path);
+      this.#kept.set(runUid, { ...parked, path, bytes, cancelTimer: timers.after(forMs, () => void this.drop(runUid)) });
+      isKept = true;
+      await this.#keepWithin(bytesMax);
+    });
+    return isKept && this.#kept.has(runUid);
+  }
+
+  /** Moves the workspace of a run to `target`, if it is the one that was saved under this key; another one is of no use any more. Never rejects. */
+  async take(runUid: string, snapshotKey: string, target: string): Promise<ParkedWorkspace | undefined> {
+    const kept = this.#forget(runUid);
+    if (!kept) return undefined;
+    let taken: ParkedWorkspace | undefined;
+    await bestEffort("take a parked workspace", this.#deps.log, async () => {
+      if (kept.snapshotKey !== snapshotKey) return;
+      await rename(kept.path, target);
+      taken = kept;
+    });
+    if (!taken) await this.#remove(kept);
+    return taken;
+  }
+
+  async drop(runUid: string): Promise<void> {
+    const kept = this.#forget(runUid);
+    if (kept) await this.#remove(kept);
+  }
+
+  /** The disk is needed for something else. */
+  async clear(): Promise<void> {
+    await Promise.all([...this.#kept.keys()].map((runUid) => this.drop(runUid)));
+  }
+
+  async #remove({ path }: Kept): Promise<void> {
+    await bestEffort("remove a parked workspace", this.#deps.log, () => removeTree(path));
+  }
+
+  #forget(runUid: string): Kept | undefined {
+    const kept = this.#kept.get(runUid);
+    kept?.cancelTimer();
+    this.#kept.delete(runUid);
+    return kept;
+  }
+
+  async #keepWithin(bytesMax: number): Promise<void> {
+    let bytes = [...this.#kept.values()].reduce((sum, kept) => sum + kept.bytes, 0);
+    for (const [runUid, kept] of this.#kept) {
+      if (bytes <= bytesMax) return;
+      bytes -= kept.bytes;
+      await this.drop(runUid);
+    }
+  }
+}
