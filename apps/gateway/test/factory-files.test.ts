@@ -52,3 +52,39 @@ test("editors have the documents without a key, with the references beside each 
   expect((await door.call("GET", pathname, { key: null })).status).toBe(200);
   expect((await door.call("GET", "/schemas/v1alpha1/agent.schema.json", { key: null, headers: { "if-none-match": headers.get("etag")! } })).status).toBe(304);
 });
+
+describe("files are checked by themselves", () => {
+  const FILES = [
+    { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults: {model: auto}\n" },
+    { path: "agents/foreman/agent.md", content: "---\nagentType: FOREMAN\n---\nWork.\n" },
+    { path: "automations/a/automation.md", content: "---\ntriggers: [{provider: linear, event: issue_created, filter: {teams: [Core]}}]\n---\nGo.\n" },
+  ];
+  const validate = (files: unknown) => door.call("POST", "/api/v1/factory-files/validate", { body: { files } });
+
+  test("a valid tree, with what only an apply could find", async () => {
+    const { status, body } = await validate(FILES);
+    expect([status, body]).toEqual([200, expect.objectContaining({
+      schema_version: "v1alpha1", valid: true,
+      deferred_resolutions: [{ path: "automations/a/automation.md", field: "triggers[0].filter.teams", kind: "linear_name_alias" }],
+      state_dependent_checks_not_run: ["provider_alias_resolution", "model", "environment", "secret", "runner_reference", "mcp_server", "integration", "worker_host", "entitlement"],
+      validation_scope: { parser: "checked", state_independent: "checked", state_dependent: "not_checked" },
+    })]);
+    expect(door.calls).toEqual([]);
+  });
+
+  test("a broken tree of 200 errors, at 200 places", async () => {
+    const content = `---\n${Array.from({ length: 200 }, (_, n) => `wrong${n}: x`).join("\n")}\n---\nWork.\n`;
+    const { body } = await validate([...FILES, { path: "agents/hand/agent.md", content }]);
+    const errors = body.diagnostics.filter(({ severity }: any) => severity === "error");
+    expect([body.valid, errors.map(({ path, line, column, code }: any) => [path, line, column, code])]).toEqual([false, Array.from({ length: 200 }, (_, n) => ["agents/hand/agent.md", n + 2, 1, "FF_UNKNOWN_FIELD"])]);
+  });
+
+  test("what cannot be read is not checked further", async () => {
+    const { body } = await validate([...FILES, { path: "agents/hand/agent.md", content: "no frontmatter" }]);
+    expect([body.valid, body.validation_scope.state_independent]).toEqual([false, "not_run"]);
+  });
+
+  test.each([undefined, "x", [{ path: "a" }], Array.from({ length: 2_001 }, () => ({ path: "a", content: "" }))])("a body without files is refused", async (files) => {
+    expect((await validate(files)).status).toBe(400);
+  });
+});

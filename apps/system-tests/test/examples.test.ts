@@ -33,10 +33,11 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   const { source, plan } = await api.post(`/factory/${uid}/source/apply`);
   expect([source.state, source.diagnostics.filter(({ severity }: any) => severity === "error")]).toEqual(["APPLIED", []]);
   const created = plan.filter(({ action }: any) => action === "create").map(({ kind, name: of }: any) => `${kind} ${of}`);
-  for (const { path } of filesOf(name)) {
+  const told = filesOf(name).flatMap(({ path }) => {
     const [, kind, of] = /^(agents|automations|scorers|benchmarks)\/([^/]+)\/[^/]+$/.exec(path) ?? /^(webhooks|runners)\/(.+)\.yaml$/.exec(path) ?? [];
-    if (kind) expect(created).toContain(`${kind.slice(0, -1)} ${of}`);
-  }
+    return kind ? [`${kind.slice(0, -1)} ${of}`] : [];
+  });
+  expect(created).toEqual(expect.arrayContaining(told));
   const again = await api.post(`/factory/${uid}/source/plan`);
   expect(again.plan.filter(({ action }: any) => action !== "unchanged")).toEqual([]);
   expect((await api.post(`/factory/${uid}/runs`, { prompt: "Look around." })).state).toBe("QUEUED");

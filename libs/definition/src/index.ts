@@ -1,6 +1,7 @@
 export type {
   AgentPart, AgentType, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, SkillPart,
 } from "./definition.ts";
+export { deferredResolutions } from "./deferred.ts";
 export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
 export { isDefinitionPath } from "./layout.ts";
 export { locateKey } from "./locate.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { parseDefinition } from "../src/index.ts";
+import { deferredResolutions, parseDefinition } from "../src/index.ts";
 import { AUTOMATION, AUTOMATION_FAULTS, JUDGING_FAULTS, LABELS, SCORER, SUITE, TASK, WEBHOOK, WEBHOOK_FAULTS } from "./faults.ts";
 import { errorsOf, filesOf, unmark, VALID } from "./marked-tree.ts";
 
@@ -55,4 +55,14 @@ test("what is right is kept in its normalised form", () => {
     scorers: [{ slug: "tidy", name: "tidy", agents: ["foreman"], passing_score: 0.5, sampling_rate: 25, model: "auto", self_improvement: false, prompt: "Judge it." }],
     benchmarks: [{ slug: "basics", name: "Basics", agent: "foreman", tasks: [{ slug: "two" }, { slug: "one", title: "t", prompt: "p", success_criteria: "s" }] }],
   });
+});
+
+test("names that only a connected service knows are left to be found when the definition is applied", () => {
+  const triggers = ["{provider: linear, event: issue_created, filter: {teams: [Core], keywords: [x]}}", "{provider: github, event: push, filter: {repos: [a/b]}}", "{provider: slack, event: app_mention, filter: {channels: {not_in: [general]}}}"];
+  const { definition } = parseDefinition(filesOf({ ...VALID, ...AUTOMATION(`triggers: [${triggers.join(", ")}]`) }));
+  const path = "automations/nightly/automation.md";
+  expect(deferredResolutions(definition!)).toEqual([
+    { path, field: "triggers[0].filter.teams", kind: "linear_name_alias" },
+    { path, field: "triggers[2].filter.channels", kind: "slack_name_alias" },
+  ]);
 });

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "@millwright/definition";
+import { deferredResolutions, parseDefinitionAside, SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "@millwright/definition";
 import { notFound } from "@millwright/errors";
 import { pathText, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
+import { DefinitionFile, Diagnostic, SOURCE_BODY_BYTES_MAX } from "./factory-source.ts";
 
 type Content = { readonly text: string; readonly etag: string };
 
@@ -16,6 +17,7 @@ const VERSIONS = contentOf({ current_version: SCHEMA_VERSION, versions: [{ schem
 const BUNDLE = contentOf({ schema_version: SCHEMA_VERSION, documents: SCHEMA_DOCUMENTS });
 const BY_NAME: ReadonlyMap<string, Content> = new Map(Object.entries(SCHEMA_DOCUMENTS).map(([name, schema]) => [name, contentOf(schema)]));
 
+const VALIDATE_TIMEOUT_MS = 60_000;
 const JSON_TYPE = "application/json; charset=utf-8";
 const SCHEMA_TYPE = "application/schema+json; charset=utf-8";
 
@@ -36,8 +38,47 @@ const documentOf = (name: string): Content => {
 
 const responses = { 304: { description: "The client has it already, as its `If-None-Match` says." } };
 
+/** What files alone cannot tell (factory-files §13.2). */
+const NOT_CHECKED = ["provider_alias_resolution", "model", "environment", "secret", "runner_reference", "mcp_server", "integration", "worker_host", "entitlement"];
+/** Of a file that could not even be read as YAML or frontmatter. */
+const UNREADABLE: ReadonlySet<string> = new Set(["FF_PARSE_ERROR", "FF_FORBIDDEN_YAML"]);
+
+const Scope = z.enum(["checked", "not_run"]);
+const Validation = z
+  .object({
+    schema_version: z.string(),
+    valid: z.boolean(),
+    diagnostics: z.array(Diagnostic),
+    deferred_resolutions: z.array(z.object({ path: z.string(), field: z.string(), kind: z.string() })),
+    state_dependent_checks_not_run: z.array(z.string()),
+    validation_scope: z.object({ parser: Scope, state_independent: Scope, state_dependent: z.literal("not_checked") }),
+  })
+  .meta({ id: "DefinitionValidation" });
+
 /** The JSON Schemas of definition files: spec §4 "Factory file schemas", fields-factory §10. For editors also without a key, outside of `/api/v1`. */
 export const factoryFilesRoutes: Route[] = [
+  route({
+    method: "POST",
+    path: "/factory-files/validate",
+    summary: "Check definition files by themselves",
+    description: "Ours. Looks at no factory, team or repository, and stores nothing. Send the whole tree.",
+    bodyBytesMax: SOURCE_BODY_BYTES_MAX,
+    timeoutMs: VALIDATE_TIMEOUT_MS,
+    body: z.object({ files: z.array(DefinitionFile).max(2_000) }),
+    response: Validation,
+    handler: async ({ body }) => {
+      const { definition, diagnostics } = await parseDefinitionAside(body.files);
+      const isRead = !diagnostics.some(({ code }) => UNREADABLE.has(code));
+      return {
+        schema_version: SCHEMA_VERSION,
+        valid: definition !== undefined,
+        diagnostics,
+        deferred_resolutions: definition ? deferredResolutions(definition).map((one) => ({ ...one })) : [],
+        state_dependent_checks_not_run: NOT_CHECKED,
+        validation_scope: { parser: "checked" as const, state_independent: isRead ? ("checked" as const) : ("not_run" as const), state_dependent: "not_checked" as const },
+      };
+    },
+  }),
   route({
     method: "GET",
     path: "/factory-files/schemas",

@@ -6,11 +6,11 @@ import { factoryParams } from "./factories.ts";
 import { isoTime } from "./json-values.ts";
 
 /** A definition tree has at most 20 MiB; JSON escapes make it somewhat longer. */
-const SOURCE_BODY_BYTES_MAX = 32 * 1024 * 1024;
+export const SOURCE_BODY_BYTES_MAX = 32 * 1024 * 1024;
 const APPLY_TIMEOUT_MS = 60_000;
 
-const File = z.object({ path: z.string().min(1), content: z.string() }).meta({ id: "DefinitionFile" });
-const Diagnostic = z
+export const DefinitionFile = z.object({ path: z.string().min(1), content: z.string() }).meta({ id: "DefinitionFile" });
+export const Diagnostic = z
   .object({ path: z.string(), line: z.int(), column: z.int(), code: z.string(), message: z.string(), severity: z.enum(["error", "warning"]) })
   .meta({ id: "Diagnostic" });
 const PlanItem = z.object({ kind: z.string(), name: z.string(), action: z.string(), changed_fields: z.array(z.string()) }).meta({ id: "PlanItem" });
@@ -20,7 +20,7 @@ const Source = z
     repository_url: z.string().nullable(),
     branch: z.string().nullable(),
     directory: z.string(),
-    files: z.array(File),
+    files: z.array(DefinitionFile),
     active_version: z.int(),
     active_revision: z.string().nullable(),
     state: z.enum(["NONE", "APPLYING", "APPLIED", "FAILED"]),
@@ -29,7 +29,7 @@ const Source = z
   })
   .meta({ id: "FactorySource" });
 const Check = z.object({ valid: z.boolean(), diagnostics: z.array(Diagnostic) }).meta({ id: "DefinitionCheck" });
-const Files = z.object({ files: z.array(File).max(2_000).optional() }).optional();
+const Files = z.object({ files: z.array(DefinitionFile).max(2_000).optional() }).optional();
 
 /** The definition of a factory as code: read, replace, check, plan, apply. Ours. */
 export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">): Route[] {
@@ -70,7 +70,7 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       params: factoryParams,
       bodyBytesMax: SOURCE_BODY_BYTES_MAX,
       body: z.union([
-        z.object({ files: z.array(File).min(1).max(2_000) }),
+        z.object({ files: z.array(DefinitionFile).min(1).max(2_000) }),
         z.object({ repository_url: z.string().min(1), branch: z.string().min(1).optional(), directory: z.string().optional() }),
       ]),
       response: Source,
