@@ -6,6 +6,7 @@ import { events } from "@millwright/contracts";
 import { Database } from "@millwright/database";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
 import { newUid } from "@millwright/ids";
+import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
@@ -54,6 +55,8 @@ export type FactoriesOptions = {
   nats?: NatsLink;
   /** Directories below which definition repositories may lie on disk; none by default. */
   localRepositoryRoots?: readonly string[];
+  /** What may be reached at addresses that teams have set; by default the outside only. */
+  outbound?: OutboundRule;
   gitTimeoutMs?: number;
   /** How long an apply waits for the owners; 10 s by default. */
   activationWaitMs?: number;
@@ -96,7 +99,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     agents,
     owners,
     activation: { ...owners, ...agents },
-    trees: definitionTrees({ localRepositoryRoots: o.localRepositoryRoots ?? [], timeoutMs: o.gitTimeoutMs ?? 30_000 }),
+    trees: definitionTrees({ localRepositoryRoots: o.localRepositoryRoots ?? [], outbound: o.outbound ?? outboundRule([]), timeoutMs: o.gitTimeoutMs ?? 30_000 }),
     cursors: new Cursors(deriveKey(o.masterKey, "factories page tokens")),
     activationWaitMs: o.activationWaitMs ?? 10_000,
     clock,

@@ -1,4 +1,5 @@
 import { optional, readConfig, required, type Env } from "@millwright/config";
+import { allowedInternalHosts } from "@millwright/outbound";
 import { serviceSettings } from "@millwright/service";
 
 /** Every environment variable of this service; those of all services are in libs/service. */
@@ -17,4 +18,6 @@ export const loadConfig = (env: Env) =>
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),
     /** Directories below which definition repositories may lie on disk; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    /** Internal hosts and networks that definition repositories may be at; none by default. */
+    allowedInternalHosts,
   });

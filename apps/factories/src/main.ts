@@ -1,3 +1,4 @@
+import { outboundRule } from "@millwright/outbound";
 import { runService } from "@millwright/service";
 import { allowedServices, composeFactories, migrationsDir } from "./compose.ts";
 import { loadConfig } from "./config.ts";
@@ -13,7 +14,7 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator }) => {
-    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator }, localRepositoryRoots: config.localRepositoryRoots });
+    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots });
     return { ...factories, allow: allowedServices };
   },
 });

@@ -3,9 +3,11 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { call } from "@millwright/rpc";
+import { outboundRule } from "@millwright/outbound";
 import { domainError, needs } from "@millwright/testing";
+import { definitionTrees } from "../src/clients/definition-trees.ts";
 import { OWNER, startWorld, type World } from "./setup.ts";
 import { aTree } from "./trees.ts";
 
@@ -99,8 +101,18 @@ needs("git", "paths lead out of the allowed directories in no way", async () => 
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_unreachable" }));
 });
 
+test.each(["https://127.0.0.1/r.git", "https://[::1]/r.git", "https://localhost/r.git", "https://169.254.169.254/r.git", "https://192.168.0.1:8443/r.git"])("%s is inside the platform's network, and refused", async (repositoryUrl) => {
+  await expect(put({ repositoryUrl })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
+});
+
+test("a name is judged by what it leads to when the tree is taken", async () => {
+  const rule = outboundRule([], async () => ["10.0.0.1"]);
+  const trees = definitionTrees({ localRepositoryRoots: [], outbound: rule, timeoutMs: 5_000 });
+  await expect(trees.take({ kind: "git", url: "https://inside.test/r.git", branch: "main", directory: "" })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
+});
+
 needs("git", "a host that does not answer is a failure that may pass", async () => {
-  await put({ repositoryUrl: "https://127.0.0.1:1/r.git" });
+  await put({ repositoryUrl: "https://r.invalid/r.git" });
   await expect(apply()).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable", retryable: true }));
   expect((await w.factories.getSource({ factoryUid }, call(OWNER))).source).toMatchObject({ state: "FAILED", activeVersion: 0n });
 });

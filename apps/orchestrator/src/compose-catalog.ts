@@ -6,6 +6,7 @@ import { orchestrator } from "@millwright/contracts";
 import type { Database, Sql } from "@millwright/database";
 import type { EventHandlers, EventLog } from "@millwright/events";
 import { newUid } from "@millwright/ids";
+import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import type { Cursors } from "@millwright/paging";
 import { allowServices, type CallerSigner } from "@millwright/rpc";
 import type { WorkHandler } from "@millwright/work";
@@ -82,7 +83,9 @@ export type CatalogOptions = {
   readonly managedMcpServers: ManagedMcpServers;
   /** How long the newest workspace of a conversation is kept for a follow-up. */
   readonly snapshotDays: number;
-  /** Reaches code hosts; the platform's own by default. */
+  /** What may be reached at addresses that teams have set; by default the outside only. */
+  readonly outbound?: OutboundRule;
+  /** Reaches code hosts instead. */
   readonly fetch?: typeof fetch;
   /** For metrics. */
   readonly countUsage?: ReportUsageDeps["countUsage"];
@@ -92,6 +95,7 @@ export type CatalogOptions = {
 export function composeCatalog(options: CatalogOptions) {
   const { database, blobs, clock } = options;
   const { sql } = database;
+  const { outbound = outboundRule([]) } = options;
   const prisma = openPrisma(database);
   const transaction: Transaction = (f) => retryDeadlocks(() => database.transaction(f));
   const stores = {
@@ -111,7 +115,8 @@ export function composeCatalog(options: CatalogOptions) {
     isPriced: async (modelId: string) => (await usageStore.currentPrice(sql, modelId)) !== undefined,
     teamModels: async (teamUid: string | undefined) =>
       models(teamUid === undefined ? [] : (await identity.resolveAgent(serviceCaller("orchestrator", newUid()), { teamUid })).teamSecrets),
-    openCodeHost: codeHosts(options.fetch),
+    openCodeHost: codeHosts(options.fetch ?? outbound.fetch),
+    refusesHost: (host: string) => outbound.refuses(host),
     publicUrl: options.publicUrl.replace(/\/+$/, ""),
     localRepositoryRoots: options.localRepositoryRoots,
   };

@@ -8,6 +8,7 @@ import { events, worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
 import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type NatsLink, type ReplicaBell } from "@millwright/events";
 import { newUid } from "@millwright/ids";
+import type { OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
@@ -66,7 +67,9 @@ export type OrchestratorOptions = {
   readonly capacityDefaults?: CapacityDefaults;
   /** How long the newest workspace of a conversation is kept for a follow-up; 30 days by default. */
   readonly snapshotDays?: number;
-  /** Reaches code hosts; the platform's own by default. */
+  /** What may be reached at addresses that teams have set; by default the outside only. */
+  readonly outbound?: OutboundRule;
+  /** Reaches code hosts instead. */
   readonly fetch?: typeof fetch;
 };
 
@@ -132,6 +135,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     managedMcpServers: o.managedMcpServers ?? {},
     snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
     countUsage: (...usage) => counts.usage(...usage),
+    ...(o.outbound ? { outbound: o.outbound } : {}),
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));

@@ -1,5 +1,6 @@
 import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
+import { allowedInternalHosts } from "@millwright/outbound";
 import { serviceSettings } from "@millwright/service";
 import { modelSettings } from "./model-settings.ts";
 
@@ -22,6 +23,8 @@ export const loadConfig = (env: Env) =>
     ...bucketSettings,
     /** Directories below which local code hosts may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    /** Internal hosts and networks that code hosts of teams may be at; none by default. */
+    allowedInternalHosts,
     /** Divides every lease, offer and heartbeat time; for tests of failures. The same on all replicas. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
     /** How long the newest workspace of a conversation is kept for a follow-up. */

@@ -1,5 +1,6 @@
 import { blobDirectory, directoryBlobs, openBucket } from "@millwright/blobs";
 import { worker } from "@millwright/contracts";
+import { outboundRule } from "@millwright/outbound";
 import { runService } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { composeOrchestrator, migrationsDir, QUIET_METHODS } from "./compose.ts";
@@ -23,7 +24,7 @@ await runService({
     const blobs = dir === undefined ? openBucket(config.blobUrl!, config, base.clock) : directoryBlobs({ ...signing, dir });
     const models = { modelProviders: platformProviders(config), runTokenLimit, managedMcpServers };
     const replicas = base.nats && { replicas: base.nats.replicaBell("orchestrator") };
-    const orchestrator = await composeOrchestrator({ ...base, ...replicas, ...models, neighbours: { identity: gateway, factories }, blobs, localRepositoryRoots, timeScale, snapshotDays });
+    const orchestrator = await composeOrchestrator({ ...base, ...replicas, ...models, neighbours: { identity: gateway, factories }, blobs, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots, timeScale, snapshotDays });
     return {
       ...orchestrator,
       routes(router) {

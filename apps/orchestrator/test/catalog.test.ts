@@ -193,6 +193,11 @@ describe("code hosts", () => {
     expect(await names(caller)).toEqual([]);
   });
 
+  test.each(["http://127.0.0.1/api/v3", "http://localhost:3000", "https://[::1]", "http://169.254.169.254", "https://10.1.2.3/api"])("at %s are inside the platform's network, and refused", async (baseUrl) => {
+    await expect(connect({ kind: "github", root: "", baseUrl })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
+    expect(await names(caller)).toEqual([]);
+  });
+
   test("are a team's own, and need factory.manage", async () => {
     const host = await connect();
     const [stranger, viewer] = [aCaller(), viewerOf(teamUid)];

@@ -31,7 +31,7 @@ test("a team's managed secret enables its provider's models, for that team and i
 
 test("the access to a provider goes to the worker that accepts, beside the secrets; the team's own comes first", async () => {
   const before = await accepted("gpt-5.1");
-  expect(before.details).toMatchObject({ secrets: {}, providerCredentials: { provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1" } });
+  expect(before.details).toMatchObject({ secrets: {}, providerCredentials: { provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1", operatorSet: true } });
   p.known.secrets.set("OPENAI_API_KEY", "canary-team");
   expect((await accepted("openai/gpt-next")).details.providerCredentials).toEqual({ provider: "openai", apiKey: "canary-team", baseUrl: "" });
   expect((await accepted("scripted")).details.providerCredentials).toBeUndefined();

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
 import { egressRangesSetting } from "@millwright/gateway/compose";
+import { allowedInternalHosts, LOOPBACK } from "@millwright/outbound";
 import { modelSettings } from "@millwright/orchestrator/compose";
 import { loadTracingSettings } from "@millwright/telemetry";
 
@@ -44,6 +45,8 @@ export const loadConfig = (env: Env) => {
     /** Directories below which local code hosts and definition repositories may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
     egressRanges: egressRangesSetting,
+    /** Internal hosts and networks that addresses set by teams may lead to; by default this machine, while the platform listens on its loopback address only. */
+    allowedInternalHosts,
     ...modelSettings,
     /** How long the newest workspace of a conversation is kept for a follow-up. */
     snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
@@ -55,15 +58,18 @@ export const loadConfig = (env: Env) => {
     logLevel: optional.string("LOG_LEVEL", "info"),
   });
   const tracing = loadTracingSettings(env);
+  const internalHosts = values.allowedInternalHosts ?? (/^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/.test(values.host) ? LOOPBACK : []);
   return {
     ...values,
     tracing,
+    allowedInternalHosts: internalHosts,
     dataDir: resolve(values.dataDir),
     workerName: hostname(),
     /** What a worker process inherits of ours: of secrets, only what lets it send its spans to the same collector. */
     workerEnvironment: {
       ...(Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && WORKER_VARIABLES.test(name))) as Record<string, string>),
       ...tracing.environment,
+      MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: internalHosts.join(","),
     },
   };
 };

@@ -8,6 +8,7 @@ import { localDoorbell, NatsLink } from "@millwright/events";
 import { allowedServices as factoriesAllow, composeFactories, migrationsDir as factoriesMigrations } from "@millwright/factories/compose";
 import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
 import { composeOrchestrator, migrationsDir as orchestratorMigrations, platformProviders } from "@millwright/orchestrator/compose";
+import { outboundRule } from "@millwright/outbound";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
 import { allowedServices as schedulerAllow, composeScheduler, migrationsDir as schedulerMigrations } from "@millwright/scheduler/compose";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
@@ -58,6 +59,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     config.blobUrl === undefined
       ? directoryBlobs({ dir: join(config.dataDir, "blobs"), publicUrl, signingKey: blobSigningKey, clock: systemClock })
       : openBucket(config.blobUrl, config, systemClock);
+  const outbound = outboundRule(config.allowedInternalHosts);
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, "standalone", log);
   const shared = { ...(nats && { nats }), masterKey, publicUrl, verifier, clock: systemClock, metrics, poolSize: POOL_SIZE, doorbell: localDoorbell() };
   const of = (service: keyof typeof signers) => ({ ...shared, signer: signers[service], log: log.child({ service }), tracer: tracing.tracer(service) });
@@ -67,6 +69,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     databaseUrl: orchestratorUrl,
     neighbours: { identity: transports.identity, factories: transports.factories },
     blobs,
+    outbound,
     localRepositoryRoots: config.localRepositoryRoots,
     timeScale: config.timeScale,
     snapshotDays: config.snapshotDays,
@@ -78,6 +81,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...of("factories"),
     databaseUrl: factoriesUrl,
     neighbours: { identity: transports.identity, orchestrator: transports.orchestrator },
+    outbound,
     localRepositoryRoots: config.localRepositoryRoots,
   });
   const scheduler = composeScheduler({

@@ -33,6 +33,9 @@ const workersOf = ({ workers = 2 }: ClusterOptions): number => workers;
 
 type Ports = { readonly grpc: number; readonly ops: number; readonly http: number };
 
+/** What stands for models and code hosts of teams is on this machine. */
+const INTERNAL = { MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "localhost,127.0.0.0/8,::1" };
+
 const FAST: Record<string, string> = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /**
@@ -203,7 +206,7 @@ export class Cluster implements Deployment {
     const env = {
       ...telemetry,
       MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
-      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s",
+      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s", ...INTERNAL,
     };
     return new Member({ name, main: "worker/src/main.ts", log: this.path("logs", name), env, isReady: async (written) => written.includes('"registered"') });
   }
@@ -223,7 +226,7 @@ export class Cluster implements Deployment {
       ...(!this.#options.env?.["MILLWRIGHT_BLOB_URL"] && { BLOB_DIR: this.path("data", "blobs") }),
       MILLWRIGHT_PUBLIC_URL: this.url, MILLWRIGHT_WEBHOOK_URL: this.#webhookDoor.url, MASTER_KEY: this.#secrets["master"]!, SERVICE_KEY: this.#secrets[service]!,
       MILLWRIGHT_BOOTSTRAP_API_KEY: this.ownerKey, MILLWRIGHT_WORKER_KEY: this.#workerKey,
-      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), MILLWRIGHT_TIME_SCALE: String(this.timeScale),
+      MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), ...INTERNAL, MILLWRIGHT_TIME_SCALE: String(this.timeScale),
       ...this.#options.env,
     };
   }

@@ -3,6 +3,7 @@ import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
+import { outboundRule } from "@millwright/outbound";
 import { outsideScopes, type Logger, type Tracer } from "@millwright/telemetry";
 import type { WorkerConfig } from "./config.ts";
 import type { RunExecution } from "./executions/execution-context.ts";
@@ -115,6 +116,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   const held = {
     ...{ client, appends, completions, clock, timers, timings, log, tracer, modelCalls, directory, parked, runExecution },
     sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", ...(sandbox.host ? { host: sandbox.host } : {}) },
+    outbound: outboundRule(config.allowedInternalHosts ?? []),
     url: config.url,
     publicUrl: () => session.publicUrl,
     beatNow: () => outsideScopes(() => keeper.beatNow()),

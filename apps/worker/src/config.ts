@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { addressSet } from "@millwright/addresses";
 import { optional, readConfig, required, type Env } from "@millwright/config";
+import { allowedInternalHosts } from "@millwright/outbound";
 import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
 import { hostPatterns } from "./egress/host-patterns.ts";
 import { readCheckout } from "./protocol/reported-skills.ts";
@@ -45,6 +46,8 @@ function readSettings(env: Env) {
     egressInternal: optional.list("MILLWRIGHT_EGRESS_INTERNAL", []),
     /** Checkouts on this machine, `owner/repo=/directory`, whose skills are listed while this worker is connected. */
     skillCheckouts: optional.list("MILLWRIGHT_WORKER_SKILLS", []),
+    /** Internal hosts and networks that models and code hosts of teams may be at; none by default. */
+    allowedInternalHosts,
     /** Root file systems, `image=directory`; every other image gets the machine's own tools. */
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */

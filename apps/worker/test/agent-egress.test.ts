@@ -4,6 +4,7 @@ import { expect, test } from "@jest/globals";
 import { create } from "@bufbuild/protobuf";
 import { worker } from "@millwright/contracts";
 import { EgressProxy } from "../src/egress/egress-proxy.ts";
+import { LOOPBACK, outboundRule } from "@millwright/outbound";
 import { GitGateway } from "../src/egress/git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "../src/egress/policy.ts";
 import { bareHost } from "../src/sandbox/spec.ts";
@@ -100,7 +101,7 @@ test("the way to a repository is for git alone, with the key of its sandbox, and
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}/acme`;
   const [old, away] = ["old", "away"].map((name) => aRepository(`${at}/${name}.git`, { authorizationHeader: "Basic secret" }));
-  const gateway = new GitGateway([old!, away!], false);
+  const gateway = new GitGateway([old!, away!], false, outboundRule(LOOPBACK));
   const { proxy, port } = await EgressProxy.listenLocally({ policy: new EgressPolicy(NO_EGRESS), doors: new TestDoors(), git: gateway, onDenied: () => undefined });
   try {
     const base = gateway.urlOf(`http://127.0.0.1:${port}`, old!);

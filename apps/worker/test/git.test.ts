@@ -7,6 +7,7 @@ import { eventually } from "@millwright/testing";
 import { LeaseLost } from "../src/executions/execution-errors.ts";
 import { cloneRepository } from "../src/git/clone.ts";
 import { commitAll } from "../src/git/commit.ts";
+import { LOOPBACK, outboundRule } from "@millwright/outbound";
 import { HostGit } from "../src/git/host-git.ts";
 import { BranchMoved, push } from "../src/git/push.ts";
 import type { WorkingCopy } from "../src/git/repository.ts";
@@ -23,13 +24,13 @@ import { inEachSandbox, probe, withDirectory, withSandbox } from "./support/sand
 const never = new AbortController().signal;
 
 /** A clone in `<execution>/workspace`, through a cache in `root`. */
-async function clone(root: string, repository: worker.Repository, execution = join(root, "execution")): Promise<WorkingCopy> {
+async function clone(root: string, repository: worker.Repository, execution = join(root, "execution"), outbound = outboundRule(LOOPBACK)): Promise<WorkingCopy> {
   const [workspace, cacheDir] = [join(execution, "workspace"), join(root, "cache")];
   mkdirSync(workspace, { recursive: true });
-  return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
+  return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), outbound, cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
 }
 
-const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() }, ownSandbox: () => {} });
+const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() }, ownSandbox: () => {}, outbound: outboundRule(LOOPBACK) });
 
 /** A sandbox over a fresh clone of a local bare repository. */
 const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
@@ -56,6 +57,20 @@ test("what is not there is told by name", () =>
     await expect(clone(dir, aRepository(join(dir, "absent.git")))).rejects.toThrow(/Cannot fetch acme\/shop/);
     git(dir, "init", "--quiet", "--bare", "empty.git");
     await expect(clone(dir, aRepository(join(dir, "empty.git")))).rejects.toThrow(/no branch/);
+  }));
+
+test("a repository inside the worker's network is not asked, whatever its host is called", () =>
+  withDirectory(async (dir) => {
+    const bare = aBareRepository(dir);
+    await withSmartHttp(dir, bare, async ({ url, header, requests }) => {
+      const remote = { ...aRepository(bare), cloneUrl: url, authorizationHeader: header, codeHost: "github" };
+      const named = { ...remote, cloneUrl: url.replace("127.0.0.1", "forge.test") };
+      const rule = (...allowed: string[]) => outboundRule(allowed, async () => ["127.0.0.1"]);
+      await expect(clone(dir, remote, undefined, rule())).rejects.toThrow(/127\.0\.0\.1 is an internal address/);
+      await expect(clone(dir, named, undefined, rule())).rejects.toThrow(/forge\.test is an internal address/);
+      expect(requests).toEqual([]);
+      expect(await clone(dir, named, undefined, rule("forge.test"))).toMatchObject({ baseBranch: "main" }); // git itself knows no such name: it goes where the worker judged
+    });
   }));
 
 test("executions that clone the same repository at once do not disturb each other", () =>

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { outboundRule } from "@millwright/outbound";
 import { ModelServer, type ModelAnswer, type ModelRequest, type WireName } from "@millwright/testing";
 import type { ConversationEvent, ModelStep, ModelContext } from "../src/model/model-provider.ts";
 import { providerFor } from "../src/model/providers.ts";
@@ -186,5 +187,23 @@ describe("a conversation that is too long for the model", () => {
     const { step } = await connect(["anthropic", ""], [{ text: "Again.", usage: { input: 1, output: 1 } }], {}, 3_000);
     const events = [said("m1", "Begin."), did("s1"), said("m2", "y".repeat(2_400)), did("s2"), said("m3", LONG), summarized("z", "m2")];
     expect(await step(events)).toMatchObject({ kind: "summary", keptFrom: "m3" });
+  });
+});
+
+describe("an address inside the worker's network", () => {
+  const refusing = async (operatorSet: boolean) => {
+    server = await ModelServer.start([{ text: "Hello." }]);
+    const outbound = outboundRule([]);
+    const context = aContext({ dir: "", outbound, assignment: { executionId: 7n, attempt: 1, provider: "openai-compatible", modelId: "openai-compatible/m", providerCredentials: { provider: "openai-compatible", apiKey: KEY, baseUrl: `${server.url}/v1`, operatorSet } } });
+    const model = providerFor(context.ctx, () => {}, { limits: LIMITS, timers: systemTimers })!;
+    const asked: ModelContext = { basePrompt: "", agentPrompt: "", modelId: "m", events: [message("Hello.")], earlier: [], tools: [], mode: "normal", directory: "/workspace", notices: [], rules: [], skills: [] };
+    return (await model.step(asked, new AbortController().signal)) as ModelStep | undefined;
+  };
+  test("is not called for a team, and the run says why, at once", async () => {
+    expect(await refusing(false)).toMatchObject({ next: { kind: "failed", failure: { code: "invalid_request", reason: "internal_address_refused", retryable: false, message: expect.stringContaining("MILLWRIGHT_ALLOWED_INTERNAL_HOSTS") } } });
+    expect(server.requests).toEqual([]);
+  });
+  test("is called where the operator has named it", async () => {
+    expect(await refusing(true)).toMatchObject({ text: "Hello." });
   });
 });

@@ -1,4 +1,5 @@
-import { DomainError, notFound } from "@millwright/errors";
+import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import { refusalIn } from "@millwright/outbound";
 
 const TIMEOUT_MS = 15_000;
 const ANSWERS: readonly number[] = [404, 409, 422];
@@ -8,7 +9,7 @@ export type GithubApi = (method: "GET" | "POST", path: string, body?: object) =>
 /**
  * Calls GitHub's REST API and names its refusals in our words. 404, 409 and 422 are answers, for the caller to interpret.
  *
- * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable.
+ * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable, internal_address_refused.
  */
 export const githubApi =
   (options: { readonly baseUrl: string; readonly token: string; readonly fetch: typeof fetch }): GithubApi =>
@@ -27,7 +28,8 @@ export const githubApi =
         signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       .catch((cause: unknown) => {
-        throw unavailable(cause);
+        const internal = refusalIn(cause);
+        throw internal ? notReached(internal) : unavailable(cause);
       });
     if (response.ok || ANSWERS.includes(response.status)) return { status: response.status, body: await parsed(response) };
     await response.body?.cancel();
@@ -61,6 +63,8 @@ function refusal(response: Response): DomainError {
 
 const unavailable = (cause: unknown): DomainError =>
   new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", cause });
+
+const notReached = ({ message }: Error): DomainError => invalidArgument("internal_address_refused", `The code host is not asked: ${message}`);
 
 /** What a 404 below `/repos/{owner}/{repo}` means to us: absent, or not visible to the credential. */
 export const repositoryNotFound = (): DomainError => notFound("repository");

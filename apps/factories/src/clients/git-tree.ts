@@ -1,8 +1,10 @@
 import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve, sep } from "node:path";
 import { isDefinitionPath, treeFault, type TreeFile } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
+import { refusalIn, type OutboundRule } from "@millwright/outbound";
 import { definitionInvalid, type SourceSettings, type Tree } from "../domain/source.ts";
 import { runGit, type GitCommand, type GitResult } from "./run-git.ts";
 
@@ -10,6 +12,7 @@ export type GitSource = Extract<SourceSettings, { kind: "git" }>;
 export type GitSettings = {
   /** Directories below which local repositories may lie; none: local paths are refused. */
   localRepositoryRoots: readonly string[];
+  outbound: OutboundRule;
   /** Of one fetch. */
   timeoutMs: number;
 };
@@ -17,8 +20,9 @@ export type GitSettings = {
 const LISTING_BYTES_MAX = 64 * 1024 * 1024;
 const CONTENT_BYTES_MAX = 24 * 1024 * 1024;
 
-/** Errors: repository_not_allowed, for a path that lies below no allowed root. */
-export function checkRepository({ localRepositoryRoots }: GitSettings, url: string): void {
+/** Errors: repository_not_allowed, for a path that lies below no allowed root · internal_address_refused. */
+export function checkRepository({ localRepositoryRoots, outbound }: GitSettings, url: string): void {
+  if (!isLocal(url) && outbound.refuses(new URL(url).hostname)) throw internal();
   if (isLocal(url) && !localRepositoryRoots.some((root) => isBelow(resolve(root), resolve(url)))) throw notAllowed();
 }
 
@@ -26,7 +30,7 @@ export function checkRepository({ localRepositoryRoots }: GitSettings, url: stri
  * The definition files at the head of a branch, fetched into a directory that lives as long as the call. Symbolic links and
  * submodules are not followed; files outside the layout of a definition are not read.
  *
- * Errors: source_unreachable · repository_not_allowed · definition_invalid, when the tree is beyond its bounds.
+ * Errors: source_unreachable · repository_not_allowed · internal_address_refused · definition_invalid, when the tree is beyond its bounds.
  */
 export async function readGitTree(settings: GitSettings, source: GitSource): Promise<Tree> {
   checkRepository(settings, source.url);
@@ -35,7 +39,7 @@ export async function readGitTree(settings: GitSettings, source: GitSource): Pro
   try {
     const configFile = join(gitDir, "millwright.config");
     // The operator allowed the root; the repository may be another user's. Redirects could lead past what was allowed.
-    await writeFile(configFile, `[safe]\n\tdirectory = ${JSON.stringify(url)}\n[http]\n\tfollowRedirects = false\n[core]\n\thooksPath = /dev/null\n`);
+    await writeFile(configFile, `[safe]\n\tdirectory = ${JSON.stringify(url)}\n[http]\n\tfollowRedirects = false\n${await pinned(settings, url)}[core]\n\thooksPath = /dev/null\n`);
     const base = { gitDir, configFile, protocol: isLocal(url) ? "file" : "https", timeoutMs: settings.timeoutMs, stdoutBytesMax: LISTING_BYTES_MAX };
     const git = (args: readonly string[], more: Partial<GitCommand> = {}) => runGit({ ...base, ...more, args }).catch((cause: unknown) => {
       throw unreachable("The repository could not be read: git is not available.", cause);
@@ -52,6 +56,16 @@ export async function readGitTree(settings: GitSettings, source: GitSource): Pro
   } finally {
     await rm(gitDir, { recursive: true, force: true });
   }
+}
+
+/** Has git connect to the addresses that were judged, whatever the name leads to a moment later. */
+async function pinned({ outbound }: GitSettings, url: string): Promise<string> {
+  if (isLocal(url)) return "";
+  const { hostname, port } = new URL(url);
+  const addresses = await outbound.addressesOf(hostname).catch((error: unknown) => {
+    throw refusalIn(error) ? internal() : unreachable("The repository's host is not known.", error);
+  });
+  return isIP(hostname.replace(/^\[|\]$/g, "")) === 0 ? `\tcurloptResolve = ${hostname}:${port || "443"}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}\n` : "";
 }
 
 type Entry = { path: string; oid: string; bytes: number };
@@ -102,5 +116,7 @@ function ok({ exitCode, stdout, complaint }: GitResult): Buffer {
 
 const unreachable = (message: string, cause: unknown): DomainError =>
   new DomainError({ kind: "unavailable", reason: "source_unreachable", message, cause });
+const internal = (): DomainError =>
+  invalidArgument("internal_address_refused", "The repository is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).");
 const notAllowed = (): DomainError =>
   invalidArgument("repository_not_allowed", "Repositories of this server's disk are allowed below configured directories only; this path is not.");

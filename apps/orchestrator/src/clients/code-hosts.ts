@@ -1,10 +1,10 @@
 import { githubHost, localHost } from "@millwright/code-host";
 import type { OpenCodeHosts } from "../usecases/open-code-host.ts";
 
-/** Opens connections for real; `fetchImpl` reaches the forges. */
+/** Opens connections for real; `reach` reaches the forges, at addresses that teams have set. */
 export const codeHosts =
-  (fetchImpl?: typeof fetch): OpenCodeHosts =>
+  (reach: typeof fetch): OpenCodeHosts =>
   ({ kind, baseUrl, root }, token) =>
     kind === "local"
       ? { kind, host: localHost({ root }) }
-      : { kind, host: githubHost({ baseUrl, token, ...(fetchImpl ? { fetch: fetchImpl } : {}) }) };
+      : { kind, host: githubHost({ baseUrl, token, fetch: reach }) };

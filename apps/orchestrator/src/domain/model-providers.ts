@@ -29,7 +29,7 @@ export const providerNamed = (name: string): ModelProvider | undefined => MODEL_
 export const DECIDING_SECRETS: readonly string[] = MODEL_PROVIDERS.map(({ decidingName }) => decidingName);
 
 /** Access to a provider. Holds a secret: never stored, never logged. */
-export type ProviderCredentials = { readonly provider: string; readonly apiKey: string; /** "" = the provider's own. */ readonly baseUrl: string };
+export type ProviderCredentials = { readonly provider: string; readonly apiKey: string; /** "" = the provider's own. */ readonly baseUrl: string; /** Set by the operator, who may name any address. */ readonly operatorSet?: boolean };
 
 /** A provider that the operator has configured for every team. */
 export type PlatformProvider = ProviderCredentials & { /** Ids to offer beside those this release knows. */ readonly models?: readonly string[] };
@@ -43,5 +43,5 @@ export type PlatformProvider = ProviderCredentials & { /** Ids to offer beside t
 export function credentialsFor(provider: ModelProvider, secrets: Readonly<Record<string, string>>, platform: readonly PlatformProvider[]): ProviderCredentials | undefined {
   if (secrets[provider.decidingName]) return { provider: provider.name, apiKey: secrets[provider.keyName] ?? "", baseUrl: secrets[provider.urlName] ?? "" };
   const own = platform.find((one) => one.provider === provider.name);
-  return own && { provider: own.provider, apiKey: own.apiKey, baseUrl: own.baseUrl };
+  return own && { provider: own.provider, apiKey: own.apiKey, baseUrl: own.baseUrl, operatorSet: true };
 }

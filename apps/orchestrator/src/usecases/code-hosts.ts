@@ -1,6 +1,6 @@
 import { actorOf, requireVerb, teamsInView, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import { notFound } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, newUid, type TeamUid } from "@millwright/ids";
 import type { OnceRequest } from "../domain/run-transaction.ts";
 import { checkCodeHost, type CodeHost, type NewCodeHost } from "../domain/code-host.ts";
@@ -14,6 +14,8 @@ export type CodeHostsDeps = {
   };
   /** Directories under which teams may name local repositories; none by default. */
   readonly localRepositoryRoots: readonly string[];
+  /** Whether a host is inside the platform's network, where its operator does not allow that. */
+  readonly refusesHost: (host: string) => boolean;
   readonly clock: Clock;
 };
 
@@ -24,11 +26,14 @@ export function listCodeHosts(deps: CodeHostsDeps, caller: Caller, teamUid: stri
 
 /**
  * Connects a code host to a team, once per key. Errors: team_not_found · not_authorized · code_host_invalid ·
- * code_host_root_not_allowed · name_taken, idempotency_mismatch (conflict).
+ * code_host_root_not_allowed · internal_address_refused · name_taken, idempotency_mismatch (conflict).
  */
 export async function createCodeHost(deps: CodeHostsDeps, caller: Caller, teamUid: TeamUid, asked: NewCodeHost, key = ""): Promise<CodeHost> {
   requireVerb(caller, teamUid, "factory.manage", "team");
-  const host = { ...checkCodeHost(asked, deps.localRepositoryRoots), uid: newUid(), teamUid, createdAt: deps.clock.now() };
+  const checked = checkCodeHost(asked, deps.localRepositoryRoots);
+  if (checked.baseUrl !== "" && deps.refusesHost(new URL(checked.baseUrl).hostname))
+    throw invalidArgument("internal_address_refused", "base_url is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).");
+  const host = { ...checked, uid: newUid(), teamUid, createdAt: deps.clock.now() };
   return deps.codeHosts.insert(host, { principalUid: actorOf(caller).uid, operation: "code-host", key, body: [teamUid, asked] });
 }
 

@@ -23,9 +23,9 @@ export type AgentEgress = { readonly relays: readonly Relay[]; readonly env: Rea
  * The agent's way out: hosts that the operator and the run's environment both allow, and the run's own repositories, to fetch from. Each
  * refused host becomes an event of the run. Errors: those of the file system.
  */
-export async function openAgentEgress(ctx: Pick<ExecutionContext, "assignment" | "dir" | "doors" | "emit" | "log">, host: SandboxHost): Promise<AgentEgress> {
+export async function openAgentEgress(ctx: Pick<ExecutionContext, "assignment" | "dir" | "doors" | "emit" | "log" | "outbound">, host: SandboxHost): Promise<AgentEgress> {
   const { repositories, egress } = ctx.assignment;
-  const git = new GitGateway(repositories, false);
+  const git = new GitGateway(repositories, false, ctx.outbound);
   const denials = new Denials((payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)));
   const directory = join(ctx.dir, `way-${randomUUID().slice(0, 8)}`); // an execution may have one sandbox after the other
   await mkdir(directory, { recursive: true, mode: 0o755 });

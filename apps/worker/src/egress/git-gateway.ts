@@ -3,6 +3,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { getCACertificates } from "node:tls";
 import type { worker } from "@millwright/contracts";
+import type { OutboundRule } from "@millwright/outbound";
 import type { Denial } from "./denials.ts";
 import { forward, forwarded, passBack, say } from "./egress-proxy.ts";
 import type { IsOpen } from "./guarded-pipe.ts";
@@ -28,7 +29,10 @@ export class GitGateway {
   /** Part of its addresses: whoever shares the machine's network, in a sandbox of kind `none`, does not know it. */
   readonly #key = randomUUID();
 
-  constructor(repositories: readonly worker.Repository[], mayPush: boolean) {
+  readonly #outbound: OutboundRule;
+
+  constructor(repositories: readonly worker.Repository[], mayPush: boolean, outbound: OutboundRule) {
+    this.#outbound = outbound;
     this.#repositories = repositories.filter(({ cloneUrl }) => /^https?:/.test(cloneUrl));
     this.#mayPush = mayPush;
   }
@@ -47,6 +51,7 @@ export class GitGateway {
     const [, key, index = "", rest = ""] = /^\/git\/([^/]+)\/(\d+)\/(.+)$/.exec(request.url ?? "") ?? [];
     const repository = key === this.#key ? this.#repositories[Number(index)] : undefined;
     if (!repository) return say(response, 404, "There is no such repository.");
+    if (this.#outbound.refuses(new URL(this.#baseOf(repository)).hostname)) return say(response, 403, "The code host is inside the network of this worker, whose operator does not allow it.");
     const wanted = `${request.method} ${rest}`;
     if (!SERVICE_PATHS("git-upload-pack").includes(wanted) && !(this.#mayPush && SERVICE_PATHS("git-receive-pack").includes(wanted))) {
       if (!SERVICE_PATHS("git-receive-pack").includes(wanted)) return say(response, 404, "Git asks for nothing like this.");
@@ -64,8 +69,9 @@ export class GitGateway {
   #ask(repository: worker.Repository, method: string, rest: string, headers: IncomingMessage["headers"]): ClientRequest {
     const url = new URL(`${this.#baseOf(repository)}/${rest}`);
     const { authorization: _own, cookie: _cookie, ...others } = headers;
+    const { lookup } = this.#outbound;
     const sent = { ...others, host: url.host, ...headerOf(repository.authorizationHeader) };
-    return url.protocol === "https:" ? httpsRequest(url, { method, headers: sent, ca: trusted() }) : httpRequest(url, { method, headers: sent });
+    return url.protocol === "https:" ? httpsRequest(url, { method, headers: sent, ca: trusted(), lookup }) : httpRequest(url, { method, headers: sent, lookup });
   }
 
   /** A repository that was renamed is asked at its new place from then on; another host gets no credential of this one, and is not followed. */

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
+import type { OutboundRule } from "@millwright/outbound";
 import type { Logger } from "@millwright/telemetry";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import type { SandboxHost } from "../sandbox/spec.ts";
@@ -51,6 +52,8 @@ export type ExecutionContext = {
   ownSandbox(sandbox: SandboxHandle): void;
   /** `isChosen`: configured, not only what `auto` came to. `host`: what the machine has for sandboxes; absent, nothing but the kind. */
   readonly sandbox: { readonly kind: "bwrap" | "none"; readonly isChosen?: boolean; readonly host?: SandboxHost };
+  /** What the worker itself reaches at addresses that teams have set: models and code hosts. */
+  readonly outbound: OutboundRule;
   /** Origin of the public REST API as people see it, for texts and links. */
   readonly publicUrl: string;
   readonly log: Logger;

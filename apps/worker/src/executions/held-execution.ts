@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, isDomainError, type DomainError } from "@millwright/errors";
+import type { OutboundRule } from "@millwright/outbound";
 import { parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
 import { doorsOf } from "../leases/doors.ts";
@@ -43,6 +44,7 @@ export type HeldExecutionDeps = {
   readonly directory: InstanceDirectory;
   readonly sandbox: ExecutionContext["sandbox"];
   readonly url: string;
+  readonly outbound: OutboundRule;
   readonly publicUrl: () => string;
   readonly parked: ParkedWorkspaces;
   readonly runExecution: RunExecution;
@@ -239,7 +241,7 @@ export class HeldExecution implements KeptLease {
   }
 
   #context(dir: string): ExecutionContext {
-    const { client, clock, timers, timings, url, publicUrl, directory, sandbox } = this.#deps;
+    const { client, clock, timers, timings, url, publicUrl, directory, sandbox, outbound } = this.#deps;
     const { executionId, attempt } = this;
     const signal = this.#stop.signal;
     const doors = doorsOf(this.#lease, signal);
@@ -261,6 +263,7 @@ export class HeldExecution implements KeptLease {
       retain: (result) => this.#retain(result),
       ownSandbox: (started) => this.#sandboxes.own(started),
       sandbox,
+      outbound,
       publicUrl: publicUrl() || url,
       log: this.#log,
       clock,

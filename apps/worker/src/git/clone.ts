@@ -1,15 +1,19 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
+import { isIP } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { worker } from "@millwright/contracts";
+import { refusalIn, type OutboundRule } from "@millwright/outbound";
 import { credential, GitFailed, hardening, type HostGit } from "./host-git.ts";
 import { isLocal, nameOf, type WorkingCopy } from "./repository.ts";
 
 const FETCH_ATTEMPTS = 5;
+const MOVED_TIMEOUT_MS = 15_000;
 
 export type CloneOptions = {
   readonly git: HostGit;
+  readonly outbound: OutboundRule;
   /** Bare copies of repositories, kept between executions and shared by them. */
   readonly cacheDir: string;
   /** The workspace on the host, before any agent has written to it. */
@@ -27,7 +31,7 @@ export type CloneOptions = {
  */
 export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<WorkingCopy> {
   const { git, workspace, directory } = options;
-  const settings = { ...hardening(isLocal(repository)), ...credential(repository.cloneUrl, repository.authorizationHeader) };
+  const settings = { ...hardening(isLocal(repository)), ...credential(repository.cloneUrl, repository.authorizationHeader), ...(isLocal(repository) ? {} : await pinned(repository, options)) };
   const cache = await fetchIntoCache(repository, options, settings);
   const baseBranch = repository.baseBranch || (await defaultBranch(repository, git, settings));
   const shaOf = (branch: string) => shaOfRef(git, cache, `refs/heads/${branch}`);
@@ -42,6 +46,40 @@ export async function cloneRepository(repository: worker.Repository, options: Cl
   await clone("-C", target, "remote", "set-url", "origin", isLocal(repository) ? `/repositories/${nameOf(repository)}.git` : repository.cloneUrl);
   await clone("-C", target, "checkout", "--quiet", "--no-track", "-B", repository.workBranch, start);
   return { repository, directory, baseBranch, baseSha, pushedSha: options.expectedSha ?? remoteSha };
+}
+
+/**
+ * Has git connect to the addresses that were judged, whatever the name leads to a moment later; a redirect stays on the host, which it is asked before git is.
+ * Errors: GitFailed, for what is inside the worker's network.
+ */
+async function pinned(repository: worker.Repository, { outbound }: CloneOptions): Promise<Record<string, string>> {
+  const { hostname, port, protocol } = new URL(repository.cloneUrl);
+  const refused = (error: unknown): never => {
+    throw new GitFailed(`Cannot fetch ${nameOf(repository)}`, (error as Error).message);
+  };
+  const addresses = await outbound.addressesOf(hostname).catch((error: unknown) => (refusalIn(error) ? refused(error) : [])); // git says best that there is no such name
+  const moved = await movedTo(repository, outbound);
+  return {
+    "http.followRedirects": "false",
+    ...(moved === repository.cloneUrl ? {} : { [`url.${moved}.insteadOf`]: repository.cloneUrl }),
+    ...(addresses.length > 0 && isIP(hostname.replace(/^\[|\]$/g, "")) === 0
+      ? { "http.curloptResolve": `${hostname}:${port || (protocol === "https:" ? 443 : 80)}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}` }
+      : {}),
+  };
+}
+
+/** Where a renamed repository is now, on the same host; its known address for everything else. */
+async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, outbound: OutboundRule): Promise<string> {
+  const suffix = "/info/refs?service=git-upload-pack";
+  try {
+    const headers = authorizationHeader === "" ? {} : { authorization: authorizationHeader.replace(/^authorization:\s*/i, "") };
+    const answer = await outbound.fetch(`${cloneUrl}${suffix}`, { headers, redirect: "manual", signal: AbortSignal.timeout(MOVED_TIMEOUT_MS) });
+    await answer.body?.cancel();
+    const moved = new URL(answer.headers.get("location") ?? `${cloneUrl}${suffix}`, cloneUrl);
+    return moved.origin === new URL(cloneUrl).origin && moved.href.endsWith(suffix) ? moved.href.slice(0, -suffix.length) : cloneUrl;
+  } catch {
+    return cloneUrl; // git says best what is wrong
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { worker } from "@millwright/contracts";
+import type { OutboundRule } from "@millwright/outbound";
 import { EgressProxy } from "../egress/egress-proxy.ts";
 import { GitGateway } from "../egress/git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "../egress/policy.ts";
@@ -28,6 +29,7 @@ export type PushOptions = {
   /** Asked before the push and while it lasts: one that is under way when they close is ended. */
   readonly doors: Doors;
   readonly ownSandbox: (sandbox: SandboxHandle) => void;
+  readonly outbound: OutboundRule;
 };
 
 /** The branch on the code host is not where we left it: somebody else pushed to it. */
@@ -102,8 +104,8 @@ async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): P
 }
 
 /** The way to a remote code host: to this repository, with its credential added outside of the sandbox, while the doors are open. */
-async function openWay(repository: worker.Repository, dir: string, { host, doors }: PushOptions): Promise<{ relays: Relay[]; url: string; close: () => void }> {
-  const git = new GitGateway([repository], true);
+async function openWay(repository: worker.Repository, dir: string, { host, doors, outbound }: PushOptions): Promise<{ relays: Relay[]; url: string; close: () => void }> {
+  const git = new GitGateway([repository], true, outbound);
   const settings = { policy: new EgressPolicy(NO_EGRESS), doors, git, onDenied: () => undefined };
   if (host.kind === "none") {
     const { proxy, port } = await EgressProxy.listenLocally(settings);

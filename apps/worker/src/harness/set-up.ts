@@ -105,6 +105,7 @@ async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandb
     const pushed = conversation.lastPushed(nameOf(repository), repository.workBranch);
     const copy = await cloneRepository(repository, {
       git,
+      outbound: ctx.outbound,
       cacheDir,
       workspace: join(ctx.dir, "workspace"),
       directory: directories[index] ?? repository.name,

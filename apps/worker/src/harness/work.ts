@@ -105,7 +105,7 @@ export function toolContext(ctx: ExecutionContext, conversation: Conversation, w
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();
-      await push(copy, sha, { host: hostOf(ctx.sandbox), agent: workspace.sandbox, dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, ownSandbox: (second) => ctx.ownSandbox(second) });
+      await push(copy, sha, { host: hostOf(ctx.sandbox), agent: workspace.sandbox, dir: ctx.dir, signal: ctx.signal, doors: ctx.doors, outbound: ctx.outbound, ownSandbox: (second) => ctx.ownSandbox(second) });
     },
   };
 }

@@ -5,6 +5,7 @@ import { systemClock, type Clock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
+import { LOOPBACK, outboundRule, type OutboundRule } from "@millwright/outbound";
 import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
 import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, ExecutionResult, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
@@ -68,6 +69,8 @@ export type ContextOptions = {
   readonly onPutSnapshot?: () => void | Promise<void>;
   /** Open without end when absent. */
   readonly doors?: Doors;
+  /** What the worker reaches of what teams name; loopback when absent, where the tests' servers are. */
+  readonly outbound?: OutboundRule;
   /** What the machine has for sandboxes; nothing but the kind when absent. */
   readonly host?: SandboxHost;
   /** Resolves when the platform has every event. */
@@ -121,6 +124,7 @@ export function aContext(options: ContextOptions): TestContext {
     },
     ownSandbox: (sandbox) => void sandboxes.push(sandbox),
     sandbox: { kind: options.kind ?? "bwrap", isChosen: false, ...(options.host ? { host: options.host } : {}) },
+    outbound: options.outbound ?? outboundRule(LOOPBACK),
     publicUrl: "http://127.0.0.1:8080",
     log: quietLogger(log),
     clock: options.clock ?? systemClock,

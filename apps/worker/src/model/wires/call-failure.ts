@@ -1,3 +1,4 @@
+import { refusalIn } from "@millwright/outbound";
 import type { RunFailure } from "../model-provider.ts";
 
 /** Why a call gave no answer: it may be made again (`failure` says so, should it never succeed), or not. Texts are the provider's, unmasked. */
@@ -22,6 +23,8 @@ const TOO_LONG = /too long|context.{0,20}(length|window|size)|maximum (context|i
 
 /** Judges whatever a call ended with. A connection that fails, and an error within a stream, may pass; a refusal with a status tells itself. */
 export function callFailure(provider: string, error: unknown): CallFailure {
+  const refused = refusalIn(error);
+  if (refused) return { mayPass: false, summary: refused.message, failure: { code: "invalid_request", message: `The model provider ${provider} was not called: ${refused.message}`, retryable: false, reason: "internal_address_refused" } };
   const { statusCode, responseHeaders } = error as { statusCode?: unknown; responseHeaders?: Record<string, string> };
   const status = typeof statusCode === "number" && statusCode >= 400 ? statusCode : undefined; // an answer that breaks off had begun well
   const summary = `${status === undefined ? "" : `${status}: `}${textOf(error)}`.slice(0, SUMMARY_MAX);

@@ -31,6 +31,8 @@ export const WIRE_LIMITS: WireLimits = { silenceMs: 5 * 60_000, triesMax: 8, ret
 export type WireDeps = {
   readonly wire: Wire;
   readonly assignment: worker.Assignment;
+  /** Reaches the provider at an address that a team has set. */
+  readonly fetch: typeof fetch;
   readonly timers: Timers;
   readonly limits: WireLimits;
   /** Replaces the secrets of the run, its provider's key among them. */
@@ -54,14 +56,14 @@ export type WireDeps = {
 export function wireProvider(deps: WireDeps): ModelProvider {
   const { assignment, wire, mask } = deps;
   const { executionId, attempt, provider, modelId } = assignment;
-  const { apiKey = "", baseUrl = "" } = assignment.providerCredentials ?? {};
+  const { apiKey = "", baseUrl = "", operatorSet = false } = assignment.providerCredentials ?? {};
   const replies = new Map<string, Reply>();
   const window = deps.limits.contextTokens ?? wire.contextTokens;
   let calls = 0;
 
   async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
     if (isAnswered(context.events)) return undefined;
-    const model = await wire.open({ apiKey, baseUrl }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
+    const model = await wire.open({ apiKey, baseUrl, fetch: operatorSet ? undefined : deps.fetch }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
     const said = [...context.earlier, ...context.events];
     const request: ModelCall = {
       ...{ model, tools: context.tools, messages: marked(messagesOf(sinceSummary(said), { replies, mask }), wire) },
