@@ -1,0 +1,30 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "@jest/globals";
+
+const ROOT = new URL("../..", import.meta.url).pathname;
+const page = readFileSync(join(ROOT, "docs/run-life-cycle.md"), "utf8");
+const notes = page.split("\n").filter((line) => line.startsWith("[^"));
+/** Prose without headings, diagram, table and notes. */
+const prose = page
+  .replaceAll(/```[^]*?```/g, "")
+  .split("\n")
+  .filter((line) => line !== "" && !/^(#|\||\[\^)/.test(line));
+
+/** The tests that a note names, with their files. */
+const namedIn = (note: string): { name: string; path: string }[] => [...note.matchAll(/"([^"]+)" in \[[^\]]+\]\(\.\.\/([^)]+)\)/g)].map(([, name, path]) => ({ name: name!, path: path! }));
+
+/** Whether a line of the file that begins a test has the name. */
+function isTest({ name, path }: { name: string; path: string }): boolean {
+  if (!path.endsWith(".test.ts") || !existsSync(join(ROOT, path))) return false;
+  const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
+  return lines.some((line, at) => line.includes(name) && /\b(test|needs)\b|\)\("/.test(`${lines[at - 1] ?? ""}\n${line}`));
+}
+
+test("every sentence of the page on the life of a run is backed by tests that exist", () => {
+  expect(prose.filter((line) => !/[.!?](\[\^[\w-]+\])+$/.test(line) || /[.!?]\s/.test(line))).toEqual([]); // one sentence a line, with its note
+  const used = new Set(prose.flatMap((line) => [...line.matchAll(/\[\^([\w-]+)\]/g)].map(([, id]) => id)));
+  expect(new Set(notes.map((note) => /^\[\^([\w-]+)\]: /.exec(note)?.[1]))).toEqual(used);
+  expect(notes.filter((note) => namedIn(note).length === 0)).toEqual([]);
+  expect(notes.flatMap(namedIn).filter((one) => !isTest(one))).toEqual([]);
+});
