@@ -1,5 +1,8 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { execute } from "../src/execute.ts";
 
@@ -17,7 +20,8 @@ beforeEach(async () => {
     let text = "";
     request.on("data", (chunk) => (text += String(chunk)));
     request.on("end", () => {
-      seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text ? JSON.parse(text) : undefined });
+      const isJson = request.headers["content-type"] === "application/json";
+      seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
       const answer = answers[`${request.method} ${request.url}`] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
       response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
       response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
@@ -84,6 +88,57 @@ test("diagnostics of a refused definition are listed with their places", async (
   const result = await millwright("factory", "apply", new URL("../../../examples/first-factory", import.meta.url).pathname, "--factory", "f");
   expect(result.code).toBe(1);
   expect(result.err).toContain("factory.yaml:2:3 FF_UNKNOWN_FIELD no such key");
+});
+
+describe("files", () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "millwright-cli-"));
+    await writeFile(join(directory, "shot.png"), "png");
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  test("are sent with a new run", async () => {
+    answers["POST /api/v1/agent/runs"] = { status: 200, body: { run_id: "r1", state: "QUEUED" } };
+    expect((await millwright("run", "create", "look", "--attach", join(directory, "shot.png"))).code).toBe(0);
+    expect(seen[0]!.body).toEqual({ prompt: "look", config: {}, attachments: [{ file_name: "shot.png", mime_type: "image/png", data: Buffer.from("png").toString("base64") }] });
+  });
+
+  test("are prepared, uploaded and named by a follow-up", async () => {
+    const target = { url: `${url}/blobs/1?sig=s`, method: "PUT", headers: { "content-type": "image/png" } };
+    answers["POST /api/v1/agent/runs/r1/attachments/prepare"] = { status: 200, body: { attachments: [{ attachment_id: "a1", upload_target: target }] } };
+    answers["PUT /blobs/1?sig=s"] = { status: 200 };
+    answers["POST /api/v1/agent/runs/r1/followups"] = { status: 200, body: { outcome: "live_session" } };
+    expect(await millwright("run", "follow-up", "r1", "look", "--attach", join(directory, "shot.png"))).toMatchObject({ code: 0, out: "accepted: live_session" });
+    expect(seen.map(({ method, path, key, body }) => [method, path, key, body])).toEqual([
+      ["POST", "/api/v1/agent/runs/r1/attachments/prepare", "Bearer mw_test", { files: [{ filename: "shot.png", mime_type: "image/png" }] }],
+      ["PUT", "/blobs/1?sig=s", undefined, "png"],
+      ["POST", "/api/v1/agent/runs/r1/followups", "Bearer mw_test", { message: "look", attachments: [{ attachment_id: "a1" }] }],
+    ]);
+    answers["PUT /blobs/1?sig=s"] = { status: 413 };
+    expect(await millwright("run", "follow-up", "r1", "--attach", join(directory, "shot.png"))).toMatchObject({ code: 1, err: expect.stringContaining("HTTP 413") });
+  });
+
+  test("that cannot be read are wrong usage, and nothing is sent", async () => {
+    for (const argv of [["run", "create", "look"], ["run", "follow-up", "r1", "look"]]) expect((await millwright(...argv, "--attach", join(directory, "none"))).code).toBe(2);
+    expect(seen).toEqual([]);
+  });
+});
+
+test("a team's events are listed page by page, and watched from wherever one likes", async () => {
+  const event = (sequence: number) => ({ sequence, uid: `u${sequence}`, event_type: "run_succeeded", run_id: "r1", occurred_at: "2026-01-01T00:00:00.000Z" });
+  answers["GET /api/v1/agent/events?since=3&run_ids=r1&run_ids=r2&limit=500"] = { status: 200, body: { events: [event(4)], page_info: { has_next_page: true, next_cursor: "4" } } };
+  answers["GET /api/v1/agent/events?since=3&run_ids=r1&run_ids=r2&limit=500&cursor=4"] = { status: 200, body: { events: [event(7)], page_info: { has_next_page: false } } };
+  expect(JSON.parse((await millwright("event", "list", "--since", "3", "--run", "r1", "--run", "r2", "--json")).out)).toEqual([event(4), event(7)]);
+  answers["GET /api/v1/agent/events?since=3&run_ids=r1"] = { status: 200, type: "text/event-stream", text: `id: 3\nevent: open\ndata: {"sequence":3}\n\nid: 4\nevent: run_succeeded\ndata: ${JSON.stringify(event(4))}\n\nevent: end\ndata: {}\n\n` };
+  expect((await millwright("event", "watch", "--since", "3", "--run", "r1")).out).toBe("4  2026-01-01T00:00:00.000Z  r1  run_succeeded");
+});
+
+test("the commands of a run are shown with what they wrote, and how they ended where they failed", async () => {
+  answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { conversation_id: "c1" } };
+  const block = { command: "ls", output: "a\n", exit_code: 0, state: "completed" };
+  answers["GET /api/v1/agent/conversations/c1/block-snapshot"] = { status: 200, body: { blocks: [block, { ...block, command: "false", output: "", exit_code: 1, state: "failed" }, { ...block, command: "top", output: "", exit_code: null, state: "running" }] } };
+  expect((await millwright("run", "commands", "r1")).out).toBe("$ ls\na\n$ false\n[1]\n$ top\n[running]\n");
 });
 
 test("watching a run prints what happened and tells by its exit code how it ended", async () => {

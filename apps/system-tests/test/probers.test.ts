@@ -3,7 +3,9 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { collectionOfMember, collectionsOfPath, comparable, idIn, isName, pathWith, randomLike, snapshot } from "./support/prober.ts";
+import { script, startRun } from "./support/runs.ts";
 import { operationsOf, Samples, type Operation } from "./support/samples.ts";
+import { followEvents } from "./support/stream.ts";
 import { aTeam, aWorld, type World } from "./support/world.ts";
 
 let platform: Deployment;
@@ -98,6 +100,62 @@ describe("another team's ids answer exactly as ids that nobody has", () => {
       if (!operation.takesTeamHeader) return;
       await expectTheSame(idIn(foreign!, "team"), (id) => ask(operation, ownIds(operation), { body: operation.body && { prompt: "p", ...bodyOf(operation) }, headers: { "x-service-team-uid": id } }));
     })).toEqual([]));
+});
+
+test("another team's ids answer as ids that nobody has where events are streamed, and streams of a whole team have none of theirs", async () => {
+  const streams = operations.filter(({ method, path }) => method === "GET" && path.endsWith("/events"));
+  expect(streams.map(({ path }) => path).toSorted()).toEqual(["/agent/events", "/agent/runs/{runId}/events"]);
+  const stream = (path: string) => ours!.call("GET", path, { headers: { accept: "text/event-stream" }, isAbsent: true });
+  const theirRun = foreign!["runs"]!;
+  await expectTheSame(theirRun, (id) => stream(`/agent/runs/${id}/events`));
+  expect((await stream(`/agent/runs/${theirRun}/events`)).status).toBe(404);
+  const marker = await startRun(ours!, script("say: ours"));
+  const told = await followEvents(`${ours!.url}/api/v1/agent/events?since=0`, { authorization: `Bearer ${ours!.key}` }, ({ run_id: id, event_type: type }) => id === marker && type === "run_succeeded");
+  const { events: theirEvents } = await theirs!.get("/agent/events?limit=500");
+  expect(theirEvents.length).toBeGreaterThan(0);
+  expect(told.filter(({ run_id: id }) => theirEvents.some((one: any) => one.run_id === id))).toEqual([]);
+});
+
+describe("signed links", () => {
+  /** Every link to a file that a team's things lead to. */
+  const linksOf = async (api: Client, world: World): Promise<string[]> => {
+    const [run, conversation] = [`/agent/runs/${world["runs"]}`, `/agent/conversations/${world["conversations"]}`];
+    const redirects = [`${run}/transcript`, `/agent/artifacts/${world["artifacts"]}/download`, `${conversation}/screenshots/${world["screenshots"]}/download`, `${conversation}/block-snapshot`];
+    const followed = await Promise.all(redirects.map(async (path) => (await api.call("GET", path)).headers.get("location")!));
+    const [workspace] = (await api.get(`${run}/handoff/attachments`)).attachments;
+    return [...followed, workspace.download_url];
+  };
+  const status = async (url: string | URL, init: RequestInit = {}) => {
+    const response = await fetch(url, init);
+    await response.body?.cancel();
+    return response.status;
+  };
+  let [ourLinks, theirLinks]: string[][] = [];
+  beforeAll(async () => {
+    [ourLinks, theirLinks] = [await linksOf(ours!, own!), await linksOf(theirs!, foreign!)];
+  });
+
+  test("work without a key, for one file and for reading alone", async () => {
+    for (const [at, link] of ourLinks!.entries()) {
+      expect(await status(link)).toBe(200);
+      const [url, other] = [new URL(link), new URL(theirLinks![at]!)];
+      const swapped = new URL(url);
+      swapped.pathname = other.pathname;
+      const signedByTheirs = new URL(url);
+      signedByTheirs.searchParams.set("sig", other.searchParams.get("sig")!);
+      const forLonger = new URL(url);
+      forLonger.searchParams.set("exp", "99999999999");
+      for (const changed of [swapped, signedByTheirs, forLonger, new URL(url.pathname, url)]) expect(await status(changed)).toBe(403);
+      for (const method of ["PUT", "DELETE", "POST"]) expect(await status(url, { method, ...(method === "DELETE" ? {} : { body: "x" }) })).toBe(403);
+    }
+  });
+  test("to upload are for one file, and read nothing", async () => {
+    const upload = async (api: Client, world: World) => new URL((await api.post(`/agent/runs/${world["runs"]}/attachments/prepare`, { files: [{ filename: "a", mime_type: "text/plain" }] })).attachments[0].upload_url);
+    const [mine, other] = [await upload(ours!, own!), await upload(theirs!, foreign!)];
+    const swapped = new URL(mine);
+    swapped.pathname = other.pathname;
+    expect([await status(swapped, { method: "PUT", body: "x" }), await status(mine), await status(mine, { method: "PUT", body: "x" })]).toEqual([403, 403, 200]);
+  });
 });
 
 describe("the anonymous", () => {

@@ -1,6 +1,7 @@
 import type { Command } from "../command.ts";
 import { accessCommands } from "./access.ts";
 import { catalogCommands } from "./catalog.ts";
+import { eventCommands } from "./event.ts";
 import { factoryCommands } from "./factory.ts";
 import { localRunCommand } from "./local-run.ts";
 import { runCommands } from "./run.ts";
@@ -9,4 +10,4 @@ import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...factoryCommands, localRunCommand, ...runCommands, ...taskCommands, ...webhookCommands, ...workerCommands];
+export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...taskCommands, ...webhookCommands, ...workerCommands];

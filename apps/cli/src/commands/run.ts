@@ -1,8 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { describeRunEvent, table, type RunEventJson } from "@millwright/terminal";
-import { EXIT, textOption, UsageError, type Cli, type Command } from "../command.ts";
+import { EXIT, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import { attachmentInputs, uploadFor } from "./attached-files.ts";
 
 type Run = { run_id: string; state: string; title: string; created_at: string; session_link?: string; status_message?: { message: string } };
+
+type TerminalBlock = { command: string; output: string; exit_code: number | null; state: string };
 
 const MARKS = { start: "·", say: "»", work: "✓", done: "●", fail: "✗", wait: "…", note: "!" } as const;
 
@@ -24,14 +27,16 @@ export const runCommands: Command[] = [
   {
     words: "run create",
     args: ["[PROMPT]"],
-    options: { file: { type: "string" }, title: { type: "string" }, model: { type: "string" }, environment: { type: "string" }, watch: { type: "boolean" } },
-    summary: "Start a run with a prompt (or --file FILE); --watch follows it.",
+    options: { file: { type: "string" }, title: { type: "string" }, model: { type: "string" }, environment: { type: "string" }, attach: { type: "string", multiple: true }, watch: { type: "boolean" } },
+    summary: "Start a run with a prompt (or --file FILE) and files (--attach FILE, again for more); --watch follows it.",
     run: async (cli, [prompt], values) => {
       const file = textOption(values, "file");
       const body = file ? await readFile(file, "utf8") : prompt;
       if (!body) throw new UsageError("Give a PROMPT or --file FILE.");
+      const attachments = await attachmentInputs(textOptions(values, "attach"));
       const made = await cli.api().post<{ run_id: string; state: string }>("/agent/runs", {
         prompt: body,
+        ...(attachments.length > 0 && { attachments }),
         ...(textOption(values, "title") && { title: textOption(values, "title") }),
         config: { ...(textOption(values, "model") && { model_id: textOption(values, "model") }), ...(textOption(values, "environment") && { environment_id: textOption(values, "environment") }) },
       });
@@ -111,11 +116,25 @@ export const runCommands: Command[] = [
   },
   {
     words: "run follow-up",
-    args: ["RUN", "MESSAGE"],
-    summary: "Send a message to a run, whatever its state.",
-    run: async (cli, [id, message]) => {
-      const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, { message });
+    args: ["RUN", "[MESSAGE]"],
+    options: { attach: { type: "string", multiple: true } },
+    summary: "Send a message to a run, whatever its state, and files (--attach FILE, again for more).",
+    run: async (cli, [id, message], values) => {
+      const paths = textOptions(values, "attach");
+      if (message === undefined && paths.length === 0) throw new UsageError("Give a MESSAGE or --attach FILE.");
+      const attachments = await uploadFor(cli, id!, paths);
+      const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, { message: message ?? "", ...(attachments.length > 0 && { attachments }) });
       cli.show(answer, () => `accepted: ${answer.outcome}`);
+    },
+  },
+  {
+    words: "run commands",
+    args: ["RUN"],
+    summary: "Print the commands of a run's conversation with what they wrote.",
+    run: async (cli, [id]) => {
+      const { conversation_id: conversation } = await cli.api().get<{ conversation_id: string }>(`/agent/runs/${id}`);
+      const { blocks } = JSON.parse(await cli.api().download(`/agent/conversations/${conversation}/block-snapshot`)) as { blocks: TerminalBlock[] };
+      cli.show(blocks, () => blocks.map(({ command, output, exit_code: code, state }) => `${cli.paint.bold(`$ ${command}`)}\n${output}${code === 0 ? "" : `[${code ?? state}]\n`}`).join(""));
     },
   },
   {

@@ -18,13 +18,16 @@ export class AttachmentFailed extends Error {}
 export async function bringAttachments(ctx: Pick<ExecutionContext, "dir" | "platform">, sandbox: Sandbox, { attachments }: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
   const paths: string[] = [];
   for (const { uid, fileName, downloadUrl } of attachments) {
-    const path = `${DIRECTORY}/${safeName(uid)}/${safeName(fileName)}`;
+    const path = attachmentPath(uid, fileName);
     const content = await fetchFile(ctx, safeName(uid), downloadUrl);
     await sandbox.writeFile(sandbox.workspace, path, content);
     paths.push(`${sandbox.workspace}/${path}`);
   }
   return paths;
 }
+
+/** Where in the workspace a file lies. One line, three segments, whatever somebody called it: it stands in the prompt, and commands are made of it. */
+export const attachmentPath = (uid: string, fileName: string): string => `${DIRECTORY}/${safeName(uid)}/${safeName(fileName)}`;
 
 async function fetchFile(ctx: Pick<ExecutionContext, "dir" | "platform">, name: string, url: string): Promise<Buffer> {
   const directory = join(ctx.dir, "attachments");
