@@ -315,7 +315,7 @@ describe("a follow-up", () => {
   refusalsBecomeProblems(() => door, () => post(path, { message: "x" }), [
     "createFollowup", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized"), refusal("invalid_argument", "message_empty"),
     refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }), refusal("unsupported", "attachment_not_uploaded", { code: "unknown_attachment" }), refusal("conflict", "idempotency_mismatch"),
-    refusal("too_large", "attachment_too_large"), refusal("conflict", "attachment_changed", { retryable: true }),
+    refusal("too_large", "attachment_too_large"), refusal("conflict", "attachment_changed"),
   ]);
 });
 

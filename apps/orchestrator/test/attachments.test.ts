@@ -89,6 +89,17 @@ test("what a follow-up took cannot be changed by a later upload, nor what the ne
   expect(await Promise.all(directives.flatMap(({ files }) => files.map(({ downloadUrl }) => p.follow("GET", downloadUrl))))).toEqual(["first", "first"]);
 });
 
+test("a file that is uploaded again between being settled and being copied is given to nobody", async () => {
+  const { upload, follow, run } = await aTeam();
+  const { uid, url } = await upload("first");
+  await p.database.sql.query("UPDATE prepared_attachments SET size_bytes = 5, sha256 = encode(sha256('first'), 'hex') WHERE uid = $1", [uid]); // whoever settled it died
+  await p.follow("PUT", url, bytes("other"));
+  await expect(follow([uid])).rejects.toEqual(domainError({ kind: "conflict", reason: "attachment_changed", retryable: false }));
+  expect(await p.kinds(run.uid)).toEqual(["run_created"]);
+  await p.follow("PUT", url, bytes("first"));
+  expect(await follow([uid])).toMatchObject({ outcome: "queued_prompt" });
+});
+
 describe("unknown_attachment is the answer, and nothing is sent, when an id", () => {
   const answerTo = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [await run.follow(uids).catch((error: unknown) => error), await p.kinds(run.run.uid)];
   test.each([["is nobody's", newUid()], ["is none", "x"]])("%s", async (_what, uid) => expect(await answerTo(await aTeam(), [uid])).toEqual([unknownAttachment(), ["run_created"]]));

@@ -25,7 +25,7 @@ export type NamedAttachments = { readonly uids: readonly string[]; readonly name
  * first follow-up that names it.
  *
  * Errors: unknown_attachment · attachment_not_uploaded (both unsupported, code unknown_attachment) · attachment_too_large (too_large) ·
- * attachment_changed (conflict, retryable: it was uploaded again meanwhile).
+ * attachment_changed (conflict: it was uploaded again after it was settled, and before it was copied).
  */
 export async function takeAttachments(deps: TakeAttachmentsDeps, runUid: string, { uids, names }: NamedAttachments): Promise<Attachment[]> {
   if (uids.length === 0) return [];
@@ -64,7 +64,7 @@ async function copy(deps: TakeAttachmentsDeps, { uid, mimeType }: PreparedAttach
   if (there) return;
   await deps.uploads.put(attachmentKey({ uid }), await uploaded(deps, uid), { contentType: mimeType, expected }).catch((error: unknown) => {
     if (!isDomainError(error) || error.reason !== "blob_content_mismatch") throw error;
-    throw new DomainError({ kind: "conflict", reason: "attachment_changed", message: "The attachment was uploaded again while it was taken.", retryable: true, metadata: { attachment: uid } });
+    throw new DomainError({ kind: "conflict", reason: "attachment_changed", message: "The attachment was uploaded again while a follow-up took it; prepare it anew.", metadata: { attachment: uid } });
   });
 }
 
