@@ -47,7 +47,7 @@ export type FactoriesOptions = {
   metrics: Metrics;
   /** Records spans; absent: none. */
   tracer?: Tracer;
-  neighbours: { identity: Transport; orchestrator: Transport };
+  neighbours: { identity: Transport; orchestrator: Transport; webhookIngress: Transport };
   poolSize?: number;
   /** Rung by this service's log, and heard by its consumer of the orchestrator's. */
   doorbell?: Doorbell;
@@ -88,7 +88,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   });
   const runs = orchestratorClient(o.neighbours.orchestrator, signer);
   const agents = identityClient(o.neighbours.identity, signer);
-  const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator], signer);
+  const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer);
   const deps: RoutesDeps = {
     factories: factoryStore(prisma, changes, database.sql),
     sources: sourceStore(prisma, changes),

@@ -13,8 +13,8 @@ await runService({
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { gateway, orchestrator }) => {
-    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots });
+  compose: async (config, base, { gateway, orchestrator, "webhook-ingress": webhookIngress }) => {
+    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator, webhookIngress }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots });
     return { ...factories, allow: allowedServices };
   },
 });

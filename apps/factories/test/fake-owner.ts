@@ -6,7 +6,7 @@ type Diagnostic = { path: string; line: number; column: number; code: string; me
 
 /** An owner of a part of definitions, as architecture §6 asks: stages are inert, activation never goes back. */
 export class FakeOwner {
-  readonly #kind: "agent" | "runner";
+  readonly #kind: "agent" | "runner" | "nothing";
   readonly staged = new Map<string, JsonObject>();
   readonly dropped: string[] = [];
   readonly active = new Map<string, number>();
@@ -20,7 +20,7 @@ export class FakeOwner {
   onStage: () => Promise<void> = async () => {};
   stages = 0;
 
-  constructor(kind: "agent" | "runner") {
+  constructor(kind: "agent" | "runner" | "nothing") {
     this.#kind = kind;
   }
 

@@ -1,7 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { VERBS, type Caller, type Verb } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
-import { factories } from "@millwright/contracts";
+import { definitions, factories } from "@millwright/contracts";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { call, CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
@@ -9,6 +9,7 @@ import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
 import { allowedServices, composeFactories, migrationsDir, type Factories, type FactoriesOptions } from "../src/compose.ts";
 import { FakeIdentity } from "./fake-identity.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
+import { FakeOwner } from "./fake-owner.ts";
 
 const gateway = await CallerSigner.create("gateway");
 const own = await CallerSigner.create("factories");
@@ -34,7 +35,7 @@ export type World = Awaited<ReturnType<typeof startWorld>>;
 export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
-  const [identity, orchestrator] = [new FakeIdentity(), new FakeOrchestrator()];
+  const [identity, orchestrator, webhookIngress] = [new FakeIdentity(), new FakeOrchestrator(), new FakeOwner("nothing")];
   const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
@@ -47,6 +48,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       neighbours: {
         identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
         orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
+        webhookIngress: door("webhook-ingress", (router) => router.service(definitions.DefinitionOwnerService, webhookIngress.service()), FakeIdentity.allow),
       },
       poolSize: 3,
       ...options,

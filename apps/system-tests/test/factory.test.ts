@@ -113,3 +113,24 @@ test("events come while they happen, to a reader that came early and to one that
   const pages = await eventsOf(api, id);
   expect([live, resumed]).toEqual([pages, pages.slice(2)]);
 }, SLOW_MS);
+
+test("a webhook that a file defines takes deliveries, by its secret's present value, until the file is gone", async () => {
+  const secret = `/team/${await teamOf(api)}/secrets/HOOK`;
+  await api.put(secret, { value: "first" });
+  const tree = definitionFiles("No script here.");
+  const factory = await aFactory(api, [...tree, { path: "webhooks/ci.yaml", content: "secretName: HOOK\ndeliveryIdHeader: X-Id\n" }]);
+  const [hook] = (await api.get(`/factory/${factory}/webhooks`)).webhooks;
+  expect(hook).toMatchObject({ name: "ci", management: "files", enabled: true, secret_name: "HOOK" });
+  const send = (id: string, token: string) => api.fetch(hook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${token}`, "x-id": id }, body: '{"n":1.0}' });
+  expect(await send("one", "first")).toMatchObject({ status: 202, text: '{"delivery_id":"one"}' });
+  await api.put(secret, { value: "second" });
+  expect([(await send("two", "first")).status, (await send("two", "second")).status]).toEqual([401, 202]);
+  const log = (await api.get(`/factory/${factory}/webhooks/${hook.uid}/deliveries`)).deliveries;
+  const accepted = log.filter((one: any) => one.outcome === "accepted");
+  expect(accepted.map((one: any) => one.delivery_id)).toEqual(["two", "one"]);
+  const tested = await api.post("/factory/webhooks/dry-run", { factory_uid: factory, webhook_ids: [hook.uid], delivery_uid: accepted[0].uid, payload_filter: { n: [1] } });
+  expect(tested).toMatchObject({ would_trigger: true, label: "Would trigger" });
+  await api.put(`/factory/${factory}/source`, { files: tree });
+  await api.post(`/factory/${factory}/source/apply`);
+  expect((await send("three", "second")).status).toBe(404);
+}, SLOW_MS);

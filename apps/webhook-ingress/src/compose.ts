@@ -14,9 +14,10 @@ import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey, Vault } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
-import { onFactoryDeleted } from "./events/on-factory-deleted.ts";
+import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ingressDoor } from "./http/ingress-door.ts";
 import { TrustedProxies } from "./http/sender-address.ts";
+import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { webhookRoutes, type RoutesDeps } from "./rpc/routes.ts";
 import { deliveryStore } from "./store/delivery-store.ts";
 import { teamSecretStore } from "./store/team-secret-store.ts";
@@ -30,6 +31,7 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 export const allowedServices = {
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories"] }),
   ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"], pushManagedSecret: ["gateway"] }),
+  ...definitionAllowList,
 };
 
 const BODY_TIMEOUT_MS = 30_000;
@@ -103,7 +105,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     clock,
     log,
     tracer: o.tracer,
-    handlers: onFactoryDeleted({ clock }),
+    handlers: onFactoryEvents({ clock }),
     ...bell,
   });
   const prune = () => deliveries.prune(clock.now());
@@ -119,6 +121,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   return {
     routes(router) {
       webhookRoutes(router, deps);
+      definitionRoutes(router, { database, teamSecrets, clock });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     requestListener: ingressDoor({

@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
 import { VERBS, type Caller, type Verb } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
 import { events, factories, identity, webhooks } from "@millwright/contracts";
@@ -39,7 +39,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
   const known = new Map<string, { teamUid: string; management: Management }>();
   const secrets = new Map<string, { value: string; revision: string }>();
-  const happened: { type: string; entityUid: string }[] = [];
+  const happened: { type: string; entityUid: string; payload?: Record<string, string | number> }[] = [];
 
   const neighbour: Routes = (router) => {
     router.service(factories.FactoryService, {
@@ -58,8 +58,8 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     router.service(events.EventFeedService, {
       read: ({ after }) => ({
         logUid: "0199a000-0000-7000-8000-000000000001", head: BigInt(happened.length),
-        events: happened.slice(Number(after)).map(({ type, entityUid }, index) => ({
-          position: after + BigInt(index + 1), uid: newUid(), type, entity: type.split(".")[1]!, entityUid, entityVersion: 1n, actorType: "user", actorUid: "u", requestId: "r", payload: {}, teamUid: TEAM,
+        events: happened.slice(Number(after)).map(({ type, entityUid, payload = {} }, index) => ({
+          position: after + BigInt(index + 1), uid: newUid(), type, entity: type.split(".")[1]!, entityUid, entityVersion: 1n, actorType: "user", actorUid: "u", requestId: "r", payload, teamUid: TEAM,
           occurredAt: { seconds: 1_795_000_000n, nanos: 0 },
         })),
       }),
@@ -102,6 +102,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
   };
   return {
     t, clock, log, secrets, replica, service: first.service, url: first.url, port: first.port, client, transportTo, aFactory, aWebhook, happened,
+    clientOf: <S extends DescService>(service: S) => clientFor(service, transportTo(first.service), { signer: factoriesSigner }),
     asFactories: clientFor(webhooks.WebhookService, transportTo(first.service), { signer: factoriesSigner }),
 
     /** Sends a delivery as an outside system does; `token` is the path segment after the uid. */

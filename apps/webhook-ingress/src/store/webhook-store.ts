@@ -17,13 +17,13 @@ export function webhookStore(database: Database, vault: Vault) {
   return {
     /** Undefined when absent or deleted. */
     async find(uid: string): Promise<Webhook | undefined> {
-      const { rows } = await database.sql.query<Row>(`${SELECT} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [uid]);
+      const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [uid]);
       return rows[0] && toWebhook(rows[0]);
     },
 
     /** Oldest first. */
     async list(factoryUid: string): Promise<Webhook[]> {
-      const { rows } = await database.sql.query<Row>(`${SELECT} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
+      const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
       return rows.map(toWebhook);
     },
 
@@ -42,7 +42,7 @@ export function webhookStore(database: Database, vault: Vault) {
         }
         const { rows } = await tx.query<{ count: number }>("SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL", [webhook.factoryUid]);
         if (rows[0]!.count >= most) throw new TooMany();
-        await insert(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
+        await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
         await appendEvents(tx, [event]);
         return { uid: webhook.uid, answer };
       }).catch((error: unknown) => {
@@ -55,7 +55,7 @@ export function webhookStore(database: Database, vault: Vault) {
     async update(uid: string, change: (webhook: Webhook) => WebhookChange, now: Date): Promise<Webhook | undefined> {
       return database.transaction(async (tx) => {
         await tx.query("SELECT 1 FROM webhooks WHERE uid = $1 FOR UPDATE", [uid]);
-        const { rows } = await tx.query<Row>(`${SELECT} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [uid]);
+        const { rows } = await tx.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.uid = $1 AND w.deleted_at IS NULL`, [uid]);
         if (!rows[0]) return undefined;
         const { next, secret, isDeleted, event } = change(toWebhook(rows[0]));
         await tx.query(
@@ -76,17 +76,17 @@ export type WebhookStore = ReturnType<typeof webhookStore>;
 class TooMany extends Error {}
 
 /** Changes of one factory's set of webhooks wait for each other until their transactions end. */
-const lockFactory = (tx: Sql, factoryUid: string) => tx.query("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1::text, 0))::text", [factoryUid]);
+export const lockFactory = (tx: Sql, factoryUid: string) => tx.query("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1::text, 0))::text", [factoryUid]);
 
 /** Deletes every webhook of a deleted factory, in the transaction of the event. Answers those that were not deleted before. */
 export async function deleteWebhooksOf(tx: Sql, factoryUid: string, now: Date): Promise<Webhook[]> {
   await lockFactory(tx, factoryUid);
-  const { rows } = await tx.query<Row>(`${SELECT} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
+  const { rows } = await tx.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
   await tx.query("UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE factory_uid = $1 AND deleted_at IS NULL", [factoryUid, now]);
   return rows.map(toWebhook);
 }
 
-async function insert(tx: Sql, webhook: Webhook, sealed: string | null): Promise<void> {
+export async function insertWebhook(tx: Sql, webhook: Webhook, sealed: string | null): Promise<void> {
   await tx.query(
     `INSERT INTO webhooks (uid, team_uid, factory_uid, name, auth_mode, signature_scheme, signature_header, signature_prefix, secret_name, secret_sealed,
                            delivery_id_header, enabled, management, version, created_at, updated_at)
@@ -98,20 +98,21 @@ async function insert(tx: Sql, webhook: Webhook, sealed: string | null): Promise
   );
 }
 
-const SELECT = `
-SELECT w.uid, w.team_uid, w.factory_uid, w.name, w.auth_mode, w.signature_scheme, w.signature_header, w.signature_prefix, w.secret_name, w.delivery_id_header,
+/** `more`: further columns. */
+export const SELECT_WEBHOOKS = (...more: readonly string[]): string => `
+SELECT ${more.map((column) => `${column}, `).join("")}w.uid, w.team_uid, w.factory_uid, w.name, w.auth_mode, w.signature_scheme, w.signature_header, w.signature_prefix, w.secret_name, w.delivery_id_header,
        w.enabled, w.management, w.version, w.created_at, w.updated_at,
        CASE WHEN w.secret_name IS NULL THEN w.secret_sealed ELSE s.sealed END IS NOT NULL AS secret_set,
        (SELECT d.received_at FROM deliveries d WHERE d.webhook_uid = w.uid ORDER BY d.received_at DESC, d.uid DESC LIMIT 1) AS last_delivery_at
   FROM webhooks w LEFT JOIN team_secrets s ON s.team_uid = w.team_uid AND s.name = w.secret_name`;
 
-type Row = {
+export type WebhookRow = {
   uid: string; team_uid: string; factory_uid: string; name: string; auth_mode: AuthMode; signature_scheme: SignatureScheme | null; signature_header: string | null;
   signature_prefix: string | null; secret_name: string | null; delivery_id_header: string | null; enabled: boolean; management: Management; version: number;
   created_at: Date; updated_at: Date; secret_set: boolean; last_delivery_at: Date | null;
 };
 
-const toWebhook = (row: Row): Webhook => ({
+export const toWebhook = (row: WebhookRow): Webhook => ({
   uid: as<WebhookUid>(row.uid), teamUid: as<TeamUid>(row.team_uid), factoryUid: as<FactoryUid>(row.factory_uid), name: row.name, authMode: row.auth_mode,
   signatureScheme: row.signature_scheme ?? undefined, signatureHeader: row.signature_header ?? undefined, signaturePrefix: row.signature_prefix ?? undefined,
   secretName: row.secret_name ?? undefined, deliveryIdHeader: row.delivery_id_header ?? undefined, enabled: row.enabled, isSecretSet: row.secret_set,

@@ -34,8 +34,15 @@ export class TeamSecrets {
     const { copies, identity } = this.#deps;
     await copies.expect(secret);
     const present = await identity.secret(secret);
-    if (!present) throw invalidArgument("secret_not_found", `The team has no secret named ${secret.name}.`, { names: secret.name });
+    if (!present) throw unknownSecret(secret);
     await copies.keep(secret, present);
+    return present.value;
+  }
+
+  /** The present value, without keeping it. Errors: as `follow`. */
+  async peek(secret: TeamSecretName): Promise<string> {
+    const present = await this.#deps.identity.secret(secret);
+    if (!present) throw unknownSecret(secret);
     return present.value;
   }
 
@@ -55,3 +62,5 @@ export class TeamSecrets {
     return due.length === BATCH ? "again" : "idle";
   }
 }
+
+const unknownSecret = ({ name }: TeamSecretName): Error => invalidArgument("secret_not_found", `The team has no secret named ${name}.`, { names: name });
