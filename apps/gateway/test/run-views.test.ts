@@ -79,6 +79,13 @@ describe("events as a stream", () => {
     expect(door.calls.map(({ method, traceId }) => [method, traceId[0]])).toEqual([["getRun", "a"], ["watchRunEvents", "a"], ["getRun", "a"], ["getRun", "a"]]);
   });
 
+  test("tell between them what the model is just saying, without an id", async () => {
+    const said = { executionId: 3n, attempt: 1, stepId: "s", offset: 5, text: "I look." };
+    door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [said] }, { events: [anEvent(1n)] }] });
+    const { body } = await watch();
+    expect(body).toContain(`: open\n\nevent: text_delta\ndata: ${JSON.stringify({ execution_id: 3, attempt: 1, step_id: "s", offset: 5, text: "I look." })}\n\nid: 1\n`);
+  });
+
   test("carry the same JSON, their seq as id, and an end", async () => {
     door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ events: [anEvent(1n), anEvent(2n)] }, { events: [] }, { events: [anEvent(3n)] }] });
     const { status, headers, body } = await watch();

@@ -11,6 +11,7 @@ import type { Cursors } from "@millwright/paging";
 import { allowServices, type CallerSigner } from "@millwright/rpc";
 import type { WorkHandler } from "@millwright/work";
 import { topics, type Bell } from "./bell.ts";
+import type { LiveTexts } from "./live-texts.ts";
 import { codeHosts } from "./clients/code-hosts.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import type { RepositoryRef } from "./domain/agent-config.ts";
@@ -72,6 +73,7 @@ export type CatalogOptions = {
   readonly signer: CallerSigner;
   readonly identity: Transport;
   readonly bell: Bell;
+  readonly liveTexts: LiveTexts;
   readonly eventLog: Pick<EventLog, "head" | "growth">;
   readonly timings: Pick<Timings, "keepAliveMs" | "pollMs">;
   readonly publicUrl: string;
@@ -200,6 +202,7 @@ export function composeCatalog(options: CatalogOptions) {
       eventLog: options.eventLog,
       cursors: options.cursors,
       listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(sql, caller, query, after, limit),
+      liveTexts: options.liveTexts,
       isSettled: (runUid) => isSettled(sql, runUid),
       waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),
       clock,

@@ -3,9 +3,11 @@ import type { Blob, BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
-import type { ReplicaBell } from "@millwright/events";
+import type { ReplicaBell, ReplicaCast } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
 import { Bell } from "./bell.ts";
+import { LiveTexts } from "./live-texts.ts";
+import { tellText, type TextPiece } from "./usecases/tell-text.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { LocalStart } from "./domain/local-run.ts";
 import type { NewRun } from "./domain/new-run.ts";
@@ -65,6 +67,8 @@ export type RunLifeOptions = {
   readonly log: Pick<Logger, "warn" | "error">;
   /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
   readonly replicas?: ReplicaBell;
+  /** Tells the other replicas what models are saying; absent: only those who watch here hear it. */
+  readonly liveTextCast?: ReplicaCast;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   /** Errors: agent_not_found. */
   resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
@@ -88,6 +92,7 @@ export function composeRuns(options: RunLifeOptions) {
   const { database, timings, log } = options;
   const { sql } = database;
   const bell = new Bell(options.replicas);
+  const liveTexts = new LiveTexts(options.liveTextCast);
   const runs = runTransactions(database, timings);
   const sharedRuns = sharedRunTransactions(runs);
   const downloadUrl = (key: string, contentType: string) => options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS });
@@ -167,6 +172,7 @@ export function composeRuns(options: RunLifeOptions) {
   };
   return {
     bell,
+    liveTexts,
     createRuns: (caller: Caller, requests: readonly NewRun[]) => createRuns(creating, caller, requests),
     createLocalRun: async (caller: Caller, run: NewRun & { readonly local: LocalStart }) => {
       const [created] = await createRuns(creating, caller, [run]);
@@ -206,6 +212,7 @@ export function composeRuns(options: RunLifeOptions) {
       decline: giveBack,
       heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
       append: reporting.append,
+      tellText: (session: WorkerSession, piece: TextPiece) => tellText({ ...reads, findLiveLease: (one) => findLiveLease(database.lookups, one), live: liveTexts }, session, piece),
       complete: reporting.complete,
       readHistory: (session: WorkerSession, request: HistoryRequest) => readHistory(reads, session, request),
       watch: (session: WorkerSession, signal: AbortSignal) =>
@@ -216,6 +223,7 @@ export function composeRuns(options: RunLifeOptions) {
     start() {
       stopListening = database.onCommit((news) => bell.ring(news));
       bell.start();
+      liveTexts.start();
       for (const one of loops) one.start();
     },
     /** Ends every wait of workers, for good: they come back to another process. */
@@ -224,6 +232,7 @@ export function composeRuns(options: RunLifeOptions) {
       polls.stop();
       stopListening();
       bell.stop();
+      liveTexts.stop();
       await Promise.all(loops.map((one) => one.stop()));
     },
   };

@@ -6,7 +6,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events, worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type NatsLink, type ReplicaBell } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type NatsLink, type ReplicaBell, type ReplicaCast } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
@@ -51,6 +51,8 @@ export type OrchestratorOptions = {
   readonly nats?: NatsLink;
   /** Wakes the workers and readers that wait at other replicas; absent: there is one. */
   readonly replicas?: ReplicaBell;
+  /** Tells the readers at other replicas what models are saying. */
+  readonly liveTextCast?: ReplicaCast;
   readonly neighbours: { readonly identity: Transport; readonly factories: Transport };
   readonly blobs: BlobStore;
   /** Directories under which teams may name local repositories. */
@@ -90,7 +92,7 @@ export type Orchestrator = {
 };
 
 /** What workers call all the time. */
-export const QUIET_METHODS: readonly string[] = (["heartbeat", "lease", "appendEvents", "subscribe"] as const).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
+export const QUIET_METHODS: readonly string[] = (["heartbeat", "lease", "appendEvents", "tellText", "subscribe"] as const).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
 
 /** The prefix of the workers' door on the public port. */
 const WORKER_DOOR = "/rpc";
@@ -112,6 +114,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const life = composeRuns({
     database, timings, log,
     ...(o.replicas ? { replicas: o.replicas } : {}),
+    ...(o.liveTextCast ? { liveTextCast: o.liveTextCast } : {}),
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
     resolveRun: (caller, request) => catalog.resolveRun(caller, request),
     resolveQueueSettings: (caller, request) => catalog.resolveQueueSettings(caller, request),
@@ -126,6 +129,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const catalog = composeCatalog({
     database, blobs, clock, signer, timings,
     bell: life.bell,
+    liveTexts: life.liveTexts,
     eventLog,
     cursors: new Cursors(deriveKey(o.masterKey, "orchestrator page tokens")),
     identity: o.neighbours.identity,

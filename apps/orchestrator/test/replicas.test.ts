@@ -1,7 +1,7 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterEach, expect } from "@jest/globals";
 import { NatsLink } from "@millwright/events";
-import { memoryLog, natsServer, needs } from "@millwright/testing";
+import { eventually, memoryLog, natsServer, needs } from "@millwright/testing";
 import { topics } from "../src/bell.ts";
 import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
 import { HeldExecution } from "./support/fake-worker.ts";
@@ -22,7 +22,7 @@ async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
   const aReplica = async (beside?: TestPlatform): Promise<TestPlatform> => {
     const link = NatsLink.open(nats.url, "test", memoryLog());
     closers.push(() => link.close());
-    const replica = await testPlatform({ timings, replicas: link.replicaBell("orchestrator"), ...(beside && { beside }) });
+    const replica = await testPlatform({ timings, replicas: link.replicaBell("orchestrator"), liveTextCast: link.replicaCast("orchestrator", "live-text"), ...(beside && { beside }) });
     closers.push(() => replica.close());
     replica.life.start();
     await (await link.connection()).flush(); // it hears from now on
@@ -65,4 +65,19 @@ needs("nats-server", "a cancel at one replica reaches the worker whose stream an
   expect((await told).map(({ kind }) => kind)).toEqual(["cancel"]);
   await reader;
   ended.abort();
+});
+
+needs("nats-server", "what a model says at one replica is heard by those who watch at another, once", async () => {
+  const [here, there] = await twoReplicas();
+  const caller = aCaller();
+  const worker = await here.worker({ teamUid: teamOf(caller) });
+  const run = await here.run(caller);
+  const { assignments } = await here.life.worker.accept(worker.session, await here.claim(worker));
+  const held = await new HeldExecution(here, worker.session, assignments[0]!).start();
+  const heard = { here: [] as string[], there: [] as string[] };
+  here.life.liveTexts.listen(run.uid, ({ text }) => heard.here.push(text));
+  there.life.liveTexts.listen(run.uid, ({ text }) => heard.there.push(text));
+  for (const text of ["one", "two"]) await here.life.worker.tellText(worker.session, { ...held.ref, stepId: "s", offset: 0, text });
+  await eventually(() => heard.there.length === 2);
+  expect(heard).toEqual({ here: ["one", "two"], there: ["one", "two"] });
 });

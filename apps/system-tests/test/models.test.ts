@@ -20,6 +20,8 @@ const FILES = [
 ];
 
 let models: ModelServer;
+/** Somebody has heard the beginning of what the model says slowly. */
+const heard = Promise.withResolvers<void>();
 let platform: Deployment;
 let api: Client;
 let repository: string;
@@ -29,6 +31,7 @@ function mend({ key, body }: ModelRequest): ModelAnswer {
   const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
   if (key === "wrong") return { status: 401, message: `invalid x-api-key: ${key}` };
   if (JSON.stringify(body["messages"]).includes("Only talk")) return { text: "I only talk.", usage: { input: 7, output: 3 } };
+  if (JSON.stringify(body["messages"]).includes("Speak slowly")) return { text: `I say it slowly, and never ${PLATFORM_KEY} at all.`, usage: { input: 7, output: 3 }, until: heard.promise };
   const answers: ModelAnswer[] = [
     { status: 529, message: "overloaded" },
     { text: "I mend it.", calls: [{ name: "edit_file", input: { path: "price.txt", old: "ten", new: "nine" } }, { name: "shell", input: { command: 'env; cat price.txt; echo "$OTHER"' } }], usage: { input: 1_000, output: 200, cacheWrite: 3_000 } },
@@ -147,3 +150,21 @@ needs("bwrap", "no key is in any file of the platform: database, logs, blobs, wo
   expect(found("I mend it.")).not.toBe("");
   for (const secret of [PLATFORM_KEY, TEAM_KEY, OTHER_SECRET]) expect(found(secret)).toBe("");
 });
+
+needs("bwrap", "what a model says is told to those who watch while it says it, masked, and is no event of the run", async () => {
+  const runId = await startRun(api, "Speak slowly.");
+  const response = await fetch(`${api.url}/api/v1/agent/runs/${runId}/events`, { headers: { authorization: `Bearer ${api.key}`, accept: "text/event-stream" } });
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const bytes of response.body ?? []) {
+    text += decoder.decode(bytes as Uint8Array, { stream: true });
+    if (text.includes("event: text_delta")) heard.resolve();
+  }
+  await succeeded(api, runId);
+  const told = [...text.matchAll(/^event: text_delta\ndata: (.+)$/gm)].map(([, data]) => JSON.parse(data!));
+  const step = (await eventsOf(api, runId)).find(({ kind }) => kind === "model_step");
+  expect(told.length).toBeGreaterThan(0);
+  for (const { step_id: id, offset, text: piece } of told) expect([id, step.payload.text.slice(offset, offset + piece.length)]).toEqual([step.payload.step_id, piece]);
+  expect(step.payload.text).toBe("I say it slowly, and never *** at all.");
+  expect((await eventsOf(api, runId)).map(({ kind }) => kind)).not.toContain("text_delta");
+}, SLOW_MS);

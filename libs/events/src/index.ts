@@ -11,6 +11,7 @@ export { readFeedState, type FeedState } from "./feed-state.ts";
 export { NatsLink } from "./nats-link.ts";
 export type { EventHandler, EventHandlers } from "./parked-events.ts";
 export type { ReplicaBell } from "./replica-bell.ts";
+export type { ReplicaCast } from "./replica-cast.ts";
 export { Relay, STREAM } from "./relay.ts";
 export type { RelayDeps } from "./relay.ts";
 export { EVENT_TABLES_SQL } from "./tables.ts";

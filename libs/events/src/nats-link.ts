@@ -2,6 +2,7 @@ import { connect, Events } from "nats";
 import type { NatsConnection } from "nats";
 import type { Logger } from "@millwright/telemetry";
 import type { Doorbell } from "./doorbell.ts";
+import { replicaCast, type ReplicaCast } from "./replica-cast.ts";
 import { replicaBell, type ReplicaBell } from "./replica-bell.ts";
 
 const RETRY_MS = 500;
@@ -45,6 +46,11 @@ export class NatsLink {
   /** The bell between the replicas of a service. */
   replicaBell(service: string): ReplicaBell {
     return replicaBell(service, this.#established, () => this.#connected);
+  }
+
+  /** What replicas of a service tell each other about a topic, for those who listen now. */
+  replicaCast(service: string, topic: string): ReplicaCast {
+    return replicaCast(service, topic, this.#established, () => this.#connected);
   }
 
   /** Closes at once; what was not acknowledged is published again later. */

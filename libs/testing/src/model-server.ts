@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { SPEAK, type WholeAnswer, type WireName } from "./model-wires.ts";
 
 /** What the server does with a call: answers; refuses; says nothing; ends in the middle, properly or by a broken connection. */
-export type ModelAnswer = WholeAnswer | { readonly status: number; readonly message?: string; readonly retryAfter?: number } | "hang" | "cut" | "reset";
+export type ModelAnswer = (WholeAnswer & { /** It ends not before this. */ readonly until?: Promise<unknown> }) | { readonly status: number; readonly message?: string; readonly retryAfter?: number } | "hang" | "cut" | "reset";
 
 export type ModelRequest = { readonly wire: WireName; readonly model: string; readonly key: string | undefined; readonly body: Record<string, any> };
 
@@ -51,6 +51,7 @@ export class ModelServer {
     response.writeHead(200, { "content-type": "text/event-stream" });
     beginning.forEach(write);
     if (answer === "reset") return void setImmediate(() => response.destroy());
+    if (typeof answer === "object") await answer.until;
     if (answer !== "cut") ending.forEach(write);
     response.end();
   }

@@ -12,6 +12,7 @@ const MARKS = { start: "·", say: "»", work: "✓", done: "●", fail: "✗", w
 /** Follows a run until it ends, one line for each thing worth reading. Answers the run as it ended. */
 async function watch(cli: Cli, runId: string): Promise<Run> {
   for await (const event of cli.api().events(`/agent/runs/${runId}/events`)) {
+    if (event.event === "text_delta") continue; // the step that has it whole comes soon
     const line = describeRunEvent(JSON.parse(event.data) as RunEventJson);
     if (!line) continue;
     cli.print(`${MARKS[line.mark]} ${line.text}`);

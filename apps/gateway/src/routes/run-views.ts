@@ -112,7 +112,7 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
       method: "GET",
       path: "/agent/runs/{runId}/events",
       summary: "Everything that happened in a run",
-      description: "Ours. With `Accept: text/event-stream` the events come live, resume by `Last-Event-ID`, and end with `event: end` once the run has ended.",
+      description: "Ours. With `Accept: text/event-stream` the events come live, resume by `Last-Event-ID`, and end with `event: end` once the run has ended. Between them, without an id, `event: text_delta` (`execution_id`, `attempt`, `step_id`, `offset`, `text`) tells what the model is just saying; the `model_step` event of that `step_id` has the whole text.",
       verbs: ["run.view"],
       params: runParams,
       query: z.object({ after: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER }).optional(), limit: pageLimit(100, 500), cursor: z.string().regex(/^\d{1,15}$/).optional() }),

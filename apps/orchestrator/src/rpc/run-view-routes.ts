@@ -20,7 +20,7 @@ import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followup
 import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
 import { listTeamEvents, watchTeamEvents, type TeamEventsDeps } from "../usecases/team-events.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
-import { watchRunEvents, type WatchRunEventsDeps } from "../usecases/watch-run-events.ts";
+import { watchRun, type WatchRunDeps } from "../usecases/watch-run.ts";
 import { artifactMessage, followupMessage, runEventMessage, runMessage, standingMessage, teamEventMessage, timelineMessage } from "./run-messages.ts";
 
 export type RunViewDeps = DescribeRunsDeps &
@@ -34,7 +34,7 @@ export type RunViewDeps = DescribeRunsDeps &
   GetBlockSnapshotUrlDeps &
   ListHandoffFilesDeps &
   TeamEventsDeps &
-  WatchRunEventsDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
+  WatchRunDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
@@ -63,8 +63,8 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     return { events: events.slice(0, limit).map(runEventMessage), hasMore: events.length > limit };
   },
   async *watchRunEvents({ runUid, afterSeq }, context) {
-    for await (const events of watchRunEvents(deps, callerOf(context), runUid, Math.max(Number(afterSeq), 0), context.signal)) {
-      yield { events: events.map(runEventMessage) };
+    for await (const { events, texts } of watchRun(deps, callerOf(context), runUid, Math.max(Number(afterSeq), 0), context.signal)) {
+      yield { events: events.map(runEventMessage), texts: texts.map(({ executionId, attempt, stepId, offset, text }) => ({ executionId: BigInt(executionId), attempt, stepId, offset, text })) };
     }
     // A reader must not take the stop of this server for the end of the run.
     if (context.signal.aborted) throw new DomainError({ kind: "unavailable", reason: "stream_ended", message: "The stream ended early; resume after the last event." });

@@ -9,6 +9,8 @@ import type { Completion, CompletionResult } from "../usecases/complete-executio
 import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
 import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
 import type { LinkedDirective } from "../domain/directive.ts";
+import { storable } from "../domain/text.ts";
+import type { TextPiece } from "../usecases/tell-text.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
 import { assignmentMessage, completion, directiveMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
 
@@ -23,6 +25,7 @@ export type WorkerUseCases = {
   heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; directives: readonly LinkedDirective[] }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
+  tellText(session: WorkerSession, piece: TextPiece): Promise<void>;
   readHistory(session: WorkerSession, request: HistoryRequest): Promise<HistoryPage>;
   watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
 };
@@ -80,6 +83,11 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
     async appendEvents({ batches }, context) {
       const results = await useCases.append(await sessionOf(context), batches.map(eventBatch));
       return { results: results.map((result) => ({ ...result, ...leaseMessage(result), ackedClientSeq: BigInt(result.ackedClientSeq) })) };
+    },
+    async tellText(request, context) {
+      const { stepId, offset, text } = request;
+      await useCases.tellText(await sessionOf(context), { ...leaseRef(request), stepId: storable(stepId), offset, text: storable(text) });
+      return {};
     },
     async readHistory(request, context) {
       const { wholeConversation, pageToken } = request;

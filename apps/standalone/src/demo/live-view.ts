@@ -44,6 +44,7 @@ export class LiveView {
     const run = await this.#api.get<RunRow>(`/agent/runs/${runId}`);
     const name = run.executor?.display_name ?? run.agent_config?.name ?? runId.slice(0, 8);
     for await (const message of this.#api.events(`/agent/runs/${runId}/events`)) {
+      if (message.event === "text_delta") continue; // the step has it whole
       const event = JSON.parse(message.data) as RunEventJson;
       const child = spawnedRun(event);
       this.#show(name, event);

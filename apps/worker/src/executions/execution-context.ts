@@ -28,6 +28,8 @@ export type ExecutionContext = {
   mask(text: string): string;
   /** Resolves when every event emitted so far is acknowledged (the write-ahead barrier before an effect). Rejects with `LeaseLost`. */
   flushed(): Promise<void>;
+  /** A model is just saying this: told to those who watch, if it can be, and stored nowhere. */
+  say(stepId: string, delta: string): void;
   /** A call of a model has ended, in one of a few ways; for metrics. */
   modelCalled(provider: string, outcome: string): void;
   readonly doors: Doors;

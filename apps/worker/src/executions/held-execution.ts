@@ -4,7 +4,7 @@ import type { worker } from "@millwright/contracts";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, isDomainError, type DomainError } from "@millwright/errors";
 import type { OutboundRule } from "@millwright/outbound";
-import { parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
+import { outsideScopes, parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
 import { doorsOf } from "../leases/doors.ts";
 import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
@@ -26,6 +26,7 @@ import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
 import { outcomeOf, type Settled } from "./execution-outcome.ts";
+import { LiveText, type Said } from "./live-text.ts";
 import { maskedPlatform } from "./masked-platform.ts";
 import { platformClientOf } from "./platform-client.ts";
 import { Sandboxes } from "./sandboxes.ts";
@@ -67,6 +68,7 @@ export class HeldExecution implements KeptLease {
   readonly #spool: EventSpool;
   readonly #events: EventStream;
   readonly #directives: DirectiveQueue;
+  readonly #live: LiveText;
   readonly #sandboxes: Sandboxes;
   readonly #ladder: StopLadder;
   /** Aborted when the execution shall end, for whatever reason. */
@@ -94,6 +96,7 @@ export class HeldExecution implements KeptLease {
     this.#masker.addToken(runToken);
     this.#spool = new EventSpool(deps.directory.spoolFile(this));
     this.#events = new EventStream({ ...deps, lease: { executionId, attempt }, spool: this.#spool, masker: this.#masker, onBroken: (error) => this.#onBroken(error) });
+    this.#live = new LiveText({ timers: deps.timers, masker: () => this.#masker.stream(), send: (said) => this.#say(said) });
     this.#sandboxes = new Sandboxes(deps.directory.processes, this.#log);
     this.#ladder = new StopLadder(deps.timers, () => deps.timings().ladderStepMs, this.#sandboxes);
     this.#directives = new DirectiveQueue({
@@ -181,6 +184,7 @@ export class HeldExecution implements KeptLease {
     if (result?.error) span.fail(result.error.code);
     if (result) await this.#complete(result, await this.#park(result));
     else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution left to its next attempt");
+    this.#live.end();
     this.#events.end(new LeaseLost("The execution has ended."));
     await bestEffort("remove the event spool", this.#log, () => this.#spool.remove());
     await bestEffort("remove the execution's directory", this.#log, () => removeTree(this.#deps.directory.executionDir(this)));
@@ -218,6 +222,13 @@ export class HeldExecution implements KeptLease {
     }
   }
 
+  /** Best effort, and no word about a failure: an older platform does not know it, and a next piece will come. */
+  async #say(said: Said): Promise<void> {
+    const { client, timings } = this.#deps;
+    const { executionId, attempt } = this;
+    if (this.#lease.isOpen()) await outsideScopes(() => client.tellText({ executionId, attempt, ...said }, { timeoutMs: timings().callTimeoutMs, signal: this.#lost.signal })).catch(() => undefined);
+  }
+
   async #retain(result: ExecutionResult): Promise<AbortSignal | undefined> {
     if (this.#assignment.debugWindowMs <= 0 || this.#leave.signal.aborted) return undefined;
     const { executionId, attempt } = this;
@@ -252,6 +263,7 @@ export class HeldExecution implements KeptLease {
       emit: (kind, payload) => this.#events.emit(kind, payload),
       mask: (text) => this.#masker.text(text),
       flushed: () => this.#events.flushed(),
+      say: (stepId, delta) => this.#live.say(stepId, delta),
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       doors,
       platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, runToken: () => this.#runToken }), this.#masker),

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { maskText, spellingsOf } from "../sandbox/init/mask.ts";
+import { maskText, spellingsOf, StreamMasker } from "../sandbox/init/mask.ts";
 import { mapStrings } from "./event-payload.ts";
 
 /** The worker's own members: ids and words that the platform and the next attempt go by. A secret of the same spelling ("user") changes none of them. */
@@ -23,6 +23,11 @@ export class Masker {
     if (this.#tokens.includes(token)) return;
     this.#tokens = [...this.#tokens, token].slice(-TOKENS_MAX);
     this.#masked = spellingsOf([...this.#secrets, ...this.#tokens]);
+  }
+
+  /** The same, for a text that comes piece by piece. */
+  stream(): StreamMasker {
+    return new StreamMasker([...this.#secrets, ...this.#tokens]);
   }
 
   text(text: string): string {

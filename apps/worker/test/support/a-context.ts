@@ -39,6 +39,8 @@ export type TestContext = {
   readonly retained: ExecutionResult[];
   /** What may be kept for the next execution. */
   readonly parked: ParkedWorkspace[];
+  /** What models were heard saying. */
+  readonly spoken: { stepId: string; delta: string }[];
   endDebugWindow(why: string): void;
   readonly sandboxes: SandboxHandle[];
   readonly ackedDirectiveSeq: () => bigint;
@@ -96,6 +98,7 @@ export function aContext(options: ContextOptions): TestContext {
   const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   const retained: ExecutionResult[] = [];
+  const spoken: { stepId: string; delta: string }[] = [];
   const parked: ParkedWorkspace[] = [];
   const leave = new AbortController();
   let directiveSeq = BigInt(assignment.directives.length);
@@ -110,6 +113,7 @@ export function aContext(options: ContextOptions): TestContext {
     cacheDir: join(dir, "..", "cache"),
     emit: (kind, payload) => void (isLost || told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })),
     mask: (text) => masker.text(text),
+    say: (stepId, delta) => void spoken.push({ stepId, delta }),
     flushed: options.flushed ?? (() => Promise.resolve()),
     modelCalled: (provider, outcome) => void told.modelCalls.push(`${provider} ${outcome}`),
     doors: options.doors ?? { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
@@ -151,7 +155,7 @@ export function aContext(options: ContextOptions): TestContext {
     },
   };
   return {
-    ...{ ctx, ...told, phases, sandboxes, retained, parked },
+    ...{ ctx, ...told, phases, sandboxes, retained, parked, spoken },
     endDebugWindow: (why) => leave.abort(new Error(why)),
     history: () => [...history, ...told.events],
     ackedDirectiveSeq: () => directives.ackedSeq,

@@ -13,6 +13,8 @@ export type ModelCall = {
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ToolDescription[];
   readonly options?: NonNullable<Wire["options"]>;
+  /** Hears the answer's text as it comes. */
+  readonly onText?: (delta: string) => void;
   /** Tokens of the answer; absent: as its provider has it. */
   readonly outputTokensMax?: number;
 };
@@ -64,7 +66,10 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
     for await (const part of result.fullStream) {
       cancel();
       cancel = listen();
-      if (part.type === "text-delta") text += part.text;
+      if (part.type === "text-delta") {
+        text += part.text;
+        call.onText?.(part.text);
+      }
       else if (part.type === "tool-call") toolCalls.push({ id: part.toolCallId, name: part.toolName, input: inputOf(part.input) });
       else if (part.type === "finish-step") ended = { usage: part.usage, finishReason: part.finishReason, raw: part.rawFinishReason };
       else if (part.type === "raw") counted = { ...counted, ...countsIn(part.rawValue) };

@@ -45,6 +45,8 @@ export type WireDeps = {
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
   /** Under a cost limit: asked before each call. */
   readonly reserveCost?: PlatformClient["reserveCost"];
+  /** What the model says as it says it, by the id of the step it will be. */
+  readonly say?: (stepId: string, delta: string) => void;
   /** How each call ended. */
   readonly called: (outcome: string) => void;
 };
@@ -74,7 +76,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       const summary = await summarise(request, said, signal);
       if (summary) return summary;
     }
-    const answered = await ask(request, signal);
+    const answered = await ask(request, signal, deps.say);
     if ("answer" in answered) return stepOf(answered.stepId, answered.answer);
     const summary = answered.failure.isTooLong ? await summarise(request, said, signal) : undefined;
     return summary ?? failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) });
@@ -92,10 +94,10 @@ export function wireProvider(deps: WireDeps): ModelProvider {
   }
 
   /** One answer, asked for again while that may help. */
-  async function ask(request: ModelCall, signal: AbortSignal): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
+  async function ask(request: ModelCall, signal: AbortSignal, say?: WireDeps["say"]): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
     for (let tried = 1; ; tried += 1) {
       const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
-      const answer = await attemptCall(request, stepId, signal);
+      const answer = await attemptCall({ ...request, ...(say ? { onText: (delta) => say(stepId, delta) } : {}) }, stepId, signal);
       if ("toolCalls" in answer) return { stepId, answer };
       if (!answer.mayPass || tried >= deps.limits.triesMax) return { stepId, failure: answer };
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);

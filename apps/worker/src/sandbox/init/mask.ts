@@ -26,20 +26,20 @@ export function maskText(text: string, spellings: readonly string[]): string {
 /** Masks a stream of bytes: what may be the beginning of a secret is held back until the next bytes tell. */
 export class StreamMasker {
   readonly #pattern: RegExp | undefined;
-  readonly #longest: number;
+  readonly #spellings: readonly string[];
   #held = "";
 
   constructor(secrets: readonly string[]) {
     const spellings = spellingsOf(secrets).map((spelling) => Buffer.from(spelling).toString("latin1"));
     this.#pattern = spellings.length === 0 ? undefined : new RegExp(spellings.map((spelling) => spelling.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|"), "g");
-    this.#longest = Math.max(0, ...spellings.map(({ length }) => length));
+    this.#spellings = spellings;
   }
 
   /** What can be let go of now. */
   push(chunk: Uint8Array): Uint8Array {
     if (!this.#pattern) return chunk;
     this.#held += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
-    return this.#release(this.#pattern, this.#held.length - this.#longest + 1);
+    return this.#release(this.#pattern, this.#held.length - this.#begun());
   }
 
   /** The rest. */
@@ -47,7 +47,20 @@ export class StreamMasker {
     return this.#pattern ? this.#release(this.#pattern, this.#held.length) : new Uint8Array();
   }
 
-  /** Masks what begins before `limit`: there the longest spelling would be seen whole. */
+  /** How much of the end may be the beginning of a secret, of whichever most. What begins before that is seen whole. */
+  #begun(): number {
+    const held = this.#held;
+    const last = held.charCodeAt(held.length - 1);
+    let most = 0;
+    for (const spelling of this.#spellings) {
+      for (let length = Math.min(spelling.length - 1, held.length); length > most; length -= 1) {
+        if (spelling.charCodeAt(length - 1) === last && held.endsWith(spelling.slice(0, length))) most = length;
+      }
+    }
+    return most;
+  }
+
+  /** Masks what begins before `limit`. */
   #release(pattern: RegExp, limit: number): Uint8Array {
     let [released, done] = ["", 0];
     pattern.lastIndex = 0;

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { systemClock } from "@millwright/clock";
+import { domainError, eventually } from "@millwright/testing";
+import type { RunEvent } from "../src/domain/run-events.ts";
+import type { Run } from "../src/domain/run.ts";
+import { LiveTexts, type LiveText } from "../src/live-texts.ts";
+import { watchRun } from "../src/usecases/watch-run.ts";
+import { hold, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+const piece = (offset: number, text: string) => ({ stepId: "step", offset, text });
+
+test("what a model says reaches those who watch its run, as long as its attempt holds the execution, and is stored nowhere", async () => {
+  const caller = aCaller();
+  const [worker, other] = [await platform.worker({ teamUid: teamOf(caller) }), await platform.worker({ teamUid: teamOf(caller) })];
+  const run = await platform.run(caller);
+  const held = await holdStarted(platform, worker);
+  const heard: LiveText[] = [];
+  const stop = platform.life.liveTexts.listen(run.uid, (text) => heard.push(text));
+  const tell = (session: typeof worker.session, said: ReturnType<typeof piece>, attempt = held.ref.attempt) => platform.life.worker.tellText(session, { ...held.ref, attempt, ...said });
+  const before = (await platform.events(run.uid)).length;
+
+  await tell(worker.session, piece(0, "I look."));
+  await tell(other.session, piece(0, "I am somebody else."));
+  await tell(worker.session, piece(0, "I am too late."), held.ref.attempt + 1);
+  await expect(tell(worker.session, piece(0, "x".repeat(40_000)))).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "text_too_long" }));
+  await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  await tell(worker.session, piece(7, " I was cancelled."));
+  expect(heard).toEqual([{ runUid: run.uid, ...held.ref, ...piece(0, "I look.") }]);
+  expect((await platform.events(run.uid)).length).toBe(before + 1); // the end of the run
+
+  stop();
+  await platform.run(caller);
+  const next = await hold(platform, worker);
+  await platform.life.worker.tellText(worker.session, { ...next.ref, ...piece(0, "Nobody listens.") });
+  expect(heard).toHaveLength(1);
+});
+
+/** A reader of a run in memory. */
+function aReader() {
+  const liveTexts = new LiveTexts();
+  const events: RunEvent[] = [];
+  let isSettled = false;
+  let ring = (): void => {};
+  const deps = {
+    getVisibleRun: async () => ({ uid: "run" }) as unknown as Run,
+    isSettled: async () => isSettled,
+    listRunEvents: async (_uid: string, after: number) => events.filter(({ seq }) => seq > after),
+    waitForEvents: (_uid: string, _ms: number, signal: AbortSignal) => new Promise<void>((resolve) => ((ring = resolve), signal.addEventListener("abort", () => resolve()))),
+    clock: systemClock, timings: { keepAliveMs: 3_600_000, pollMs: 3_600_000 }, liveTexts,
+  };
+  const add = (isLast = false) => {
+    events.push({ seq: events.length + 1 } as RunEvent);
+    isSettled = isLast;
+    ring();
+  };
+  const say = (text: string) => liveTexts.tell({ runUid: "run", executionId: 1, attempt: 1, ...piece(0, text) });
+  return { deps, add, say };
+}
+
+test("a reader gets events and what is said between them, to the end of the events", async () => {
+  const { deps, add, say } = aReader();
+  const told: string[] = [];
+  const reading = (async () => {
+    for await (const { events, texts } of watchRun(deps, aCaller(), "run", 0, new AbortController().signal)) told.push(...events.map(({ seq }) => String(seq)), ...texts.map(({ text }) => text));
+  })();
+  for (const [n, act] of [() => add(), () => say("a"), () => say("b"), () => add()].entries()) {
+    act();
+    await eventually(() => told.length === n + 1);
+  }
+  add(true);
+  await reading;
+  expect(told).toEqual(["1", "a", "b", "2", "3"]);
+});
+
+test("a reader that takes nothing keeps little, and one that has gone keeps nothing", async () => {
+  const { deps, add, say } = aReader();
+  const reader = watchRun(deps, aCaller(), "run", 0, new AbortController().signal);
+  add();
+  expect((await reader.next()).value).toMatchObject({ events: [{ seq: 1 }] });
+  for (let n = 0; n < 1_000; n++) say(String(n));
+  const { value } = await reader.next();
+  expect(value?.texts.length).toBe(64);
+  await reader.return(undefined);
+  say("gone");
+  expect(await reader.next()).toEqual({ done: true, value: undefined });
+});
