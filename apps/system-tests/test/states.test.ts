@@ -62,6 +62,11 @@ describe("cancelling", () => {
     expect(await cancel(child, "?tree=true")).toMatchObject({ status: 200 });
     expect([await stateOf(child), await stateOf(grandchild)]).toEqual(["CANCELLED", "CANCELLED"]);
     expect(await worker.accept(open)).toBeUndefined();
+    const { runToken } = childAssignment;
+    const late = [api.call("GET", "/whoami", { key: runToken }), api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: runToken })];
+    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([401, 401]);
+    const { executionId, attempt } = childLease;
+    await expect(worker.call("ReportUsage", { executionId, attempt, callId: "late", modelId: "scripted", usage: { inputTokens: "1" } })).rejects.toThrow("lease_lost");
   });
 });
 

@@ -1,10 +1,10 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { needs } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import { eventually, needs } from "@millwright/testing";
+import { processesWith, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { reached, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, reached, RUN_TIMEOUT_MS, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
@@ -48,6 +48,27 @@ test("a tree that is cancelled leaves nothing alive, and frees its slot", async 
   await api.post(`/agent/runs/${root}/cancel?tree=true`);
   expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
   await succeeded(api, await startRun(api, script("say: there is room again")));
+}, SLOW_MS);
+
+needs("bwrap", "a tree that is cancelled is dead: no process of it is left, daemons included, and its ledger gets no row after its end", async () => {
+  const daemon = 'shell: {command: "setsid sleep 600 >/dev/null 2>&1 & sleep 600", timeout_seconds: 900}';
+  const root = await startRun(api, script(spawn(script(spawn(script(daemon)), "wait: all")), "wait: all"));
+  const child = await eventually(async () => (await childrenOf(root))[0]?.run_id ?? false, { timeoutMs: RUN_TIMEOUT_MS });
+  const leaf = await eventually(async () => (await childrenOf(child))[0]?.run_id ?? false, { timeoutMs: RUN_TIMEOUT_MS });
+  const processesOf = (runId: string): number => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).length;
+  await eventually(() => processesOf(leaf) >= 3, { timeoutMs: RUN_TIMEOUT_MS }); // the shell, its command and the daemon
+  await api.post(`/agent/runs/${root}/cancel?tree=true`);
+  const ledgers = [];
+  for (const id of [root, child, leaf]) {
+    expect((await runOf(api, id)).state).toBe("CANCELLED");
+    // The stream ends when the run and all its executions have: nobody holds anything of them any more.
+    const { body } = await api.call("GET", `/agent/runs/${id}/events`, { headers: { accept: "text/event-stream" } });
+    expect(body).toMatch(/event: end\ndata: \{\}\n\n$/);
+    await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
+    ledgers.push([id, await eventsOf(api, id), (await runOf(api, id)).request_usage]);
+  }
+  await succeeded(api, await startRun(api, script("say: the worker that held it goes on")));
+  for (const [id, events, usage] of ledgers as [string, any[], any][]) expect([await eventsOf(api, id), (await runOf(api, id)).request_usage]).toEqual([events, usage]);
 }, SLOW_MS);
 
 test("a plain cancel leaves the children, and their ends wake nobody", async () => {
