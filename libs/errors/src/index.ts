@@ -2,4 +2,5 @@ export { CONNECT_CODES, ERROR_KINDS, isErrorKind, type ErrorKind, type ErrorKind
 export { DomainError, invalidArgument, isDomainError, notFound, type DomainErrorInit } from "./domain-error.ts";
 export { bestEffort, type WarnLog } from "./best-effort.ts";
 export { holdsCredential, withoutCredentials } from "./credential-forms.ts";
+export { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
 export { asDomainError, ERROR_CATALOG, problemOf, type ProblemBody, type ProblemContext } from "./problem.ts";

@@ -1,6 +1,7 @@
 import { withoutCredentials } from "./credential-forms.ts";
 import { DomainError, isDomainError } from "./domain-error.ts";
 import { ERROR_KINDS } from "./kinds.ts";
+import { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
 
 /** The public catalog (fields-runs §2.2): the short text of each code, and what its page says. */
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
@@ -54,11 +55,12 @@ export type ProblemContext = {
   readonly isUnrepeatable: boolean;
 };
 
-/** Anything that is not a `DomainError` is `internal`: its text stays private. */
-export const asDomainError = (error: unknown): DomainError =>
-  isDomainError(error)
-    ? error
-    : new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong on our side.", cause: error });
+/** Anything that is not a `DomainError` is `internal`, unless only a connection was lost: its text stays private. */
+export function asDomainError(error: unknown): DomainError {
+  if (isDomainError(error)) return error;
+  if (isLostConnection(error)) return serviceUnavailable(error);
+  return new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong on our side.", cause: error });
+}
 
 /** The one translation of an error into a public answer (fields-runs §2.1, decisions "problem body"). */
 export function problemOf(error: DomainError, context: ProblemContext): { status: number; headers: Record<string, string>; body: ProblemBody } {

@@ -2,7 +2,7 @@ import { Code, ConnectError, type ConnectRouterOptions, type ContextValues, type
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
 import { events, health } from "@millwright/contracts";
-import { DomainError, isDomainError } from "@millwright/errors";
+import { DomainError, isDomainError, isLostConnection, serviceUnavailable } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { currentScope, inScope, iterateInScope, openScope, parseTraceparent, TRACEPARENT, type RequestContext, type Span } from "@millwright/telemetry";
 import { CALL, REQUEST } from "./context.ts";
@@ -148,6 +148,7 @@ function answerTo(error: unknown): Answer {
     return { error: new ConnectError(outcome, error.code), outcome, loud: false };
   }
   if (error instanceof Error && "code" in error && error.code === CALLER_GONE) return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
+  if (isLostConnection(error)) return answerTo(serviceUnavailable(error));
   const hidden = new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong." });
   return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };
 }

@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 
 const ANSWER_MS = 8_000;
+/** "Not yet" is an answer, and may be the answer for longer than silence. */
+const NOT_YET_SHARE = 10;
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MAX_MS = 1_000;
 
@@ -28,11 +30,13 @@ export class PatientClient {
   async ask(method: string, path: string, body?: object): Promise<Said> {
     const idempotencyKey = randomUUID();
     let last = "nothing";
-    for (let attempt = 0, deadline = Date.now() + this.#patienceMs; Date.now() < deadline; attempt++) {
+    const began = Date.now();
+    for (let attempt = 0, deadline = began + this.#patienceMs; Date.now() < deadline; attempt++) {
       try {
         const { said, mayPass } = await this.#once(method, path, body, idempotencyKey);
         if (!mayPass) return said;
         last = JSON.stringify(said.body);
+        if (said.status === 409) deadline = began + this.#patienceMs * NOT_YET_SHARE;
       } catch (error) {
         last = error instanceof Error ? `${error.message} ${error.cause instanceof Error ? error.cause.message : ""}` : "an error";
       }

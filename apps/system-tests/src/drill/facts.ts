@@ -83,7 +83,7 @@ const CONTRADICTIONS = `
      WHEN 'PENDING' THEN x.state = 'OFFERED' AND NOT l.accepted AND w.run_uid IS NULL
      WHEN 'CLAIMED' THEN x.state = 'CLAIMED' AND l.accepted AND w.run_uid IS NULL
      WHEN 'INPROGRESS' THEN (x.state = 'RUNNING' AND l.accepted AND w.run_uid IS NULL) OR (x.state = 'ENDED' AND l.execution_id IS NULL AND w.run_uid IS NOT NULL)
-     ELSE (x.state = 'ENDED') = (l.execution_id IS NULL) AND x.state IN ('STOPPING', 'ENDED') AND w.run_uid IS NULL END
+     ELSE (x.state = 'ENDED') = (l.execution_id IS NULL) AND (x.state IN ('STOPPING', 'ENDED') OR (x.state = 'DEBUG' AND r.state = 'FAILED')) AND w.run_uid IS NULL END
   UNION ALL
   SELECT 'run ' || w.run_uid || ' waits for ' || w.policy || ', though there is nothing to wait for' FROM waits w
    WHERE w.policy = 'all' AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.uid = ANY(w.run_uids) AND c.state IN ${LIVE})

@@ -33,15 +33,17 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
   const began = Date.now();
   const inflicted = Promise.all(faults.map((fault) => pause(fault.atMs).then(() => rig.inflict(fault))));
   inflicted.catch(() => {}); // told below
-  const answers = await Promise.all(runs.map((plan) => drive(rig, plan)));
-  const roots = answers.map(({ runId }) => runId);
-  const standstill = await hasEnded(rig, roots, patienceMs);
+  const roots: string[] = [];
+  const acted: Answered[] = [];
+  const acting = Promise.all(runs.map(async (plan, n) => (acted[n] = await drive(rig, plan, (runId) => roots.push(runId)))));
+  const ending = hasEnded(rig, roots, () => acted.filter(Boolean).length < runs.length, patienceMs);
+  const standstill = await Promise.race([ending, acting.then(() => ending)]);
   const done = await inflicted;
   const facts = await factsOf(rig.database.sql, roots);
   const breaches = [
     ...standstill,
     ...facts.flatMap(breachesOf),
-    ...runs.flatMap((plan, n) => ofPlan(plan, answers[n]!, facts)),
+    ...runs.flatMap((plan, n) => (acted[n] ? ofPlan(plan, acted[n], facts) : [`${plan.name} was not done to the end`])),
     ...(await publicly(rig, roots, facts)),
     ...(await leftProcesses(facts, patienceMs)),
   ];
@@ -54,10 +56,11 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
 }
 
 /** Starts a run and does to it what is planned. */
-async function drive(rig: Rig, plan: RunPlan): Promise<Answered> {
+async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void): Promise<Answered> {
   await pause(plan.atMs);
   const path = plan.isWork ? `/factory/${rig.factoryUid}/runs` : "/agent/runs";
-  const { run_id: runId } = await rig.client.must("POST", path, { prompt: plan.prompt });
+  const { run_id: runId } = await rig.client.must("POST", path, { prompt: plan.prompt, config: { idle_timeout_minutes: 0 } });
+  onCreated(runId);
   const told = await Promise.all(plan.acts.map((act) => carryOut(rig, runId, act)));
   const followUps = plan.acts.flatMap((act) => (act.kind === "followup" ? [act.text] : []));
   return { runId, followUps, isCancelled: told.includes("cancelled") };
@@ -71,6 +74,10 @@ async function carryOut({ client, database }: Rig, runId: string, act: Act): Pro
     return undefined;
   }
   await pause(act.atMs);
+  if (act.kind === "interrupt") {
+    await client.ask("POST", `/agent/runs/${runId}/interrupt`); // or it has ended
+    return undefined;
+  }
   const { status, body } = await client.ask("POST", `/agent/runs/${runId}/cancel${act.isTree ? "?tree=true" : ""}`);
   if (status === 200) return "cancelled";
   if (body?.reason !== "run_already_finished") throw new Error(`POST cancel: ${status} ${JSON.stringify(body)}`);
@@ -79,13 +86,15 @@ async function carryOut({ client, database }: Rig, runId: string, act: Act): Pro
   return undefined;
 }
 
-/** Waits until everything has ended and nothing is held; tells what stands still for too long. */
-async function hasEnded({ database, client }: Rig, roots: readonly string[], patienceMs: number): Promise<string[]> {
+/** Waits until all is done, everything has ended and nothing is held; tells what stands still for too long. */
+async function hasEnded({ database, client }: Rig, roots: readonly string[], isActing: () => boolean, patienceMs: number): Promise<string[]> {
   let before = -1;
   for (let since = Date.now(); ; await pause(LOOK_MS)) {
+    const wasActing = isActing(); // before the look, which misses what is done meanwhile
     const { live, held, progress } = await standingOf(database.sql, roots);
-    if (live.length === 0 && held === 0) return [];
-    if (progress !== before) since = Date.now();
+    const isOver = live.length === 0 && held === 0;
+    if (isOver && !wasActing) return [];
+    if (progress !== before || isOver) since = Date.now(); // over, and somebody is about to go on
     before = progress;
     if (Date.now() - since < patienceMs) continue;
     const reasons = await Promise.all(live.map(async ({ uid, state }) => `run ${uid} stands still, ${state}: ${JSON.stringify((await client.ask("GET", `/agent/runs/${uid}/queue`)).body)}`));

@@ -3,7 +3,8 @@ import type { Chance } from "./chance.ts";
 /** What somebody does to a run while it is under way. */
 export type Act =
   | { readonly kind: "followup"; readonly atMs: number; readonly isAfterEnd: boolean; readonly text: string }
-  | { readonly kind: "cancel"; readonly atMs: number; readonly isTree: boolean };
+  | { readonly kind: "cancel"; readonly atMs: number; readonly isTree: boolean }
+  | { readonly kind: "interrupt"; readonly atMs: number };
 
 /** A run that somebody asks for, and what it must come to if nothing keeps it from its end. */
 export type RunPlan = {
@@ -28,7 +29,7 @@ type Written = ChildPlan & { readonly steps: readonly string[] };
 /** Chooses what a run does, and what is done to it. */
 export function planRun(chance: Chance, name: string): RunPlan {
   const atMs = chance.between(0, 1_000);
-  const kind = chance.weighted({ steady: 4, family: 3, talk: 3, question: 2, cancelled: 3, cancelledFamily: 2, work: 1 });
+  const kind = chance.weighted({ steady: 4, family: 3, talk: 3, question: 2, interrupted: 2, cancelled: 3, cancelledFamily: 2, work: 1 });
   switch (kind) {
     case "steady":
       return plan(steady(chance, name), { atMs });
@@ -38,6 +39,8 @@ export function planRun(chance: Chance, name: string): RunPlan {
       return plan(steady(chance, name), { atMs, acts: followUps(chance, name, chance.between(1, 3)) });
     case "question":
       return plan(written(name, { before: [`ask: ${name} which?`] }), { atMs, acts: [{ kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.answer` }, ...followUps(chance, name, chance.between(0, 1))] });
+    case "interrupted":
+      return plan(written(name, { before: [`shell: sleep ${chance.pick([0.1, 1, 600])}`] }), { atMs, acts: [{ kind: "interrupt", atMs: chance.between(0, 3_000) }, { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.on` }] });
     case "cancelled": {
       const seconds = chance.pick([0.1, 1, 600]);
       const words = followUps(chance, name, seconds < 600 ? chance.between(0, 1) : 0); // one that comes after the cancel goes on with the script

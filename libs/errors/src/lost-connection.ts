@@ -1,0 +1,20 @@
+import { DomainError } from "./domain-error.ts";
+
+const CODES = new Set([
+  ...["57P01", "57P02", "57P03", "53300"], // PostgreSQL: shutting down, crashed, starting, too many connections
+  ...["P1001", "P1017"], // Prisma: not reachable, closed by the server
+  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"],
+]);
+
+/** What drivers say, without a code, when their connection is gone or none is to be had. */
+const TEXT = /Connection terminated|is not queryable$|^timeout exceeded when trying to connect|terminating connection due to administrator command/;
+
+/** Whether a connection failed, of a database mostly, and not what was asked through it. */
+export function isLostConnection(error: unknown): boolean {
+  const { code, message = "", meta } = (error ?? {}) as { code?: unknown; message?: string; meta?: { code?: unknown } };
+  return [code, meta?.code].some((one) => typeof one === "string" && (CODES.has(one) || one.startsWith("08"))) || TEXT.test(message);
+}
+
+/** How a service says that it could not reach what it needs. */
+export const serviceUnavailable = (cause: unknown): DomainError =>
+  new DomainError({ kind: "unavailable", reason: "service_unavailable", message: "A service is not reachable; retry in a moment.", cause });
