@@ -12,9 +12,10 @@ export async function drillSchedules({ seed, count, width }: { seed: number; cou
   let done = 0;
   const { played, breaches } = await drill({
     seed, count, width, patienceMs: PATIENCE_MS,
-    onPlayed: ({ seed: of, breaches: found, tookMs }) => {
+    onPlayed: ({ seed: of, breaches: found, tookMs, givenUp }) => {
       done += 1;
       if (tookMs > SLOW_MS) say(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
+      for (const reason of givenUp) say(`given up in seed ${of}: ${reason}`);
       for (const breach of found) say(`BROKEN  seed ${of}: ${breach}`);
       if (done % TELL_EVERY === 0) say(`${done} of ${count} schedules, ${secondsSoFar()} s`);
     },
@@ -30,7 +31,7 @@ export async function drillSchedules({ seed, count, width }: { seed: number; cou
     ["runs", sum((one) => one.states.length)],
     ...states.map(([state, all]): [string, number] => [`  ${state}`, all.length]),
     ["workers lost while they held a run", sum(({ losses }) => losses)],
-    ["runs given up, as the limits say", sum(({ givenUp }) => givenUp)],
+    ["runs given up, as the limits say", sum(({ givenUp }) => givenUp.length)],
     ["follow-ups, each with one fate", sum(({ followUps }) => followUps)],
     ["schedule until everything ended, median / 99 % / longest", shares.join(" / ")],
     ["promises broken", breaches.length],

@@ -117,9 +117,12 @@ export function deedsOf(run: RunFacts, plan: ChildPlan & { readonly pullRequests
 /** Whether this run was started with this plan's script. */
 export const isOf = ({ prompt }: Pick<RunFacts, "prompt">, { says }: Pick<ChildPlan, "says">): boolean => prompt.split("\n").find((line) => line.includes("- say: "))?.endsWith(`say: ${says[0]}`) ?? false;
 
+/** The finer cause of a run's end, or "". */
+export const reasonOf = ({ events }: Pick<RunFacts, "events">): string => (events.findLast(({ kind }) => kind === "run_finished")?.payload["reason"] as string | undefined) ?? "";
+
 /** The platform may give a run up when it has lost too many workers, or when something took too long. */
 export function isGivenUp({ state, errorCode, events }: RunFacts): boolean {
-  const reason = events.findLast(({ kind }) => kind === "run_finished")?.payload["reason"];
-  if (/_limit$/.test(reason ?? "")) return true;
+  const reason = reasonOf({ events });
+  if (/_limit$/.test(reason)) return true;
   return state === "ERROR" && errorCode === "resource_unavailable" && reason === "worker_lost" && events.filter(({ kind }) => kind === "worker_lost").length > 2;
 }

@@ -58,7 +58,7 @@ export async function drill({ seed, count, width, patienceMs, onPlayed, deadline
 
 const failed = (seed: number, error: unknown): Played => ({
   seed, breaches: [`the schedule could not be played: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
-  tookMs: 0, faults: 0, states: [], losses: 0, givenUp: 0, followUps: 0,
+  tookMs: 0, faults: 0, states: [], losses: 0, givenUp: [], followUps: 0,
 });
 
 /** Looks in between: at no moment do rows contradict each other, and what is queued says why. */

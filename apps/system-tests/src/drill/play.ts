@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { processesOfRuns } from "../processes.ts";
-import { breachesOf, deedsOf, isGivenUp } from "./breaches.ts";
+import { breachesOf, deedsOf, isGivenUp, reasonOf } from "./breaches.ts";
 import { factsOf, standingOf, type RunFacts } from "./facts.ts";
 import type { Rig } from "./rig.ts";
 import type { Schedule } from "./schedule.ts";
@@ -18,7 +18,8 @@ export type Played = {
   /** How its runs ended, children too. */
   readonly states: readonly string[];
   readonly losses: number;
-  readonly givenUp: number;
+  /** Why runs were given up. */
+  readonly givenUp: readonly string[];
   readonly followUps: number;
 };
 
@@ -50,7 +51,7 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, patienceM
   return {
     seed, breaches, tookMs: Date.now() - began, faults: done.filter(Boolean).length, states: facts.map(({ state }) => state),
     losses: facts.flatMap(({ events }) => events.filter(({ kind }) => kind === "worker_lost")).length,
-    givenUp: facts.filter(isGivenUp).length,
+    givenUp: facts.filter(isGivenUp).map(reasonOf),
     followUps: facts.flatMap(({ messages }) => messages.filter(({ kind }) => kind === "followup")).length,
   };
 }
