@@ -39,8 +39,8 @@ export function planRun(chance: Chance, name: string): RunPlan {
       return plan(steady(chance, name), { atMs, acts: followUps(chance, name, chance.between(1, 3)) });
     case "question":
       return plan(written(name, { before: [`ask: ${name} which?`] }), { atMs, acts: [{ kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.answer` }, ...followUps(chance, name, chance.between(0, 1))] });
-    case "interrupted":
-      return plan(written(name, { before: [`shell: sleep ${chance.pick([0.1, 1, 600])}`] }), { atMs, acts: [{ kind: "interrupt", atMs: chance.between(0, 3_000) }, { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.on` }] });
+    case "interrupted": // perhaps before the command: what is said afterwards lets it begin
+      return plan(written(name, { before: [`shell: sleep ${chance.pick([0.1, 1, 10])}`] }), { atMs, acts: [{ kind: "interrupt", atMs: chance.between(0, 3_000) }, { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.on` }] });
     case "cancelled": {
       const seconds = chance.pick([0.1, 1, 600]);
       const words = followUps(chance, name, seconds < 600 ? chance.between(0, 1) : 0); // one that comes after the cancel goes on with the script
