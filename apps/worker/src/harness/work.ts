@@ -64,7 +64,7 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
   ctx.phase("STOPPING");
   await mcp.close(); // nothing changes the workspace any more
   const snapshotKey = await checkpoints.last();
-  if (checkpoints.end) ctx.park({ copies: workspace.copies, ...checkpoints.end });
+  if (checkpoints.end && (workspace.copies.length > 0 || checkpoints.end.snapshotKey !== "")) ctx.park({ copies: workspace.copies, ...checkpoints.end });
   return snapshotKey === undefined ? result : { ...result, snapshotKey };
 }
 

@@ -16,7 +16,11 @@ export type ParkedWorkspace = {
   readonly snapshotKey: string;
 };
 
-type Kept = ParkedWorkspace & { readonly path: string; readonly bytes: number; readonly cancelTimer: CancelTimer };
+/** `bytes`: as far as it has been measured. */
+type Kept = ParkedWorkspace & { readonly path: string; bytes: number; readonly cancelTimer: CancelTimer };
+
+/** However small they are: most runs that have ended never go on. */
+const COUNT_MAX = 64;
 
 export type ParkedWorkspacesDeps = {
   /** On the file system of the executions' directories: workspaces are moved, not copied. */
@@ -41,22 +45,24 @@ export class ParkedWorkspaces {
     this.#deps = deps;
   }
 
-  /** Keeps a workspace, which nobody may use any more, for `forMs`. Answers whether it does. Never rejects. */
+  /**
+   * Keeps a workspace, which nobody may use any more, for `forMs`. Answers whether it does; it is measured afterwards, for nobody shall wait for
+   * that, and may go then. Never rejects.
+   */
   async put(runUid: string, workspace: string, parked: ParkedWorkspace, forMs: number): Promise<boolean> {
     await this.drop(runUid);
-    const { dir, bytesMax, timers, log } = this.#deps;
-    let isKept = false;
+    if (forMs <= 0) return false;
+    const { dir, timers, log } = this.#deps;
+    let kept: Kept | undefined;
     await bestEffort("park a workspace", log, async () => {
-      const { bytes } = await bytesIn([workspace]);
-      if (forMs <= 0 || bytes > bytesMax) return;
       await mkdir(dir, { recursive: true, mode: 0o700 });
       const path = join(dir, `${runUid}-${(this.#moved += 1)}`);
       await rename(workspace, path);
-      this.#kept.set(runUid, { ...parked, path, bytes, cancelTimer: timers.after(forMs, () => void this.drop(runUid)) });
-      isKept = true;
-      await this.#keepWithin(bytesMax);
+      kept = { ...parked, path, bytes: 0, cancelTimer: timers.after(forMs, () => void this.drop(runUid)) };
+      this.#kept.set(runUid, kept);
     });
-    return isKept && this.#kept.has(runUid);
+    if (kept) void this.#measure(kept);
+    return kept !== undefined;
   }
 
   /** Moves the workspace of a run to `target`, if it is the one that was saved under this key; another one is of no use any more. Never rejects. */
@@ -94,11 +100,14 @@ export class ParkedWorkspaces {
     return kept;
   }
 
-  async #keepWithin(bytesMax: number): Promise<void> {
-    let bytes = [...this.#kept.values()].reduce((sum, kept) => sum + kept.bytes, 0);
-    for (const [runUid, kept] of this.#kept) {
-      if (bytes <= bytesMax) return;
-      bytes -= kept.bytes;
+  async #measure(kept: Kept): Promise<void> {
+    kept.bytes = (await bytesIn([kept.path])).bytes; // nothing, when it is gone already
+    const { bytesMax } = this.#deps;
+    for (const [runUid, { bytes }] of this.#kept) if (bytes > bytesMax) await this.drop(runUid); // no reason for the others to go
+    let sum = [...this.#kept.values()].reduce((total, { bytes }) => total + bytes, 0);
+    for (const [runUid, { bytes }] of this.#kept) {
+      if (sum <= bytesMax && this.#kept.size <= COUNT_MAX) return;
+      sum -= bytes;
       await this.drop(runUid);
     }
   }
