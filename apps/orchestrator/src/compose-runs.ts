@@ -34,13 +34,14 @@ import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
-import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader } from "./store/run-store.ts";
+import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader, liveRunsOfAgent } from "./store/run-store.ts";
 import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
 import { appendEvents, type EventBatch } from "./usecases/append-events.ts";
 import { authenticateSession } from "./usecases/authenticate-session.ts";
 import { cancelRun, type CancelRequest } from "./usecases/cancel-run.ts";
+import { cancelRunsOfAgent, type RunsOfAgent } from "./usecases/cancel-runs-of-agent.ts";
 import { checkLease } from "./usecases/check-lease.ts";
 import { completeExecutions, type Completion } from "./usecases/complete-executions.ts";
 import { createFollowup, type FollowupRequest } from "./usecases/create-followup.ts";
@@ -186,6 +187,9 @@ export function composeRuns(options: RunLifeOptions) {
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
     getQueueStatus: (caller: Caller, runUid: string) => getQueueStatus(reads, caller, runUid),
     getRun: reads.getVisibleRun,
+    /** What a deleted agent has left alive is cancelled. */
+    cancelRunsOfAgent: (agent: RunsOfAgent) =>
+      cancelRunsOfAgent({ liveRunsOfAgent: (uid) => liveRunsOfAgent(sql, uid), cancelRun: (caller, request) => cancelRun({ ...reads, runs }, caller, request) }, agent),
     countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),
     closeFactory: (factoryUid: string) => database.transaction((tx) => closeFactory(tx, factoryUid)),
     putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>

@@ -22,8 +22,10 @@ import type { CapacityDefaults } from "./domain/queue-settings.ts";
 import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
 import { scaleTimings } from "./domain/timings.ts";
+import { AGENT_DELETED, onAgentDeleted } from "./events/on-agent-deleted.ts";
 import { onFactoryQueueSettings, onIdentityQueueSettings } from "./events/on-queue-settings.ts";
 import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
+import { CANCEL_RUNS_OF_AGENT, type RunsOfAgent } from "./usecases/cancel-runs-of-agent.ts";
 import { runMetrics } from "./run-metrics.ts";
 import { bearerOf, workerRoutes } from "./rpc/worker-routes.ts";
 import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
@@ -143,7 +145,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     ...(o.fetch ? { fetch: o.fetch } : {}),
   });
   const artifactMethods = catalog.workerArtifactMethods((context) => life.worker.authenticate(bearerOf(context)));
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: catalog.workHandlers });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...catalog.workHandlers, [CANCEL_RUNS_OF_AGENT]: ({ payload }) => life.cancelRunsOfAgent(payload as RunsOfAgent) } });
   const consumer = (name: string, source: string, feed: Transport, handlers: EventHandlers) =>
     new Consumer({
       name, source, database, clock, log, tracer: o.tracer, handlers,
@@ -152,7 +154,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     });
   const consumers = [
     consumer("definitions", "factories", o.neighbours.factories, { ...catalog.eventHandlers, ...onFactoryQueueSettings(life) }),
-    consumer("queue-settings", "gateway", o.neighbours.identity, onIdentityQueueSettings(life)),
+    consumer("queue-settings", "gateway", o.neighbours.identity, { ...onIdentityQueueSettings(life), [AGENT_DELETED]: onAgentDeleted }),
   ];
 
   const unwatch = watchService({ service: "orchestrator", metrics: o.metrics, database, consumers, work });

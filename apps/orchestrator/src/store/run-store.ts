@@ -108,6 +108,12 @@ export async function countLiveRuns(sql: Sql, factoryUid: string): Promise<numbe
   return rows[0]?.live ?? 0;
 }
 
+/** Of one agent, oldest first. */
+export async function liveRunsOfAgent(sql: Sql, agentUid: string): Promise<RunUid[]> {
+  const text = `SELECT uid FROM runs WHERE agent_uid = $1::uuid AND state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS') ORDER BY created_at, uid`;
+  return (await sql.query<{ uid: RunUid }>(text, [agentUid])).rows.map(({ uid }) => uid);
+}
+
 /** Titles by uid; what is no run's uid is left out. */
 export async function findTitles(sql: Sql, uids: readonly string[]): Promise<Record<string, string>> {
   const { rows } = await sql.query<{ uid: string; title: string }>("SELECT uid, title FROM runs WHERE uid = ANY($1::uuid[])", [uids.filter(isUuid)]);

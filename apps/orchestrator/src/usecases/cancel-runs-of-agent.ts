@@ -1,0 +1,33 @@
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { isDomainError, type DomainError } from "@millwright/errors";
+import { newUid, type TeamUid } from "@millwright/ids";
+import type { CancelRequest } from "./cancel-run.ts";
+
+/** The kind of this work; its payload. */
+export const CANCEL_RUNS_OF_AGENT = "cancel_runs_of_agent";
+export type RunsOfAgent = { readonly agent_uid: string; readonly team_uid: string; readonly actor: { readonly type: string; readonly uid: string } };
+
+export type CancelRunsOfAgentDeps = {
+  liveRunsOfAgent(agentUid: string): Promise<readonly string[]>;
+  cancelRun(caller: Caller, request: CancelRequest): Promise<unknown>;
+};
+
+/** Runs that have ended meanwhile are left alone, as are those whose client executes them. */
+const FINE: readonly string[] = ["run_already_finished", "run_not_cancellable", "run_not_found"];
+
+/**
+ * Cancels what a deleted agent has left alive. Safe to repeat.
+ *
+ * Errors: run_pending (conflict, retryable), when one is just being handed to a worker: to be tried again.
+ */
+export async function cancelRunsOfAgent(deps: CancelRunsOfAgentDeps, { agent_uid: agentUid, team_uid: teamUid, actor }: RunsOfAgent): Promise<void> {
+  const caller = serviceCaller("orchestrator", newUid(), { type: actor.type as "user", uid: actor.uid }, [{ teamUid: teamUid as TeamUid, verbs: ["run.view", "run.manage"] }]);
+  let pending: DomainError | undefined;
+  for (const runUid of await deps.liveRunsOfAgent(agentUid)) {
+    await deps.cancelRun(caller, { runUid, tree: false, cause: agentUid }).catch((error: unknown) => {
+      if (!isDomainError(error) || (error.reason !== "run_pending" && !FINE.includes(error.reason))) throw error;
+      if (error.reason === "run_pending") pending = error;
+    });
+  }
+  if (pending) throw pending;
+}

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { domainError } from "@millwright/testing";
+import { onAgentDeleted } from "../src/events/on-agent-deleted.ts";
+import { hold } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => void (platform = await testPlatform()));
+afterAll(() => platform.close());
+
+test("the deletion of an agent is noted once as work to do, in the name of whoever deleted it", async () => {
+  const [agentUid, teamUid, user] = [newUid(), newUid(), newUid()];
+  const event = { entityUid: agentUid, teamUid, actor: { type: "user", uid: user } };
+  for (let n = 0; n < 2; n++) await platform.database.transaction((tx) => onAgentDeleted(tx, event as never));
+  const { rows } = await platform.database.sql.query("SELECT payload FROM stream.work_items WHERE key = $1", [agentUid]);
+  expect(rows).toEqual([{ payload: { agent_uid: agentUid, team_uid: teamUid, actor: { type: "user", uid: user } } }]);
+});
+
+test("what a deleted agent has left alive is cancelled; runs of others, and those that have ended, are not touched", async () => {
+  const caller = aCaller();
+  const [agent, other, teamUid] = [newUid(), newUid(), teamOf(caller)];
+  const worker = await platform.worker({ teamUid });
+  const working = await platform.run(caller, { agentUid: agent });
+  await hold(platform, worker);
+  const done = await platform.run(caller, { agentUid: agent });
+  await (await hold(platform, worker)).complete("DONE");
+  const queued = await platform.run(caller, { agentUid: agent });
+  const others = await platform.run(caller, { agentUid: other });
+  const deleted = { agent_uid: agent, team_uid: teamUid, actor: { type: "user", uid: caller.principal.uid } };
+  for (let n = 0; n < 2; n++) await platform.life.cancelRunsOfAgent(deleted);
+  const states = await Promise.all([working, done, queued, others].map(async ({ uid }) => (await platform.getRun(caller, uid)).state));
+  expect(states).toEqual(["CANCELLED", "SUCCEEDED", "CANCELLED", "QUEUED"]);
+});
+
+test("one that is just being handed to a worker is tried again", async () => {
+  const caller = aCaller();
+  const [agent, teamUid] = [newUid(), teamOf(caller)];
+  const worker = await platform.worker({ teamUid });
+  const { uid } = await platform.run(caller, { agentUid: agent });
+  const [offer] = await platform.claim(worker);
+  const deleted = { agent_uid: agent, team_uid: teamUid, actor: { type: "user", uid: caller.principal.uid } };
+  await expect(platform.life.cancelRunsOfAgent(deleted)).rejects.toEqual(domainError({ reason: "run_pending", retryable: true }));
+  await platform.life.worker.decline(worker.session, [offer!]);
+  await platform.life.cancelRunsOfAgent(deleted);
+  expect((await platform.getRun(caller, uid)).state).toBe("CANCELLED");
+});
