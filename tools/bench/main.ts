@@ -21,12 +21,13 @@ import { measureFeed } from "./scenarios/feed.ts";
 import { measureLeases } from "./scenarios/leases.ts";
 import { measureReading } from "./scenarios/reading.ts";
 import { measureSandbox } from "./scenarios/sandbox.ts";
+import { measureSchedules } from "./scenarios/schedules.ts";
 import { measureWork } from "./scenarios/work.ts";
 import { judge } from "./targets.ts";
 
 /** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
-  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases,
+  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases, schedules: measureSchedules,
 };
 const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;

@@ -20,7 +20,7 @@ import type { Timings } from "./domain/timings.ts";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worker-session.ts";
 import { putSettings } from "./store/capacity-store.ts";
 import { closeFactory } from "./store/closed-factory-store.ts";
-import { findByCause } from "./store/create-store.ts";
+import { findByCauses } from "./store/create-many-store.ts";
 import { ackDirectives, pendingDirectives as listPending } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
 import { runOfExecution } from "./store/locked-runs.ts";
@@ -100,7 +100,7 @@ export function composeRuns(options: RunLifeOptions) {
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
-    findByCause: (ownerUid: string, causeKey: string) => findByCause(sql, ownerUid, causeKey),
+    findByCauses: (causes: readonly { ownerUid: string; causeKey: string }[]) => findByCauses(sql, causes),
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),

@@ -101,6 +101,43 @@ describe("idempotency", () => {
     expect((await platform.run(aCaller(), { causeKey: "slot-1" })).uid).not.toBe(answers[0]![0]!.run.uid);
   });
 
+  test("runs that causes make together are what each is by itself, and can be worked off", async () => {
+    const caller = aCaller();
+    const asked = (causeKey: string) => aRun(caller, {
+      causeKey, title: "Nightly", source: "SCHEDULED_AGENT", metadata: { a: "b" }, mode: "plan", triggerUrl: "https://x.test/s", schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" },
+    });
+    const [alone] = await platform.life.createRuns(caller, [asked("c-0")]);
+    const together = await platform.life.createRuns(caller, [asked("c-1"), asked("c-2"), asked("c-3")]);
+    expect(together.map(({ created }) => created)).toEqual([true, true, true]);
+    const everything = async (uid: string) => {
+      const found: Record<string, unknown>[] = [];
+      for (const [table, key] of [["runs", "uid"], ["executions", "run_uid"], ["run_streams", "run_uid"], ["messages", "run_uid"], ["stream.run_events", "run_uid"]] as const) {
+        const { rows } = await platform.database.sql.query<{ row: Record<string, unknown> }>(`SELECT to_jsonb(t) AS row FROM ${table} t WHERE ${key} = $1`, [uid]);
+        found.push({ table, rows: rows.map(({ row }) => Object.fromEntries(Object.entries(row).filter(([name]) => !/^id$|uid$|_at$|^cause_key$|traceparent/.test(name) || name === "owner_uid"))) });
+      }
+      const [event] = await platform.facts(uid);
+      return { found, event: { type: event!.type, source: event!.payload["source"], title: event!.payload["title"] } };
+    };
+    const expected = await everything(alone!.run.uid);
+    for (const { run } of together) expect(await everything(run.uid)).toEqual(expected);
+    const worker = await platform.worker({ teamUid: teamOf(caller) });
+    for (let n = 0; n < 4; n += 1) await hold(platform, worker);
+  });
+
+  test("causes asked for together again, some of them new, make only those", async () => {
+    const caller = aCaller();
+    const ask = (...keys: string[]) => platform.life.createRuns(caller, keys.map((causeKey) => aRun(caller, { causeKey })));
+    const [first, second] = await ask("a", "b");
+    const again = await ask("b", "c", "a");
+    expect(again.map(({ created }) => created)).toEqual([false, true, false]);
+    expect([again[0]!.run.uid, again[2]!.run.uid]).toEqual([second!.run.uid, first!.run.uid]);
+    const racing = await Promise.all([ask("d", "e", "f"), ask("f", "e", "d"), ask("d", "e")]);
+    expect(new Set(racing.flat().map(({ run }) => run.uid)).size).toBe(3);
+    expect(await count(teamOf(caller))).toBe(6);
+    await expect(platform.life.createRuns(caller, [aRun(caller, { causeKey: "g" }), aRun(caller, { causeKey: "h", prompt: " " })])).rejects.toEqual(domainError({ reason: "prompt_required" }));
+    expect(await count(teamOf(caller))).toBe(6);
+  });
+
   test("a run that creates a child by its token creates it once per call", async () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });

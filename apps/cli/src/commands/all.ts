@@ -5,9 +5,10 @@ import { eventCommands } from "./event.ts";
 import { factoryCommands } from "./factory.ts";
 import { localRunCommand } from "./local-run.ts";
 import { runCommands } from "./run.ts";
+import { scheduleCommands } from "./schedule.ts";
 import { taskCommands } from "./task.ts";
 import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...taskCommands, ...webhookCommands, ...workerCommands];
+export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...scheduleCommands, ...taskCommands, ...webhookCommands, ...workerCommands];

@@ -6,6 +6,7 @@ import { html, pathText, pathUid, redirect, Reply, route, type RequestInfo, type
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { isoTime } from "../routes/json-values.ts";
 import type { FindProfiles } from "../routes/profiles.ts";
+import { scheduleJson, slotJson } from "../routes/schedules.ts";
 import { runRecords } from "../routes/run-record.ts";
 import { page } from "./layout.ts";
 import { markup } from "./markup.ts";
@@ -13,14 +14,15 @@ import type { PageLinks, View } from "./page-links.ts";
 import { asText } from "./markup.ts";
 import { pullRequestPage } from "./pull-request-page.ts";
 import { runPage, type RunPageData } from "./run-page.ts";
+import { schedulePage } from "./schedule-page.ts";
 import { cookieCaller, signInPage, type SignInDeps } from "./sign-in.ts";
 
-export type PageDeps = { neighbours: Pick<Neighbours, "runs" | "artifacts">; findProfiles: FindProfiles; links: PageLinks; signIn: SignInDeps };
+export type PageDeps = { neighbours: Pick<Neighbours, "runs" | "artifacts" | "schedules">; findProfiles: FindProfiles; links: PageLinks; signIn: SignInDeps };
 
 const viewQuery = z.object({ view: z.string().optional() });
 
 /** Pages for people: every link that the platform prints opens here. Outside `/api/v1`. */
-export function pageRoutes({ neighbours: { runs, artifacts }, findProfiles, links, signIn }: PageDeps): Route[] {
+export function pageRoutes({ neighbours: { runs, artifacts, schedules }, findProfiles, links, signIn }: PageDeps): Route[] {
   /** Shows a page to whoever may see the run: by its link, or signed in. Anyone else is asked to sign in, whatever exists. */
   const shown = async (request: RequestInfo, runUid: string, view: string | undefined, show: (caller: Caller) => Promise<Reply>): Promise<Reply> => {
     const permitted = view === undefined ? undefined : links.openView(view, runUid);
@@ -66,6 +68,20 @@ export function pageRoutes({ neighbours: { runs, artifacts }, findProfiles, link
             runUrl: links.runUrl(params.runId),
             viewQuery: queryOf(query.view),
           }));
+        }),
+    }),
+    route({
+      method: "GET",
+      path: "/schedules/{scheduleId}",
+      root: true,
+      auth: "none",
+      summary: "Page of a schedule: what it starts and what became of its slots",
+      params: z.object({ scheduleId: pathUid("schedule") }),
+      handler: ({ params: { scheduleId }, request }) =>
+        shown(request, "", undefined, async (caller) => {
+          const options = onBehalf({ caller, request });
+          const [{ schedule }, { slots }] = await Promise.all([schedules.getSchedule({ uid: scheduleId }, options), schedules.listSlots({ scheduleUid: scheduleId, pageSize: 50 }, options)]);
+          return html(200, schedulePage({ schedule: scheduleJson(schedule!), slots: slots.map(slotJson), runUrl: (runUid) => links.runUrl(runUid) }));
         }),
     }),
     route({

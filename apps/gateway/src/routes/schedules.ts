@@ -156,7 +156,8 @@ function owner(team: boolean | undefined, caller: Caller): { ownerType: string; 
   return { ownerType: "user", ownerUid: caller.principal.uid };
 }
 
-const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
+/** Without what other services know: profiles, the environment. */
+export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   id: schedule.uid,
   name: schedule.name,
   cron_schedule: schedule.cronSchedule,

@@ -22,6 +22,7 @@ import { restApp, type Route } from "../../src/rest/index.ts";
 import { artifactRoutes } from "../../src/routes/artifacts.ts";
 import { blobMount } from "../../src/routes/blobs.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
+import { scheduleRoutes } from "../../src/routes/schedules.ts";
 import { conversationRoutes } from "../../src/routes/conversations.ts";
 import { environmentRoutes } from "../../src/routes/environments.ts";
 import { factoryFilesRoutes } from "../../src/routes/factory-files.ts";
@@ -101,7 +102,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
-    ...webhookRoutes(neighbours),
+    ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];

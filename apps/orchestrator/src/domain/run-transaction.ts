@@ -59,6 +59,8 @@ export interface RunTransaction {
   holdFactoryOpen(factoryUid: string): Promise<boolean>;
   /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
   insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
+  /** Inserts runs that causes make, each with its cause, in one statement; answers those that are new. None has files. */
+  insertRuns(runs: readonly RunRecord[], context: ChangeContext): Promise<Run[]>;
   /** Opens the offer of a new run's execution to the client that executes it, before any worker sees it; answers the execution. */
   holdForClient(runUid: string, clientUid: string): Promise<number>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;

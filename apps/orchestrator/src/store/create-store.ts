@@ -86,11 +86,11 @@ const rowOf = (run: RunRecord): unknown[] => {
   ];
 };
 
-const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
+export const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
 
 type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig };
 
-const laneKey = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
+export const laneKey = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
   owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null,
 ];
 
@@ -100,7 +100,7 @@ function findLane([type, uid, agent, factory, host, harness, image]: readonly st
              AND image IS NOT DISTINCT FROM ${image}`;
 }
 
-async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
+export async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
   const key = laneKey(run);
   await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING", key);
   const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7"]), key);

@@ -21,7 +21,8 @@ export type CreateRunsDeps = RunFilesDeps & {
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
-  findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
+  /** The runs that causes have made already, in the order of the causes. */
+  findByCauses(causes: readonly { readonly ownerUid: string; readonly causeKey: string }[]): Promise<readonly (RunUid | undefined)[]>;
   getRun(uid: string): Promise<Run>;
   readonly capacityDefaults: CapacityDefaults;
 };
@@ -44,11 +45,14 @@ export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests:
     if (request.owner.type === "team") requireVerb(caller, request.owner.uid, "run.create", "team");
     else if (request.owner.uid !== actorOf(caller).uid) throw notFound("user");
   }
-  const resolved = await Promise.all(requests.map((request) => prepare(deps, caller, request)));
+  const earlier = await earlierRuns(deps, caller, requests);
+  const alike = { ...deps, resolveRun: onceEach(deps) };
+  const resolved = await Promise.all(requests.map(async (request, n): Promise<Resolved | Answer> => (earlier[n] ? { uid: earlier[n], created: false, atCapacity: false } : prepare(alike, caller, request))));
   const prepared = await Promise.all(resolved.map(async (one) => ("request" in one ? { ...one, files: await storeFiles(deps, one.request.attachments) } : one)));
   const made = new Map<string, Run>();
   const runs = prepared.every(isPlain) && prepared.length === 1 ? deps.sharedRuns : deps.runs;
   const create = runs(async (tx) => {
+    if (prepared.length > 1 && prepared.every((one) => !("request" in one) || isOfCauseAlone(one))) return insertTogether({ ...deps, made }, tx, caller, prepared);
     const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? (one.request.parentRunUid ?? []) : [])))].toSorted());
     const written: Answer[] = [];
     for (const one of prepared) written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
@@ -72,13 +76,38 @@ type Prepared = Resolved & { readonly files: readonly Attachment[] };
 const isPlain = (one: Prepared | Answer): boolean =>
   "request" in one && !one.request.local && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.resolved.frozen.factory_uid;
 
+/** Nothing of it depends on another run, and its cause alone makes a repetition of it the same. */
+const isOfCauseAlone = ({ request, causeKey, files }: Prepared): boolean =>
+  causeKey !== undefined && !request.local && !request.parentRunUid && !request.retryOfRunUid && files.length === 0;
+
 const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
+/** The runs that the causes of these requests have made already. */
+async function earlierRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<(RunUid | undefined)[]> {
+  const causes = requests.flatMap((request, n) => {
+    const causeKey = causeOf(caller, request);
+    return causeKey ? [{ n, ownerUid: request.owner.uid, causeKey }] : [];
+  });
+  const found = causes.length > 0 ? await deps.findByCauses(causes) : [];
+  const earlier: (RunUid | undefined)[] = requests.map(() => undefined);
+  for (const [index, { n }] of causes.entries()) earlier[n] = found[index];
+  return earlier;
+}
+
+/** Of requests that are the same, the first one's configuration serves all. */
+function onceEach(deps: CreateRunsDeps): CreateRunsDeps["resolveRun"] {
+  const known = new Map<string, Promise<ResolvedRun>>();
+  return (caller, request) => {
+    const key = JSON.stringify(request);
+    const resolving = known.get(key) ?? deps.resolveRun(caller, request);
+    known.set(key, resolving);
+    return resolving;
+  };
+}
+
 /** Everything that asks others, before the transaction. */
-async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Resolved | Answer> {
+async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Resolved> {
   const causeKey = causeOf(caller, request);
-  const earlier = causeKey ? await deps.findByCause(request.owner.uid, causeKey) : undefined;
-  if (earlier) return { uid: earlier, created: false, atCapacity: false };
   const parent = request.parentRunUid ? await deps.findVisibleRun(caller, request.parentRunUid) : undefined;
   if (request.parentRunUid && !parent) throw parentInvalid();
   const conversationUid = await conversationOf(deps, caller, request);
@@ -114,14 +143,42 @@ async function write(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepar
   return isNew ? answer : { ...answer, created: false };
 }
 
+/** All of them in one statement: what many schedules make in the same second. */
+async function insertTogether(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: readonly (Prepared | Answer)[]): Promise<Answer[]> {
+  const fresh = prepared.filter((one) => "request" in one);
+  for (const factoryUid of new Set(fresh.flatMap(({ resolved }) => resolved.frozen.factory_uid ?? []))) await requireFactoryOpen(tx, factoryUid);
+  const records = new Map(fresh.map((one) => [one, recordOf(caller, one, undefined)]));
+  for (const run of await tx.insertRuns([...records.values()], { actor: actorOf(caller), requestId: caller.requestId })) deps.made.set(run.uid, run);
+  const capacities = new Map<string, boolean>();
+  const answers: Answer[] = [];
+  for (const one of prepared) {
+    const record = "request" in one ? records.get(one) : undefined;
+    if (!("request" in one) || !record) {
+      answers.push(one as Answer);
+      continue;
+    }
+    const { agent_uid: agentUid, factory_uid: factoryUid } = one.resolved.frozen;
+    const subject = { owner: one.request.owner, agentUid, factoryUid };
+    const key = JSON.stringify(subject);
+    if (!capacities.has(key)) capacities.set(key, await tx.ensureCapacity(subject, one.resolved.queueSettings, deps.capacityDefaults, Promise.resolve()));
+    const isNew = deps.made.has(record.uid);
+    const uid = isNew ? record.uid : ((await tx.findByCause(one.request.owner.uid, one.causeKey ?? "")) ?? record.uid);
+    answers.push({ uid, created: isNew, atCapacity: isNew && capacities.get(key)! });
+  }
+  return answers;
+}
+
+async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promise<void> {
+  if (await tx.holdFactoryOpen(factoryUid)) return;
+  throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
+}
+
 async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
   const { request, resolved, causeKey } = prepared;
   const parent = parentOf(request, parents);
   const record = recordOf(caller, prepared, parent);
   const { factory_uid: factoryUid } = resolved.frozen;
-  if (factoryUid && !(await tx.holdFactoryOpen(factoryUid))) {
-    throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
-  }
+  if (factoryUid) await requireFactoryOpen(tx, factoryUid);
   const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
   const context = { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) };
   const inserting = tx.insertRun(record, context);

@@ -40,6 +40,9 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     if (record.message) addMessage(rows, { uid: record.message.uid, runUid: record.uid, kind: "prompt", text: record.message.text, mode: record.mode });
     return viewOf(rows.runs.get(record.uid)!);
   },
+  insertRuns: async () => {
+    throw new Error("batches of causes are not simulated");
+  },
   holdForClient: async () => {
     throw new Error("local runs are not simulated");
   },
