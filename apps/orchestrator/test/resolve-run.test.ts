@@ -98,6 +98,15 @@ test("limits only narrow: the lowest of all levels counts, and is shown", async 
   expect(agentConfig).toMatchObject({ step_limit: 50, token_limit: 1_000, cost_limit_usd: 2.5 });
 });
 
+test("a run of another agent program goes to its provider, and its secret to the worker alone", async () => {
+  p.known.secrets.set("CLAUDE_KEY", "claude-value");
+  const config = { harness: { type: "claude", model_id: "claude-opus-5-5", reasoning_level: "high" }, harness_auth_secrets: { claude_auth_secret_name: "CLAUDE_KEY", codex_auth_secret_name: "OTHER" }, cost_limit_usd: 1 };
+  expect((await resolve({ config })).frozen).toMatchObject({ harness: "claude", provider: "anthropic", model_id: "claude-opus-5-5", reasoning_level: "high", harness_secret: "CLAUDE_KEY", secret_names: [], requirements: { harness: "claude" } });
+  await p.run(caller, { config });
+  const { assignment } = await hold(p, await p.worker({ harness: "claude" }));
+  expect(assignment.details).toMatchObject({ secrets: {}, providerCredentials: { provider: "anthropic", apiKey: "claude-value", baseUrl: "" } });
+});
+
 describe("refused", () => {
   test.each<[string, Partial<ResolveRunRequest>, string, string]>([
     ["an unknown agent", { agentUid: newUid() }, "agent_not_found", "not_found"],

@@ -171,7 +171,7 @@ const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], i
   version,
   backend: "direct",
   slots: config.slots,
-  harnesses: [{ type: "oz", version }],
+  harnesses: [{ type: "oz", version }, ...[...(sandbox.host?.harnesses ?? [])].map(([type, { version: own }]) => ({ type, version: own }))],
   sandbox: sandbox.kind,
   sandboxFeatures: [...sandbox.features],
   images: [...(sandbox.host?.rootfs?.keys() ?? [])],

@@ -50,6 +50,8 @@ function readSettings(env: Env) {
     allowedInternalHosts,
     /** Root file systems, `image=directory`; every other image gets the machine's own tools. */
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
+    /** Claude Code's program, in a directory of its own, where runs may use it; none by default. */
+    claude: optional.string("MILLWRIGHT_HARNESS_CLAUDE", ""),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
     /** Copies of repositories, all together; those not used for the longest time go first. */

@@ -1,5 +1,6 @@
 import { systemClock } from "@millwright/clock";
 import { createLogger, startTracing } from "@millwright/telemetry";
+import { probeHarnesses } from "./adapters/probe-harnesses.ts";
 import { startWorker } from "./compose.ts";
 import { loadConfig } from "./config.ts";
 import { runExecution } from "./harness/run-execution.ts";
@@ -14,7 +15,9 @@ const EXIT_REFUSED = 3;
 const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
 const tracing = await startTracing(config.tracing, { log });
-const sandbox = await probeSandbox(config);
+const probed = await probeSandbox(config);
+const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude });
+const sandbox = { ...probed, host, warnings: [...probed.warnings, ...warnings] };
 for (const warning of sandbox.warnings) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, warning);
 const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log, tracer: tracing.tracer("worker") });
 

@@ -25,6 +25,10 @@ export const MODEL_PROVIDERS: readonly ModelProvider[] = [
 
 export const providerNamed = (name: string): ModelProvider | undefined => MODEL_PROVIDERS.find((provider) => provider.name === name);
 
+/** Whose models an agent program of others calls. */
+const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = { claude: "anthropic", codex: "openai", gemini: "google" };
+export const harnessProvider = (harness: string): ModelProvider["name"] | undefined => (Object.hasOwn(HARNESS_PROVIDERS, harness) ? HARNESS_PROVIDERS[harness] : undefined);
+
 /** Secrets that tell which providers a team has configured. */
 export const DECIDING_SECRETS: readonly string[] = MODEL_PROVIDERS.map(({ decidingName }) => decidingName);
 

@@ -18,6 +18,10 @@ export type FrozenConfig = {
   readonly model_id: string;
   readonly provider: string;
   readonly harness: string;
+  /** Of a third-party harness. */
+  readonly reasoning_level?: string;
+  /** Name of the managed secret that authenticates it: for the worker's gateway alone, never in a sandbox. */
+  readonly harness_secret?: string;
   readonly skills: readonly FrozenSkill[];
   readonly repositories: readonly FrozenRepository[];
   readonly setup_commands: readonly string[];

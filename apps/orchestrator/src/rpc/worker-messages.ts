@@ -98,6 +98,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     modelId: frozen.model_id,
     provider: frozen.provider,
     harness: frozen.harness,
+    reasoningLevel: frozen.reasoning_level ?? "",
     agentPrompt: frozen.agent_prompt,
     basePrompt: frozen.base_prompt,
     agentName: frozen.agent_name ?? "",

@@ -32,8 +32,9 @@ export async function assignmentDetails(deps: PrepareAssignmentDeps, { run, froz
   const repositories = frozen.repositories.map((repository) => ({ ...repository, connection: connectionOf(connections, repository) }));
   const hostSecrets = repositories.flatMap(({ connection }) => (connection?.secretName ? [connection.secretName] : []));
   const provider = providerNamed(frozen.provider);
-  const values = await resolveSecrets(deps, run, [...new Set([...frozen.secret_names, ...hostSecrets])], provider ? [provider.keyName, provider.urlName] : []);
-  const credentials = provider && credentialsFor(provider, values, worker.teamUid === undefined ? deps.modelProviders : []);
+  const values = await resolveSecrets(deps, run, [...new Set([...frozen.secret_names, ...hostSecrets, ...(frozen.harness_secret ? [frozen.harness_secret] : [])])], provider ? [provider.keyName, provider.urlName] : []);
+  const named = frozen.harness_secret && values[frozen.harness_secret];
+  const credentials = provider && (named ? { provider: provider.name, apiKey: named, baseUrl: values[provider.urlName] ?? "" } : credentialsFor(provider, values, worker.teamUid === undefined ? deps.modelProviders : []));
   return {
     repositories: repositories.map(({ owner, repo, connection }) => {
       const token = (connection?.secretName && values[connection.secretName]) || "";

@@ -9,6 +9,7 @@ import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.
 import type { Runner, Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../domain/mcp-servers.ts";
+import { harnessProvider } from "../domain/model-providers.ts";
 import { chooseModel, SCRIPTED, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-settings.ts";
@@ -66,7 +67,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const { available, names } = await skillsToChooseFrom(deps, request.owner, { skills: part?.skills ?? [], factoryUid: agent.factoryUid }, config.skills, repositories);
   const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
   const secretNames = secretsOf(config, isOwn(environment, request.owner) ? environment : undefined);
-  if (request.owner.type === "user" && secretNames.length > 0) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
+  if (request.owner.type === "user" && (secretNames.length > 0 || harnessSecret(config) !== undefined)) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
 
   const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
   const retention = configOf(environment)["failure_session_retention_minutes"] as number | null | undefined;
@@ -76,8 +77,10 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     agent_prompt: config.prompt ?? "",
     base_prompt: config.basePrompt ?? "",
     model_id: model?.id ?? config.harness.modelId ?? "",
-    provider: model?.provider ?? "",
+    provider: model?.provider ?? harnessProvider(config.harness.type) ?? "",
     harness: config.harness.type,
+    ...(config.harness.reasoningLevel ? { reasoning_level: config.harness.reasoningLevel } : {}),
+    ...(harnessSecret(config) ? { harness_secret: harnessSecret(config)! } : {}),
     skills: offeredSkills(part?.skills ?? [], agent.agentName ?? "", skills).map((skill) => frozenSkill(skill, isSkillRun && skills.includes(skill))),
     repositories: await connect(deps, request.owner, repositories),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
@@ -138,8 +141,9 @@ async function skillsToChooseFrom(
 
 /** Errors: cost_limit_unpriced: nobody could say when the limit is reached. */
 async function assertPriced(deps: ResolveRunDeps, modelId: string | undefined, { harness }: ResolvedConfig): Promise<void> {
-  if (modelId === SCRIPTED || (modelId !== undefined && (await deps.isPriced(modelId)))) return;
-  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${modelId ?? harness.modelId ?? harness.type}" has no price here.`, { key: "cost_limit_usd" });
+  const id = modelId ?? harness.modelId;
+  if (id === SCRIPTED || (id !== undefined && (await deps.isPriced(id)))) return;
+  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${id ?? harness.type}" has no price here.`, { key: "cost_limit_usd" });
 }
 
 const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({
@@ -214,11 +218,10 @@ async function connect(deps: ResolveRunDeps, owner: Owner, repositories: readonl
   });
 }
 
-/** Those of the configuration, of the environment, and the one that authenticates the harness. */
+/** Those of the configuration and of the environment; the one that authenticates a harness is for the worker alone. */
 function secretsOf(config: ResolvedConfig, environment: Environment | undefined): readonly string[] {
   const ofEnvironment = listOf(environment, "secrets").map((secret) => (isObject(secret) ? String(secret["name"]) : ""));
-  const ofHarness = harnessSecret(config);
-  return [...new Set([...config.secrets, ...ofEnvironment, ...(ofHarness ? [ofHarness] : [])])].filter(Boolean);
+  return [...new Set([...config.secrets, ...ofEnvironment])].filter(Boolean);
 }
 
 /** Another's environment must not ask for the secrets of whose run it is: its commands could carry them away. */

@@ -1,13 +1,12 @@
-import { chmodSync, closeSync, constants, openSync } from "node:fs";
 import { createServer, request as httpRequest, STATUS_CODES, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
-import { basename, dirname } from "node:path";
 import { pipeline, type Duplex } from "node:stream";
 import type { Doors } from "../executions/execution-context.ts";
 import type { Denial } from "./denials.ts";
 import type { GitGateway } from "./git-gateway.ts";
 import { gate, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
+import { listenOnSocket } from "./unix-socket.ts";
 
 /** At once, for one sandbox. */
 const CONNECTIONS_MAX = 256;
@@ -15,8 +14,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const ADDRESSES_MAX = 3;
 /** How often open connections are cut when the doors have closed; what flows is stopped at once. */
 const CUT_EVERY_MS = 200;
-/** Longer paths of sockets are refused by the system. */
-const SOCKET_PATH_MAX = 100;
 /** About the connection, not the message (RFC 9110 §7.6.1). */
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"]);
 
@@ -37,12 +34,12 @@ export class EgressProxy {
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
   readonly #cutting: NodeJS.Timeout;
-  readonly #directory: number | undefined;
+  readonly #release: () => void;
 
-  private constructor(options: EgressProxyOptions, server: Server, directory: number | undefined) {
+  private constructor(options: EgressProxyOptions, server: Server, release: () => void) {
     this.#options = options;
     this.#server = server;
-    this.#directory = directory;
+    this.#release = release;
     server.maxConnections = CONNECTIONS_MAX;
     server.on("connection", (socket) => this.#remember(socket));
     server.on("connect", (request, socket, head) => void this.#tunnel(request, socket, head).catch(() => socket.destroy()));
@@ -54,19 +51,14 @@ export class EgressProxy {
   /** Listens on a unix socket, for whoever is shown its directory. Errors: those of the file system. */
   static async listen(socketPath: string, options: EgressProxyOptions): Promise<EgressProxy> {
     const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
-    const isLong = Buffer.byteLength(socketPath) > SOCKET_PATH_MAX;
-    const directory = isLong ? openSync(dirname(socketPath), constants.O_DIRECTORY) : undefined;
-    const path = directory === undefined ? socketPath : `/proc/self/fd/${directory}/${basename(socketPath)}`;
-    const proxy = new EgressProxy(options, server, directory);
-    await new Promise<void>((resolve, reject) => server.once("error", reject).listen(path, resolve));
-    chmodSync(socketPath, 0o666); // who reaches the directory may use it, whatever user that is
-    return proxy;
+    const release = await listenOnSocket(server, socketPath);
+    return new EgressProxy(options, server, release);
   }
 
   /** The same on a port of this machine, for sandboxes of kind `none`. */
   static async listenLocally(options: EgressProxyOptions): Promise<{ readonly proxy: EgressProxy; readonly port: number }> {
     const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
-    const proxy = new EgressProxy(options, server, undefined);
+    const proxy = new EgressProxy(options, server, () => undefined);
     await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
     return { proxy, port: (server.address() as { port: number }).port };
   }
@@ -74,7 +66,7 @@ export class EgressProxy {
   /** Cuts everything. */
   close(): void {
     clearInterval(this.#cutting);
-    this.#server.close(() => this.#directory !== undefined && closeSync(this.#directory));
+    this.#server.close(() => this.#release());
     this.#cut();
   }
 

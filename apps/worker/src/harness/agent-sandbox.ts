@@ -4,17 +4,17 @@ import { literalSecrets } from "../mcp/server-settings.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
-import { startWorkspaceSandbox } from "../sandbox/start-sandbox.ts";
+import { startWorkspaceSandbox, type WorkspaceOptions } from "../sandbox/start-sandbox.ts";
 import type { Conversation } from "./conversation.ts";
 
 /** Starts the sandbox that the agent works in, with the limits and the image of its run, and says so in the run. Errors: those of the start. */
-export async function startAgentSandbox(ctx: ExecutionContext, conversation: Conversation, env: Readonly<Record<string, string>>): Promise<Sandbox> {
+export async function startAgentSandbox(ctx: ExecutionContext, conversation: Conversation, env: Readonly<Record<string, string>>, more: Pick<WorkspaceOptions, "relays" | "shown"> = {}): Promise<Sandbox> {
   const host = hostOf(ctx.sandbox);
   const { instanceShape, dockerImage } = ctx.assignment;
   const limits = limitsFor(host.limits, instanceShape);
   const rootfs = host.rootfs?.get(dockerImage);
   const egress = host.kind === "bwrap" ? await openAgentEgress(ctx, host) : undefined;
-  const options = { limits, relays: egress?.relays ?? [], secrets: [...Object.values(ctx.assignment.secrets), ...literalSecrets(ctx.assignment.mcpServers)], ...(rootfs === undefined ? {} : { rootfs }) };
+  const options = { limits, relays: [...(egress?.relays ?? []), ...(more.relays ?? [])], shown: more.shown ?? [], secrets: [...Object.values(ctx.assignment.secrets), ...literalSecrets(ctx.assignment.mcpServers)], ...(rootfs === undefined ? {} : { rootfs }) };
   const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch((error: unknown) => {
     egress?.close();
     throw error;

@@ -1,19 +1,20 @@
+import type { ExecutionContext } from "../executions/execution-context.ts";
 import type { TurnEnd } from "../tools/tool.ts";
+import type { Conversation } from "./conversation.ts";
 import type { Messages } from "./messages.ts";
 import type { Resumption } from "./resumption.ts";
 import { WAITING_FOR_INPUT } from "./result.ts";
-import { runTurn, type TurnDeps } from "./turn.ts";
 import { turnEndPayload } from "./turn-end.ts";
 
 /**
  * The turns of one execution. After an interrupt, and always in an interactive run, it stays idle for the next message for a while; a message
- * that came as a turn was ending is still answered here. `past`: what a lost attempt left, its last turn ended or open. Errors: as `runTurn`.
+ * that came as a turn was ending is still answered here. `past`: what a lost attempt left, its last turn ended or open. Errors: those of `runTurn`.
  */
 export async function converse(deps: ConverseDeps, past?: Past): Promise<TurnEnd> {
   const { ctx, conversation, messages } = deps;
   const { inbox } = messages;
   for (let known = past && knownEnd(past, messages); ; known = undefined) {
-    const end = known ?? (await runTurn({ ...deps, takeMessages: () => messages.take() }, inbox.beginTurn()));
+    const end = known ?? (await deps.runTurn(inbox.beginTurn()));
     if (conversation.events.findLast(({ kind }) => TURN_KINDS.includes(kind))?.kind !== "turn_end") conversation.record("turn_end", turnEndPayload(end));
     if (end.kind === "interrupted") await ctx.flushed();
     inbox.endTurn();
@@ -36,6 +37,12 @@ function knownEnd({ end, isInTurn }: Past, { inbox, hasNews }: Messages): TurnEn
   return hasNews ? undefined : end;
 }
 
-export type ConverseDeps = Omit<TurnDeps, "takeMessages"> & { readonly messages: Messages };
+export type ConverseDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly messages: Messages;
+  /** One turn: hands over what people have said, and answers how it ended. */
+  readonly runTurn: (interrupted: AbortSignal) => Promise<TurnEnd>;
+};
 
 const TURN_KINDS: readonly string[] = ["message", "model_step", "tool_end", "turn_end"];

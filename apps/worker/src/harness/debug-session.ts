@@ -14,7 +14,7 @@ import { Messages } from "./messages.ts";
 import type { SetupFailed } from "./set-up.ts";
 import { runTurn } from "./turn.ts";
 import { turnEndPayload } from "./turn-end.ts";
-import { toolContext, type WorkDeps } from "./work.ts";
+import { toolContext, type OwnWorkDeps } from "./work.ts";
 
 /** Nothing that reaches beyond the workspace, or that would change a run which has failed. */
 const WITHHELD = [pullRequest, spawnRun, wait, setStage, askUser, plan];
@@ -28,7 +28,7 @@ const SAVES_NOTHING: Saving = { note: () => {}, begin: () => {}, save: () => Pro
  * since. A turn that runs when the time is over may go on for as long again. Nothing of it is saved. Resolves when the window is over, to the reason
  * if that is not the time. Errors: the abort reason of the execution.
  */
-export async function debugSession(deps: WorkDeps, { message, workspace }: SetupFailed, ended: AbortSignal): Promise<string | undefined> {
+export async function debugSession(deps: OwnWorkDeps, { message, workspace }: SetupFailed, ended: AbortSignal): Promise<string | undefined> {
   const { messages: earlier, provider } = deps;
   const ctx = debugContext(deps.ctx, provider.name === "scripted" ? "" : instructions(deps.ctx, message));
   const conversation = new Conversation([], ctx);

@@ -18,6 +18,6 @@ export function resultOf(end: TurnEnd): ExecutionResult {
 }
 
 /** Codes of the public catalog that are nobody's fault who uses the platform (fields-runs §2.2). */
-const PLATFORM_FAULTS: readonly string[] = ["resource_unavailable"];
+const PLATFORM_FAULTS: readonly string[] = ["resource_unavailable", "agent_process_failed"];
 
 export const WAITING_FOR_INPUT = "Waiting for input.";

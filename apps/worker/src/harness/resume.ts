@@ -1,4 +1,5 @@
 import { newUid } from "@millwright/ids";
+import { textAt } from "../model/event-fields.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import { ToolFailure, type Tool, type ToolContext } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
@@ -71,10 +72,18 @@ async function isWritten({ tools, context }: ResumeDeps, { name, input, callId }
 }
 
 /** Its end, with what its beginning said of it. */
-function closeLost({ conversation, lost }: ResumeDeps, { callId, name }: PastCall): void {
+function closeLost({ conversation, lost }: Pick<ResumeDeps, "conversation" | "lost">, { callId, name }: Pick<PastCall, "callId" | "name">): void {
   const { duration_ms: _, ...begun } = conversation.events.findLast(({ kind, payload }) => kind === "tool_start" && payload["call_id"] === callId)?.payload ?? { call_id: callId, name };
   const error = `It was interrupted when its ${lost} was lost; its effect is unknown: check before you repeat it.`;
   conversation.record("tool_end", { ...begun, state: "interrupted", lost, output: { error } });
+}
+
+/** The same for calls that an agent program of others had begun. */
+export function closeLostCalls(conversation: Conversation, lost: ResumeDeps["lost"]): void {
+  const events = conversation.ofExecution;
+  const ended = new Set(events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => textAt(payload, "call_id")));
+  const open = events.filter(({ kind, payload }) => kind === "tool_start" && !ended.has(textAt(payload, "call_id")));
+  for (const { payload } of open) closeLost({ conversation, lost }, { callId: textAt(payload, "call_id"), name: textAt(payload, "name") });
 }
 
 const NAMED_MAX = 20;

@@ -1,3 +1,6 @@
+import { adapterNamed } from "../adapters/adapters.ts";
+import type { HarnessAdapter } from "../adapters/harness-adapter.ts";
+import { ModelGateway } from "../adapters/model-gateway.ts";
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
@@ -6,12 +9,13 @@ import type { ModelProvider } from "../model/model-provider.ts";
 import { providerFor } from "../model/providers.ts";
 import { SandboxGone } from "../sandbox/channel.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { HARNESS, hostOf, type HarnessProgram } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
 import { diedOf, startAgentSandbox } from "./agent-sandbox.ts";
 import { debugSession } from "./debug-session.ts";
 import { Conversation } from "./conversation.ts";
 import { Messages } from "./messages.ts";
-import { refusalOf } from "./refusal.ts";
+import { harnessRefusalOf, refusalOf } from "./refusal.ts";
 import { SetupFailed } from "./set-up.ts";
 import { TokenBudget } from "./token-budget.ts";
 import { saveAfterCrash, work, type WorkDeps } from "./work.ts";
@@ -25,13 +29,11 @@ const CRASHES_MAX = 1;
  * Errors: the abort reason of the execution, faults of the worker itself.
  */
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
-  const { assignment } = ctx;
   const conversation = new Conversation(await ctx.platform.readHistory(), ctx);
-  const provider = providerFor(ctx, (kind, payload) => conversation.record(kind, payload));
-  const refusal = refusalOf(provider, assignment.provider, ctx.sandbox, assignment.providerCredentials !== undefined);
-  if (!provider || refusal !== undefined) return refuse(conversation, ctx, refusal ?? "");
+  const agent = agentFor(ctx, conversation);
+  if (typeof agent === "string") return refuse(conversation, ctx, agent);
   ctx.phase("SETUP");
-  const session = new AgentSession(ctx, conversation, provider);
+  const session = new AgentSession(ctx, conversation, agent);
   for (let crashes = 0; ; crashes += 1) {
     try {
       return await session.run();
@@ -45,20 +47,37 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
   }
 }
 
+type Agent = { readonly provider: ModelProvider } | { readonly adapter: HarnessAdapter; readonly files: HarnessProgram };
+
+/** Who works: our own loop with a model, or an agent program of others; a text says why nobody can. */
+function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | string {
+  const { harness, provider: name, providerCredentials } = ctx.assignment;
+  const hasCredentials = providerCredentials !== undefined;
+  if (harness !== "" && harness !== "oz") {
+    const [adapter, files] = [adapterNamed(harness), hostOf(ctx.sandbox).harnesses?.get(harness)];
+    const refusal = harnessRefusalOf(harness, name, ctx.sandbox, { isThere: adapter !== undefined && files !== undefined, hasCredentials });
+    return refusal ?? { adapter: adapter!, files: files! };
+  }
+  const provider = providerFor(ctx, (kind, payload) => conversation.record(kind, payload));
+  const refusal = refusalOf(provider, name, ctx.sandbox, hasCredentials);
+  return refusal ?? { provider: provider! };
+}
+
 /** What stays the same for an agent from one sandbox to the next. */
 class AgentSession {
   #workspace: Workspace | undefined;
   #sandbox: Sandbox | undefined;
   readonly #ctx: ExecutionContext;
   readonly #conversation: Conversation;
-  readonly #provider: ModelProvider;
+  readonly #agent: Agent;
+  #gateway: ModelGateway | undefined;
   readonly #messages: Messages;
   readonly #budget: TokenBudget;
 
-  constructor(ctx: ExecutionContext, conversation: Conversation, provider: ModelProvider) {
+  constructor(ctx: ExecutionContext, conversation: Conversation, agent: Agent) {
     this.#ctx = ctx;
     this.#conversation = conversation;
-    this.#provider = provider;
+    this.#agent = agent;
     this.#messages = new Messages({ ctx, conversation, sandbox: () => this.#workspace!.sandbox });
     this.#budget = new TokenBudget(Number(ctx.assignment.tokenLimit), conversation.events);
   }
@@ -67,7 +86,9 @@ class AgentSession {
   async run(): Promise<ExecutionResult> {
     const parked = this.#workspace ? undefined : await this.#ctx.unpark();
     return this.#inSandbox(async (sandbox) => {
-      const deps = { ctx: this.#ctx, conversation: this.#conversation, provider: this.#provider, messages: this.#messages, budget: this.#budget };
+      const agent = this.#agent;
+      const mind = "provider" in agent ? { provider: agent.provider } : { harness: { adapter: agent.adapter, program: `${HARNESS}/${agent.files.file}`, gateway: this.#gateway! } };
+      const deps = { ctx: this.#ctx, conversation: this.#conversation, ...mind, messages: this.#messages, budget: this.#budget };
       return work(deps, sandbox, { before: this.#workspace, parked }, (workspace) => (this.#workspace = workspace)).catch((error: unknown) => {
         if (error instanceof SetupFailed) return this.#notSetUp(deps, error);
         throw error;
@@ -78,7 +99,8 @@ class AgentSession {
   /** The run ends; where its environment says so, what is there is kept for a while. Errors: as `debugSession`. */
   async #notSetUp(deps: WorkDeps, failure: SetupFailed): Promise<ExecutionResult> {
     const result = failed("FAILED", "environment_setup_failed", failure.reason, failure.message);
-    const ended = this.#workspace ? undefined : await this.#ctx.retain(result);
+    if (this.#workspace || !("provider" in deps)) return result; // who debugs is our own agent
+    const ended = await this.#ctx.retain(result);
     const why = ended && (await debugSession(deps, failure, ended));
     return why === undefined ? result : { ...result, message: why };
   }
@@ -103,8 +125,15 @@ class AgentSession {
   async #inSandbox<T extends ExecutionResult | string | undefined>(act: (sandbox: Sandbox) => Promise<T>): Promise<T> {
     const { assignment } = this.#ctx;
     const env = { ...AGENT_IDENTITY, MILLWRIGHT_RUN_ID: assignment.runUid, ...assignment.env, ...assignment.secrets };
-    const sandbox = (this.#sandbox = await startAgentSandbox(this.#ctx, this.#conversation, env));
+    const gateway = (this.#gateway = "adapter" in this.#agent ? await ModelGateway.listen({ ctx: this.#ctx, budget: this.#budget }) : undefined);
+    const shown = "adapter" in this.#agent ? [{ source: this.#agent.files.directory, target: HARNESS }] : [];
     let result: T | undefined;
+    const starting = startAgentSandbox(this.#ctx, this.#conversation, env, { relays: gateway ? [gateway.relay] : [], shown });
+    const sandbox = (this.#sandbox = await starting.catch((error: unknown) => {
+      gateway?.close();
+      throw error as Error;
+    }));
+    void sandbox.gone.then(() => gateway?.close());
     try {
       return (result = await act(sandbox));
     } finally {

@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { HarnessTurns, sessionOf, type Harness } from "../adapters/harness-turns.ts";
 import { newUid } from "@millwright/ids";
 import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
@@ -17,13 +19,20 @@ import type { Conversation } from "./conversation.ts";
 import type { Messages } from "./messages.ts";
 import { readRules } from "./read-rules.ts";
 import { resultOf } from "./result.ts";
-import { resume } from "./resume.ts";
+import { closeLostCalls, resume } from "./resume.ts";
 import { resumptionOf, type Resumption } from "./resumption.ts";
 import { setUp } from "./set-up.ts";
+import { runTurn } from "./turn.ts";
 import { skillShelf } from "./skill-shelf.ts";
 import type { TokenBudget } from "./token-budget.ts";
 
-export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly provider: ModelProvider; readonly messages: Messages; readonly budget: TokenBudget };
+/** Who works: our own loop with a model, or an agent program of others. */
+type Mind = { readonly provider: ModelProvider } | { readonly harness: Harness };
+
+export type WorkDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly messages: Messages; readonly budget: TokenBudget } & Mind;
+
+/** Our own loop's. */
+export type OwnWorkDeps = Extract<WorkDeps, { readonly provider: ModelProvider }>;
 
 /**
  * Makes the workspace ready in a sandbox and lets the agent work in it to the end of the execution, from the beginning or from where it was.
@@ -45,10 +54,12 @@ export async function work(deps: WorkDeps, sandbox: Sandbox, { before, parked }:
 type Surroundings = { readonly sandbox: Sandbox; readonly workspace: Workspace; readonly isRestored: boolean; readonly lost: "worker" | "sandbox" };
 
 async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }: Surroundings, mcp: McpTools): Promise<ExecutionResult> {
-  const { ctx, conversation, provider, messages, budget } = deps;
+  const { ctx, conversation, messages, budget } = deps;
   const tools = [...TOOLS, ...mcp.tools];
   ctx.phase("RUNNING");
   const context = toolContext(ctx, conversation, workspace);
+  if ("harness" in deps) return workWithHarness({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
+  const { provider } = deps;
   const isScript = provider.name === "scripted"; // which reads nothing but what it asks for
   const rules = isScript ? [] : await readRules(workspace);
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
@@ -60,7 +71,8 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
     if (hasWritten) checkpoints.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = { count: past?.stepCount ?? 0 };
-  const result = resultOf(await converse({ ctx, provider, conversation, messages, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints }, past));
+  const turn = { ctx, provider, conversation, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints, takeMessages: () => messages.take() };
+  const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past));
   ctx.phase("STOPPING");
   await mcp.close(); // nothing changes the workspace any more
   const snapshotKey = await checkpoints.last();
@@ -68,11 +80,40 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
   return snapshotKey === undefined ? result : { ...result, snapshotKey };
 }
 
+type HarnessWork = Extract<WorkDeps, { harness: Harness }> & { readonly tools: readonly Tool[]; readonly context: ReturnType<typeof toolContext>; readonly notices: readonly string[]; readonly lost: "worker" | "sandbox" };
+
+/** The same with an agent program of others, which goes on from its own session. */
+async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: () => Promise<void>): Promise<ExecutionResult> {
+  const { ctx, conversation, messages, harness, context, lost } = deps;
+  const checkpoints = new Checkpoints({ ctx, conversation, workspace: context.workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
+  const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, deps.tools) : undefined;
+  const sessionId = sessionOf(conversation, harness.adapter) ?? randomUUID();
+  const begun = { session_id: newUid(), workspace: sandbox.workspace, harness_session: `${harness.adapter.type}:${sessionId}` };
+  if (past) {
+    closeLostCalls(conversation, lost);
+    conversation.record("agent_resumed", { ...begun, lost, text: `The ${lost} you worked in was lost; you go on in a new one.`, repeats: [] });
+  } else conversation.record("agent_started", begun);
+  const tools = deps.tools.filter(({ name }) => HARNESS_TOOLS.includes(name) || name.startsWith("mcp__"));
+  const turns = new HarnessTurns({ ...deps, tools, checkpoints, sessionId });
+  try {
+    const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past));
+    ctx.phase("STOPPING");
+    await Promise.all([turns.close(), closeMcp()]);
+    const snapshotKey = await checkpoints.last();
+    return snapshotKey === undefined ? result : { ...result, snapshotKey };
+  } finally {
+    await turns.close();
+  }
+}
+
+/** What a harness has of the platform: it has hands of its own. */
+const HARNESS_TOOLS: readonly string[] = ["plan", "artifact", "screenshot", "external_reference", "read_skill", "pull_request", "spawn_run", "wait", "set_stage", "ask_user"];
+
 /** At the end of an execution whose sandbox has died too often: what it left. */
 export const saveAfterCrash = (deps: { ctx: ExecutionContext; conversation: Conversation; workspace: Workspace }): Promise<string | undefined> =>
   new Checkpoints({ ...deps, isRestored: deps.ctx.assignment.snapshotUrl !== "" }).last();
 
-async function goOn({ ctx, conversation, provider, budget }: WorkDeps, past: Resumption, facts: { context: ReturnType<typeof toolContext>; tools: readonly Tool[]; isRestored: boolean; lost: "worker" | "sandbox" }): Promise<boolean> {
+async function goOn({ ctx, conversation, provider, budget }: Extract<WorkDeps, { provider: ModelProvider }>, past: Resumption, facts: { context: ReturnType<typeof toolContext>; tools: readonly Tool[]; isRestored: boolean; lost: "worker" | "sandbox" }): Promise<boolean> {
   const { context, ...rest } = facts;
   const { workspace } = context;
   workspace.cwd = standingAt(past.cwd, conversation, workspace);

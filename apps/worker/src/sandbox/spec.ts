@@ -16,7 +16,15 @@ export type SandboxHost = {
   readonly egress?: EgressSettings;
   /** Root file systems by image name; other images get the machine's own tools. */
   readonly rootfs?: ReadonlyMap<string, string>;
+  /** Agent programs of others that the operator has provided, by their type. */
+  readonly harnesses?: ReadonlyMap<string, HarnessProgram>;
 };
+
+/** `directory`: on the host, seen in sandboxes under `HARNESS`; `file`: the program in it. */
+export type HarnessProgram = { readonly directory: string; readonly file: string; readonly version: string };
+
+/** Where an agent program of others is inside. */
+export const HARNESS = "/.millwright/harness";
 
 /** Numbers of users that nobody else has. */
 export type UserPool = { readonly take: () => number; readonly give: (uid: number) => void };
@@ -53,6 +61,8 @@ export type SandboxSpec = {
 
 /** Where a sandbox reaches the worker's proxy. */
 export const PROXY_PORT = 3_128;
+/** Where a harness in it reaches the worker's gateway to its model. */
+export const GATEWAY_PORT = 3_129;
 
 /** Where the agent's files are inside. */
 export const WORKSPACE = "/workspace";

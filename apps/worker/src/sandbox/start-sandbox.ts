@@ -41,10 +41,12 @@ export type WorkspaceOptions = {
   readonly rootfs?: string;
   readonly relays?: readonly Relay[];
   readonly secrets?: readonly string[];
+  /** Directories of the host that are seen, and cannot be changed. */
+  readonly shown?: readonly Pick<Mount, "source" | "target">[];
 };
 
 /** The sandbox of an execution: workspace, home and exchange directory beneath `dir`. */
-export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs, relays = [], secrets = [] }: WorkspaceOptions = {}): Promise<Sandbox> {
+export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs, relays = [], secrets = [], shown = [] }: WorkspaceOptions = {}): Promise<Sandbox> {
   const mounts: Mount[] = [
     { source: join(dir, "workspace"), target: WORKSPACE, writable: true },
     { source: join(dir, "home"), target: HOME, writable: true },
@@ -55,7 +57,7 @@ export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env:
   const uid = host.kind === "bwrap" ? host.users?.take() : undefined;
   try {
     if (uid !== undefined) await Promise.all(mounts.map(({ source }) => giveTo(uid, source)));
-    const spec = { host, dir: join(dir, "sandbox"), mounts, relays, env, limits, secrets };
+    const spec = { host, dir: join(dir, "sandbox"), mounts: [...mounts, ...shown.map((one) => ({ ...one, writable: false }))], relays, env, limits, secrets };
     const sandbox = await startSandbox({ ...spec, ...(rootfs === undefined ? {} : { rootfs }), ...(uid === undefined ? {} : { uid }) });
     if (uid !== undefined) void sandbox.gone.then(() => host.users?.give(uid));
     return sandbox;

@@ -1,4 +1,4 @@
-import type { PlatformClient } from "../../executions/execution-context.ts";
+import type { PlannedCall, PlatformClient } from "../../executions/execution-context.ts";
 import { pause, type Timers } from "../../time.ts";
 import type { RunFailure } from "../model-provider.ts";
 import type { ModelCall } from "./call-model.ts";
@@ -8,14 +8,18 @@ import { tokensIn } from "./compaction.ts";
 export const LIMITED_OUTPUT_TOKENS = 32_000;
 const ASK_AGAIN_MS = 2_000;
 
-export type ReservationDeps = { readonly modelId: string; readonly reserveCost: PlatformClient["reserveCost"]; readonly timers: Timers };
+export type ReservationDeps = { readonly reserveCost: PlatformClient["reserveCost"]; readonly timers: Timers };
 
 /**
  * Sets the greatest cost of a call aside before it is made; waits while calls of other runs under the same limit may use up what is left. Answers why
  * the run must end instead, if it must. Errors: the abort reason of `signal`, those of the platform.
  */
-export async function reserve({ modelId, reserveCost, timers }: ReservationDeps, { system, messages, tools }: ModelCall, signal: AbortSignal): Promise<RunFailure | undefined> {
-  const call = { modelId, inputTokens: tokensIn([system.content, messages, tools]), outputTokens: LIMITED_OUTPUT_TOKENS };
+export function reserve({ modelId, ...deps }: ReservationDeps & { readonly modelId: string }, { system, messages, tools }: ModelCall, signal: AbortSignal): Promise<RunFailure | undefined> {
+  return reservePlanned({ modelId, inputTokens: tokensIn([system.content, messages, tools]), outputTokens: LIMITED_OUTPUT_TOKENS }, deps, signal);
+}
+
+/** The same for a call of known size. */
+export async function reservePlanned(call: PlannedCall, { reserveCost, timers }: ReservationDeps, signal: AbortSignal): Promise<RunFailure | undefined> {
   for (;;) {
     const { outcome, message } = await reserveCost(call);
     if (outcome === "exceeded") return { code: "budget_exceeded", message, retryable: false, reason: "cost_limit" };

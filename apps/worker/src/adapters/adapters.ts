@@ -1,0 +1,7 @@
+import type { HarnessAdapter } from "./harness-adapter.ts";
+import { claudeAdapter } from "./claude/claude-adapter.ts";
+
+/** Harnesses of others that this release can drive. */
+export const ADAPTERS: readonly HarnessAdapter[] = [claudeAdapter];
+
+export const adapterNamed = (type: string): HarnessAdapter | undefined => ADAPTERS.find((adapter) => adapter.type === type);

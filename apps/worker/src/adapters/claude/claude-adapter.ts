@@ -1,0 +1,86 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
+import type { HarnessAdapter, HarnessEvent } from "../harness-adapter.ts";
+import { PLATFORM_SERVER } from "../platform-mcp.ts";
+
+/** While a plan awaits approval. */
+const LOOKING_TOOLS = "Read";
+const RETRIES = "8";
+
+/** Claude Code, by `stream-json` both ways (execution design §3.1). */
+export const claudeAdapter: HarnessAdapter = {
+  type: "claude",
+  provider: "anthropic",
+
+  argv: ({ program, sessionId, isResumed, model, reasoning, systemFile, isLooking, gateway }) => [
+    ...[program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
+    // Files of a repository can make it run commands at its start: nothing of theirs is loaded.
+    ...["--setting-sources", "user", "--strict-mcp-config", "--mcp-config", JSON.stringify({ mcpServers: { [PLATFORM_SERVER]: { type: "http", url: `${gateway}/mcp` } } })],
+    ...[isResumed ? "--resume" : "--session-id", sessionId, "--append-system-prompt-file", systemFile],
+    ...(model === "" ? [] : ["--model", model]),
+    ...(reasoning === "" ? [] : ["--effort", reasoning]),
+    ...(isLooking ? ["--tools", LOOKING_TOOLS] : []),
+  ],
+
+  env: ({ stateDir, gateway }) => ({
+    ...{ ANTHROPIC_BASE_URL: gateway, ANTHROPIC_API_KEY: "held-by-the-worker", CLAUDE_CONFIG_DIR: stateDir, CLAUDE_CODE_MAX_RETRIES: RETRIES },
+    ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1", DISABLE_TELEMETRY: "1", DISABLE_ERROR_REPORTING: "1" },
+  }),
+
+  sessionFile: ({ stateDir, sessionId, cwd }) => `${stateDir}/projects/${cwd.replaceAll(/[^A-Za-z0-9]/g, "-")}/${sessionId}.jsonl`,
+
+  say: (text) => line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } }),
+  interrupt: (requestId) => line({ type: "control_request", request_id: requestId, request: { subtype: "interrupt" } }),
+  read,
+};
+
+const line = (message: JsonObject): string => `${JSON.stringify(message)}\n`;
+
+function read(text: string): readonly HarnessEvent[] {
+  const message = parse(text);
+  switch (message?.["type"]) {
+    case "assistant":
+      return contentOf(message).flatMap(said);
+    case "user":
+      return contentOf(message).flatMap(answered);
+    case "system":
+      return textAt(message, "subtype") === "api_retry" ? [{ t: "retry", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }] : [];
+    case "result":
+      return [ended(message)];
+    default:
+      return [];
+  }
+}
+
+function parse(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isAnObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function contentOf(message: JsonObject): JsonObject[] {
+  const { content } = objectAt(message, "message");
+  return Array.isArray(content) ? content.filter(isAnObject) : [];
+}
+
+function said(block: JsonObject): HarnessEvent[] {
+  if (block["type"] === "text" && textAt(block, "text") !== "") return [{ t: "message", text: textAt(block, "text") }];
+  if (block["type"] === "tool_use") return [{ t: "tool_start", id: textAt(block, "id"), name: textAt(block, "name"), input: objectAt(block, "input") }];
+  return [];
+}
+
+function answered(block: JsonObject): HarnessEvent[] {
+  if (block["type"] !== "tool_result") return [];
+  const { content } = block;
+  const parts = Array.isArray(content) ? content.filter(isAnObject).map((part) => (part["type"] === "text" ? textAt(part, "text") : `[${textAt(part, "type")}]`)) : [typeof content === "string" ? content : ""];
+  return [{ t: "tool_end", id: textAt(block, "tool_use_id"), ok: block["is_error"] !== true, output: parts.join("\n") }];
+}
+
+/** `subtype` says "success" of calls that failed for good, too: `is_error` tells. */
+function ended(message: JsonObject): HarnessEvent {
+  const result = textAt(message, "result");
+  return { t: "turn_end", ok: message["is_error"] !== true, ...(result === "" ? {} : { message: result }), usage: { usage: objectAt(message, "usage"), modelUsage: objectAt(message, "modelUsage") } };
+}

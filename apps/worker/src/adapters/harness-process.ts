@@ -1,0 +1,70 @@
+import type { Program } from "../sandbox/sandbox.ts";
+import { lastLines } from "../sandbox/last-lines.ts";
+import type { HarnessEvent } from "./harness-adapter.ts";
+
+/** A longer line is left out: whatever it says, it does not say that a turn has ended. */
+const LINE_BYTES_MAX = 8 * 1024 * 1024;
+const STOP_GRACE_MS = 3_000;
+
+export type ProcessDeps = {
+  readonly program: Program;
+  readonly read: (line: string) => readonly HarnessEvent[];
+  readonly onEvent: (event: HarnessEvent) => void;
+  /** It has ended; why, for people. */
+  readonly onEnd: (why: string) => void;
+};
+
+/** A process of a harness in the sandbox: lines in, events out. */
+export class HarnessProcess {
+  readonly #deps: ProcessDeps;
+  readonly #parts: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(deps: ProcessDeps) {
+    this.#deps = deps;
+    void this.#listen();
+  }
+
+  /** Errors: SandboxRefusal when it does not listen any more, SandboxGone. */
+  put(text: string): Promise<void> {
+    return this.#deps.program.put(Buffer.from(text));
+  }
+
+  /** Lets it leave in good order, and ends it when that takes long. Never rejects. */
+  async stop(): Promise<void> {
+    const { program } = this.#deps;
+    void program.end().catch(() => undefined);
+    const force = setTimeout(() => void program.stop().catch(() => undefined), STOP_GRACE_MS);
+    await program.ended.catch(() => undefined);
+    clearTimeout(force);
+  }
+
+  async #listen(): Promise<void> {
+    const { program, onEnd } = this.#deps;
+    try {
+      for (let data = await program.take(); data; data = await program.take()) this.#receive(data);
+      const { exitCode, signal, errors } = await program.ended;
+      onEnd(`It has ended (${signal ?? `exit code ${exitCode}`})${errors === "" ? "." : `: ${lastLines(errors)}`}`);
+    } catch (error) {
+      onEnd(error instanceof Error ? error.message : "It has ended.");
+    }
+  }
+
+  #receive(data: Buffer): void {
+    let start = 0;
+    for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, start)) {
+      this.#add(data.subarray(start, end));
+      const line = this.#bytes > LINE_BYTES_MAX ? "" : Buffer.concat(this.#parts).toString("utf8");
+      this.#parts.length = this.#bytes = 0;
+      for (const event of this.#deps.read(line)) this.#deps.onEvent(event);
+      start = end + 1;
+    }
+    this.#add(data.subarray(start));
+  }
+
+  #add(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes > LINE_BYTES_MAX) this.#parts.length = 0;
+    else if (part.length > 0) this.#parts.push(part);
+  }
+}

@@ -1,0 +1,262 @@
+import { randomUUID } from "node:crypto";
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { Checkpoints } from "../harness/checkpoints.ts";
+import type { Conversation } from "../harness/conversation.ts";
+import type { Messages } from "../harness/messages.ts";
+import { isAllowed, runTool, type Ending } from "../harness/run-tool.ts";
+import type { TokenBudget } from "../harness/token-budget.ts";
+import { textAt } from "../model/event-fields.ts";
+import { SandboxRefusal } from "../sandbox/channel.ts";
+import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
+import { awaitsPlan } from "../tools/tools.ts";
+import { actionOf } from "./harness-actions.ts";
+import type { HarnessAdapter, HarnessEvent } from "./harness-adapter.ts";
+import { HarnessProcess } from "./harness-process.ts";
+import { harnessInstructions, retold, spokenText } from "./harness-prompt.ts";
+import type { ModelGateway } from "./model-gateway.ts";
+import { isPlatformTool } from "./platform-mcp.ts";
+import { GATEWAY_PORT } from "../sandbox/spec.ts";
+
+/** A harness that was asked to end its turn, and does not, is ended. */
+const INTERRUPT_GRACE_MS = 10_000;
+/** How often a harness that ends by itself is started again in one execution. */
+const CRASHES_MAX = 1;
+const LONGEST_MS = 2 ** 31 - 1;
+const OUTPUT_CHARACTERS_MAX = 32_000;
+const SYSTEM_FILE = "harness-instructions.md";
+const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
+
+/** An agent program of others for one execution: how it is spoken with, the program in the sandbox, and its way to a model. */
+export type Harness = { readonly adapter: HarnessAdapter; readonly program: string; readonly gateway: ModelGateway };
+
+export type HarnessTurnsDeps = {
+  readonly ctx: ExecutionContext;
+  readonly conversation: Conversation;
+  readonly messages: Messages;
+  readonly harness: Harness;
+  /** Those of the platform and of the run's MCP servers: the harness has hands of its own. */
+  readonly tools: readonly Tool[];
+  readonly context: Omit<ToolContext, "callId" | "signal">;
+  readonly notices: readonly string[];
+  readonly checkpoints: Checkpoints;
+  readonly budget: TokenBudget;
+  readonly sessionId: string;
+};
+
+/** Why a turn ends that did not come to its own end: somebody has something to say, or how it ends. */
+type Intent = "news" | TurnEnd;
+
+/** How a turn ended by itself, or that the process did. */
+type TurnEvent = (HarnessEvent & { readonly t: "turn_end" }) | { readonly died: string };
+
+type OpenCall = { readonly callId: string; readonly shown: JsonObject; readonly beganMs: number };
+
+/** The turns of a harness. Outcomes come from the protocol's end of a turn and from what we wanted ourselves, never from an exit code. */
+export class HarnessTurns {
+  readonly #deps: HarnessTurnsDeps;
+  readonly #calls = new Map<string, OpenCall>();
+  #process: { readonly process: HarnessProcess; readonly isLooking: boolean } | undefined;
+  #isTold: number;
+  #mode = "";
+  #count = 0;
+  #crashes = 0;
+  #hasSession = false;
+  #intent: Intent | undefined;
+  #turn: ((end: TurnEvent) => void) | undefined;
+  #force: NodeJS.Timeout | undefined;
+
+  constructor(deps: HarnessTurnsDeps) {
+    this.#deps = deps;
+    this.#isTold = deps.conversation.events.length; // what was said before is in the session
+    const { gateway } = deps.harness;
+    gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
+    gateway.platformTools = { tools: () => deps.tools.filter((tool) => isAllowed(tool, this.#mode)), run: (name, input) => this.#runTool(name, input) };
+  }
+
+  /** One turn, from what people have said to its end. Errors: the abort reason of the execution, SandboxGone. */
+  async run(interrupted: AbortSignal): Promise<TurnEnd> {
+    const { ctx, messages, budget } = this.#deps;
+    for (let text = ""; ; ) {
+      this.#mode = await messages.take();
+      ctx.signal.throwIfAborted();
+      if (interrupted.aborted) return { kind: "interrupted" };
+      const failure = budget.exceeded();
+      if (failure) return { kind: "failed", failure };
+      text = this.#news() || text || GO_ON;
+      const end = await this.#oneTurn(text, interrupted);
+      if (end === "again") text = GO_ON;
+      else if (end !== "news") return end;
+    }
+  }
+
+  /** Ends the harness in good order; its session stays. Never rejects. */
+  async close(): Promise<void> {
+    await this.#process?.process.stop();
+    this.#process = undefined;
+  }
+
+  async #oneTurn(text: string, interrupted: AbortSignal): Promise<TurnEnd | "news" | "again"> {
+    const { ctx, harness, messages } = this.#deps;
+    this.#intent = undefined;
+    harness.gateway.isHeld = false;
+    const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
+    const process = await this.#ensure();
+    const over = new AbortController();
+    const aborted = new Promise<never>((_resolve, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), { once: true, signal: over.signal }));
+    interrupted.addEventListener("abort", () => this.#end({ kind: "interrupted" }), { signal: over.signal });
+    try {
+      await process.put(harness.adapter.say(this.#opening(text))).catch(unlessGone);
+      if (interrupted.aborted) this.#end({ kind: "interrupted" });
+      void this.#watchForNews(messages, over.signal);
+      return this.#judge(await Promise.race([ended, aborted]));
+    } finally {
+      over.abort();
+      clearTimeout(this.#force);
+      this.#turn = undefined;
+      this.#closeCalls();
+    }
+  }
+
+  #judge(end: TurnEvent): TurnEnd | "news" | "again" {
+    if ("died" in end) this.#process = undefined;
+    if (this.#intent !== undefined) return this.#intent;
+    if (!("died" in end)) {
+      if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
+      const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "it does not say which."}`;
+      return { kind: "failed", failure: { code: "resource_unavailable", message, retryable: true, reason: "harness_failed" } };
+    }
+    if ((this.#crashes += 1) > CRASHES_MAX) return { kind: "failed", failure: { code: "agent_process_failed", message: `${this.#deps.harness.adapter.type} ended in the middle of its turn. ${end.died}`, retryable: false, reason: "harness_died" } };
+    this.#deps.conversation.record("warning", { text: `The agent's program ended in the middle of its turn, and is started again. ${end.died}` });
+    return "again";
+  }
+
+  /** Asks the harness to end its turn, for a reason of ours: the first counts, but an end counts more than news. */
+  #end(intent: Intent): void {
+    if (this.#intent !== undefined && this.#intent !== "news") return;
+    const isAsked = this.#intent !== undefined;
+    this.#intent = intent;
+    const running = this.#process?.process;
+    if (isAsked || !running || !this.#turn) return;
+    void running.put(this.#deps.harness.adapter.interrupt(randomUUID())).catch(() => undefined);
+    this.#force = setTimeout(() => void running.stop(), INTERRUPT_GRACE_MS);
+  }
+
+  async #watchForNews({ inbox }: Messages, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const wakeup = await inbox.idle(LONGEST_MS, signal).catch(() => "over");
+      if (wakeup === "message" && !signal.aborted) return this.#end("news");
+      if (wakeup === "over") return;
+    }
+  }
+
+  /** What people have said that the harness has not heard. */
+  #news(): string {
+    const { events } = this.#deps.conversation;
+    const said = events.slice(this.#isTold).filter(({ kind, payload }) => kind === "message" && payload["role"] === "user");
+    this.#isTold = events.length;
+    return said.map(({ payload }) => spokenText(payload)).join("\n\n");
+  }
+
+  /** A session that was lost is told what was said. */
+  #opening(text: string): string {
+    if (this.#hasSession) return text;
+    this.#hasSession = true;
+    const { conversation } = this.#deps;
+    const before = [...conversation.earlier, ...conversation.events].filter(({ kind }) => kind === "message");
+    const newest = before.findLastIndex(({ payload }) => payload["role"] === "user");
+    return [retold(before.slice(0, Math.max(0, newest))), text].filter((part) => part !== "").join("\n\n");
+  }
+
+  async #ensure(): Promise<HarnessProcess> {
+    const isLooking = awaitsPlan(this.#mode);
+    if (this.#process?.isLooking === isLooking) return this.#process.process;
+    await this.close();
+    const { ctx, harness, context, notices, sessionId } = this.#deps;
+    const { adapter, program } = harness;
+    const { sandbox, base } = context.workspace;
+    const stateDir = `${sandbox.workspace}/.harness/${adapter.type}`;
+    await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(harnessInstructions(ctx.assignment, isLooking, notices)));
+    const isResumed = (await sandbox.stat(sandbox.workspace, adapter.sessionFile({ stateDir, sessionId, cwd: base }))).type === "file";
+    this.#hasSession = isResumed;
+    const options = { program, stateDir, sessionId, isResumed, model: ctx.assignment.modelId, reasoning: ctx.assignment.reasoningLevel, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
+    const process: HarnessProcess = new HarnessProcess({
+      program: sandbox.open(adapter.argv(options), { cwd: base, env: { ...adapter.env(options) } }),
+      read: (line) => adapter.read(line),
+      onEvent: (event) => this.#onEvent(event),
+      onEnd: (why) => {
+        if (this.#process?.process === process) this.#turn?.({ died: why });
+      },
+    });
+    this.#process = { process, isLooking };
+    return process;
+  }
+
+  #onEvent(event: HarnessEvent): void {
+    const { conversation } = this.#deps;
+    switch (event.t) {
+      case "message":
+        return conversation.record("message", { role: "assistant", text: event.text });
+      case "tool_start":
+        return isPlatformTool(event.name) ? undefined : this.#began(event);
+      case "tool_end":
+        return this.#ended(event.id, event.ok ? "completed" : this.#intent === undefined ? "failed" : "interrupted", event.output);
+      case "retry":
+        return conversation.record("warning", { text: event.text });
+      case "turn_end":
+        return this.#turn?.(event);
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #began({ id, name: tool, input }: HarnessEvent & { t: "tool_start" }): void {
+    const { ctx, conversation } = this.#deps;
+    const shown = { call_id: this.#nextId(), ...actionOf(tool), input };
+    conversation.record("tool_start", shown);
+    this.#calls.set(id, { callId: shown.call_id, shown, beganMs: ctx.clock.monotonicMs() });
+  }
+
+  #ended(id: string, state: string, output: string): void {
+    const call = this.#calls.get(id);
+    if (!call) return;
+    this.#calls.delete(id);
+    const { ctx, conversation, checkpoints } = this.#deps;
+    const text = ctx.mask(output);
+    const shown: JsonObject = { output: text.slice(0, OUTPUT_CHARACTERS_MAX), ...(text.length > OUTPUT_CHARACTERS_MAX ? { truncated: true } : {}) };
+    conversation.record("tool_end", { ...call.shown, state, output: state === "completed" ? shown : { error: shown["output"]! }, duration_ms: Math.round(ctx.clock.monotonicMs() - call.beganMs) });
+    checkpoints.note("if_cheap");
+    checkpoints.begin();
+  }
+
+  #closeCalls(): void {
+    for (const id of [...this.#calls.keys()]) this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
+  }
+
+  async #runTool(name: string, input: JsonObject): Promise<Ending> {
+    const { ctx, tools, context, checkpoints, harness } = this.#deps;
+    const ending = await runTool({ callId: this.#nextId(), name, input }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
+    checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
+    if (ending.end) {
+      harness.gateway.isHeld = true;
+      setImmediate(() => this.#end(ending.end!)); // after the answer
+    }
+    return ending;
+  }
+
+  #nextId(): string {
+    const { executionId, attempt } = this.#deps.ctx.assignment;
+    return `e${executionId}-a${attempt}-t${(this.#count += 1)}`;
+  }
+}
+
+/** The session of an execution before, by what its events tell; a new one where there is none. */
+export function sessionOf(conversation: Conversation, adapter: HarnessAdapter): string | undefined {
+  const begun = [...conversation.earlier, ...conversation.events].findLast(({ payload }) => textAt(payload, "harness_session").startsWith(`${adapter.type}:`));
+  return begun && textAt(begun.payload, "harness_session").slice(adapter.type.length + 1);
+}
+
+/** A process that does not listen has ended, which is told elsewhere. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof SandboxRefusal)) throw error as Error;
+}

@@ -1,0 +1,41 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { z } from "zod";
+import type { Ending } from "../harness/run-tool.ts";
+import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
+import type { Tool } from "../tools/tool.ts";
+
+/** The name under which a harness knows the platform. */
+export const PLATFORM_SERVER = "millwright";
+/** How a harness calls the tools of the platform: they are recorded where they run. */
+export const isPlatformTool = (name: string): boolean => name.startsWith(`mcp__${PLATFORM_SERVER}__`);
+
+const VERSION = "2025-06-18";
+
+export type PlatformTools = {
+  readonly tools: () => readonly Tool[];
+  /** Runs a tool between its two events. */
+  readonly run: (name: string, input: JsonObject) => Promise<Ending>;
+};
+
+/** Answers one message of the Model Context Protocol: the tools of the platform, for a harness. Undefined: a notification, which has no answer. */
+export async function answerMcp({ tools, run }: PlatformTools, message: unknown): Promise<JsonObject | undefined> {
+  if (!isAnObject(message) || typeof message["method"] !== "string") return { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "No request." } };
+  const { id, method } = message;
+  if (id === undefined || id === null) return undefined;
+  const params = objectAt(message, "params");
+  const answer = (result: JsonObject): JsonObject => ({ jsonrpc: "2.0", id, result });
+  switch (method) {
+    case "initialize":
+      return answer({ protocolVersion: textAt(params, "protocolVersion") || VERSION, capabilities: { tools: {} }, serverInfo: { name: PLATFORM_SERVER, version: "1.0.0" } });
+    case "ping":
+      return answer({});
+    case "tools/list":
+      return answer({ tools: tools().map(({ name, description, input, inputSchema }) => ({ name, description, inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject) })) });
+    case "tools/call": {
+      const { state, output } = await run(textAt(params, "name"), objectAt(params, "arguments"));
+      return answer({ content: [{ type: "text", text: typeof output["error"] === "string" ? output["error"] : JSON.stringify(output) }], isError: state !== "completed" });
+    }
+    default:
+      return { jsonrpc: "2.0", id, error: { code: -32_601, message: `There is no method ${method}.` } };
+  }
+}

@@ -1,0 +1,52 @@
+import { realpathSync, statSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { HARNESS, type HarnessProgram, type SandboxHost } from "../sandbox/spec.ts";
+import { startWorkspaceSandbox } from "../sandbox/start-sandbox.ts";
+
+const VERSION_TIMEOUT_MS = 30_000;
+
+export type ProbedHarnesses = { readonly host: SandboxHost; readonly warnings: readonly string[] };
+
+/**
+ * Looks for the agent programs that the operator has provided, and tries each in a sandbox: what does not tell its version there is not offered.
+ * `programs`: paths by type; "" = none.
+ */
+export async function probeHarnesses(host: SandboxHost, programs: Readonly<Record<string, string>>): Promise<ProbedHarnesses> {
+  const harnesses = new Map<string, HarnessProgram>();
+  const warnings: string[] = [];
+  for (const [type, path] of Object.entries(programs)) {
+    if (path === "") continue;
+    if (host.kind !== "bwrap") {
+      warnings.push(`The harness ${type} is not offered: it works in a sandbox only.`);
+      continue;
+    }
+    try {
+      const program = realpathSync(path);
+      if (!statSync(program).isFile()) throw new Error("it is no file.");
+      const place = { directory: dirname(program), file: basename(program) };
+      harnesses.set(type, { ...place, version: await versionOf(host, place) });
+    } catch (error) {
+      warnings.push(`The harness ${type} (${path}) is not offered: ${error instanceof Error ? error.message : "unknown error"}`);
+    }
+  }
+  return { host: harnesses.size === 0 ? host : { ...host, harnesses }, warnings };
+}
+
+async function versionOf(host: SandboxHost, { directory, file }: Pick<HarnessProgram, "directory" | "file">): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "millwright-probe-"));
+  try {
+    const sandbox = await startWorkspaceSandbox(host, dir, {}, { shown: [{ source: directory, target: HARNESS }] });
+    try {
+      const { exitCode, output } = await sandbox.exec([`${HARNESS}/${file}`, "--version"], { timeoutMs: VERSION_TIMEOUT_MS });
+      const version = /\d+\.\d+[^\s]*/.exec(output)?.[0];
+      if (exitCode !== 0 || version === undefined) throw new Error(`it does not tell its version (${exitCode ?? "ended"}: ${output.trim().slice(-300)}).`);
+      return version.slice(0, 50);
+    } finally {
+      await sandbox.stop();
+    }
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * Installs agent programs of others into a cache outside this repository, at tried versions, and runs the tests that drive them for real, against
+ * a model server of the test's own: no key is needed, and no provider is called.
+ *
+ *   npm run test:harnesses [-- <options of jest>]
+ *
+ * MILLWRIGHT_HARNESS_CACHE names the cache. None of these programs is a dependency of ours; some are not free software.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+const PROGRAMS = [{ variable: "MILLWRIGHT_TEST_CLAUDE", name: "@anthropic-ai/claude-code-linux-x64", version: "2.1.197", program: "claude" }];
+
+const cache = process.env["MILLWRIGHT_HARNESS_CACHE"] ?? join(homedir(), ".cache", "millwright-harnesses");
+const isSupported = process.platform === "linux" && process.arch === "x64";
+const env = { ...process.env };
+
+for (const { variable, name, version, program } of isSupported ? PROGRAMS : []) {
+  const prefix = join(cache, `${program}-${version}`);
+  const path = join(prefix, "node_modules", name, program);
+  if (!existsSync(path)) {
+    mkdirSync(prefix, { recursive: true });
+    execFileSync("npm", ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", prefix, `${name}@${version}`], { stdio: "inherit" });
+  }
+  env[variable] = path;
+}
+if (!isSupported) console.log(`There are no programs to install for ${process.platform} on ${process.arch}: the tests are skipped.`);
+const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", "apps/worker/test/harnesses", ...process.argv.slice(2)], { stdio: "inherit", env });
+process.exit(status ?? 1);
