@@ -22,12 +22,13 @@ import { measureLeases } from "./scenarios/leases.ts";
 import { measureReading } from "./scenarios/reading.ts";
 import { measureSandbox } from "./scenarios/sandbox.ts";
 import { measureSchedules } from "./scenarios/schedules.ts";
+import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWork } from "./scenarios/work.ts";
 import { judge } from "./targets.ts";
 
 /** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
-  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases, schedules: measureSchedules,
+  work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases, schedules: measureSchedules, webhooks: measureWebhooks,
 };
 const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;

@@ -3,6 +3,7 @@ import type { MemoryUse, Row, Target } from "./results.ts";
 const MEMORY_MB = 400;
 const CLAIMED_MS = 10;
 const PACED_P99_MS = 50;
+const DELIVERY_P99_MS = 25;
 
 /** The figures the standalone platform promises, against what was measured; a scenario left out has no say. */
 export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Target[] {
@@ -13,6 +14,7 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
   };
   const claimed = find("create to claimed, idle worker", "millwright")?.latencyMs;
   const paced = find("create to claimed, 50 runs/s", "millwright")?.latencyMs;
+  const delivered = find("deliver 1 KB to webhooks, 500/s", "millwright")?.latencyMs;
   const idle = memory.filter(({ on }) => on === "standalone");
   const residentMb = idle.reduce((sum, one) => sum + one.residentMb, 0);
   return [
@@ -26,6 +28,8 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
     ...ratio("no-op runs finished", "pg-boss", 1),
     ...ratio("no-op runs finished", "graphile-worker", 0.1),
     ...(paced ? [{ name: "create to claimed at 50 runs/s, p99", wanted: `≤ ${PACED_P99_MS} ms`, measured: `${paced.p99} ms`, isMet: paced.p99 <= PACED_P99_MS }] : []),
+    ...["1 KB", "64 KB"].flatMap((size) => ratio(`deliver ${size} to webhooks, 16 at a time`, "floor", 0.5)),
+    ...(delivered ? [{ name: "delivery at 500/s, p99", wanted: `≤ ${DELIVERY_P99_MS} ms`, measured: `${delivered.p99} ms`, isMet: delivered.p99 <= DELIVERY_P99_MS }] : []),
     ...(idle.length > 0 ? [{ name: "idle platform, resident", wanted: `< ${MEMORY_MB} MB`, measured: `${residentMb} MB`, isMet: residentMb < MEMORY_MB }] : []),
   ];
 }
