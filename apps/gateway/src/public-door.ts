@@ -55,7 +55,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...keyRoutes(identity),
     ...secretRoutes(identity),
     auditRoute(identity),
-    ...agentIdentityRoutes({ ...identity, factories: neighbours.factories }),
+    ...agentIdentityRoutes({ ...identity, factories: neighbours.factories, catalog: neighbours.catalog }),
     ...runRoutes({ ...shared, haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter) }),
     ...localRunRoutes(neighbours),
     ...followupRoutes(neighbours, shared.findProfiles),

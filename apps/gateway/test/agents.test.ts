@@ -44,6 +44,7 @@ describe("creating an agent", () => {
     ["a contradicting base_harness", { name: "x", harness: { type: "codex" }, base_harness: "claude" }, "invalid_agent"],
     ["a secret twice", { name: "x", secrets: [{ name: "A" }, { name: "A" }] }, "invalid_agent"], ["an unknown secret", { name: "x", secrets: [{ name: "NONE" }] }, "secret_unknown"],
     ["an unknown factory", { name: "x", factory_uid: newUid() }, "factory_not_in_team"], ["a malformed factory", { name: "x", factory_uid: "f" }, "factory_not_in_team"],
+    ["an unknown environment", { name: "x", environment_id: "c".repeat(22) }, "environment_not_in_team"], ["an environment that is only open to the team", { name: "x", environment_id: "b".repeat(22) }, "environment_not_in_team"],
   ])("with %s is a 400 and makes none", async (_what, body, reason) => {
     const before = (await call("GET", "/agent/identities")).body;
     expect(await create(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason } });
@@ -84,7 +85,7 @@ describe("changing an agent", () => {
   });
   test("gives the problems of creating one, and changes nothing", async () => {
     const { body: before } = await create({ name: "unharmed", base_model: "auto" });
-    for (const body of [{ name: "" }, { harness: { type: "claude" } }, { secrets: [{ name: "NONE" }] }, [], null]) expect([body, await put(before.uid, body)]).toMatchObject([body, { status: 400 }]);
+    for (const body of [{ name: "" }, { environment_id: "c".repeat(22) }, { harness: { type: "claude" } }, { secrets: [{ name: "NONE" }] }, [], null]) expect([body, await put(before.uid, body)]).toMatchObject([body, { status: 400 }]);
     expect((await call("GET", `/agent/identities/${before.uid}`)).body).toEqual(before);
   });
 });

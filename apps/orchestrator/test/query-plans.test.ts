@@ -7,7 +7,7 @@ import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
 import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
 import { findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
 import { readQueuedLanes } from "../src/store/queue-status-store.ts";
-import { findNewestOfConversation, findRun } from "../src/store/run-store.ts";
+import { findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
 import { skillStore } from "../src/store/skill-store.ts";
 import { environmentUse } from "../src/store/run-view-store.ts";
 import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
@@ -78,6 +78,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["the first reporter of a reference", (sql) => findByReference(sql, caller, "https://t.example/1")],
   ["the use of environments", (sql) => environmentUse(sql, caller, ["environment1", "environment2"])],
   ["the newest run of skills", (sql) => skillStore.lastRuns(sql, [run.owner], [{ id: "1", spec: "o/r:skills/x/SKILL.md" }, { id: "2", spec: "skills/x/SKILL.md", factoryUid: run.uid }])],
+  ["what is alive of an agent", (sql) => liveRunsOfAgent(sql, run.uid)],
   ["a run to be locked", (sql) => lockRuns(sql, [run.uid])],
   ["what an execution was given", (sql) => inputsOf(sql, run.uid, 7)],
   ["what a lost attempt was given", (sql) => untakeMessages(sql, run.uid, 7)],

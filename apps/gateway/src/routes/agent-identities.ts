@@ -12,7 +12,7 @@ import type { IdentityRouteDeps } from "./identity-deps.ts";
 const params = z.object({ uid: pathUid("agent") });
 
 /** Agent identities: service accounts of a team (fields-runs §8.6). */
-export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "factories">): Route[] {
+export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "factories" | "catalog">): Route[] {
   const { db, clock } = deps;
   return [
     route({
@@ -29,6 +29,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       handler: async ({ caller, body, request }) => {
         const factoryUid = body.factory_uid ?? undefined;
         if (factoryUid !== undefined) await assertFactoryOfTeam(deps, caller, request, factoryUid);
+        if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, chooseTeam(caller), body.environment_id);
         return deps.once(caller, request.idempotency, async (tx) => agentRecord(await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields(body) })));
       },
     }),
@@ -61,19 +62,22 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       params,
       body: AgentUpdate,
       response: AgentRecord,
-      handler: async ({ caller, params: { uid }, body }) =>
-        agentRecord(
+      handler: async ({ caller, params: { uid }, body, request }) => {
+        if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, (await getAgent(db.now.sql, allTeams(caller), uid)).teamUid, body.environment_id);
+        return agentRecord(
           await db.transaction((tx) =>
             body.secrets_append
               ? appendSecrets({ tx, clock }, caller, { uid, names: body.secrets_append.map(({ name }) => name) })
               : updateAgent({ tx, clock }, caller, { uid, fields: agentFields(body) }),
           ),
-        ),
+        );
+      },
     }),
     route({
       method: "DELETE",
       path: "/agent/identities/{uid}",
       summary: "Delete an agent and, atomically, all its keys",
+      description: "Its live runs are cancelled.",
       verbs: ["agent.manage"],
       errors: [403],
       status: 204,
@@ -93,6 +97,14 @@ async function assertFactoryOfTeam({ factories }: Pick<Neighbours, "factories">,
     throw isDomainError(error) && error.kind === "not_found" ? noSuchFactory() : error;
   });
   if (factory?.teamUid !== chooseTeam(caller)) throw noSuchFactory();
+}
+
+/** What an agent works in must be its team's own: what is only open to the team may be closed to it. */
+async function assertEnvironmentOfTeam({ catalog }: Pick<Neighbours, "catalog">, caller: Caller, request: RequestInfo, teamUid: string, uid: string): Promise<void> {
+  const { activeTeamUid: _any, ...inAllTeams } = caller;
+  const { environments } = await catalog.listEnvironments({ teamUid, sortBy: "name" }, onBehalf({ caller: inAllTeams, request }));
+  const isOwn = environments.some((environment) => environment.uid === uid && environment.ownerType === "team" && environment.ownerUid === teamUid);
+  if (!isOwn) throw invalidArgument("environment_not_in_team", "environment_id names no environment of the team.");
 }
 
 const noSuchFactory = (): DomainError => invalidArgument("factory_not_in_team", "factory_uid names no factory of the team.");

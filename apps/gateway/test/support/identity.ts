@@ -41,6 +41,9 @@ export async function openGateway() {
         return lease;
       },
     });
+    router.service(orchestrator.CatalogService, {
+      listEnvironments: ({ teamUid }) => ({ environments: [{ uid: "a".repeat(22), ownerType: "team", ownerUid: teamUid }, { uid: "b".repeat(22), ownerType: "team", ownerUid: newUid(), access: "granted" }] }),
+    });
     router.service(factories.FactoryService, {
       getFactory({ uid }) {
         const teamUid = knownFactories.get(uid);
