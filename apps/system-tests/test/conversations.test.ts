@@ -6,7 +6,7 @@ import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
-import { aTeam } from "./support/world.ts";
+import { aTeam, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let [api, others]: Client[] = [];
@@ -137,6 +137,21 @@ describe("what a conversation leaves behind", () => {
   test("is no raw transcript on the platform's own harness, but one per run", async () => {
     expect(await api!.call("GET", `${conversation}/transcript`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "no_raw_transcript" } });
     expect((await api!.call("GET", `/agent/runs/${run.run_id}/transcript`)).status).toBe(302);
+  });
+
+  test("may be read with the right to view, and continued, interrupted or handed over with the right to manage alone", async () => {
+    const { api_key: key } = await api!.post(`/team/${await teamOf(api!)}/keys`, { name: "viewer", scopes: ["run.view"] });
+    const viewer = api!.as(key);
+    const runPath = `/agent/runs/${run.run_id}`;
+    const { data } = run.artifacts.find((one: any) => one.artifact_type === "SCREENSHOT");
+    const statusOf = async (method: string, path: string, body?: object) => (await viewer.call(method, path, body ? { body } : {})).status;
+    for (const path of [conversation, `${runPath}/conversation`, "/agent/events", `${runPath}/events`]) expect([path, await statusOf("GET", path)]).toEqual([path, 200]);
+    for (const path of [`${conversation}/block-snapshot`, `${conversation}/screenshots/${data.artifact_uid}/download`, `${runPath}/transcript`]) expect([path, await statusOf("GET", path)]).toEqual([path, 302]);
+    const files = { files: [{ filename: "a", mime_type: "text/plain" }] };
+    for (const target of [runPath, conversation]) {
+      expect([await statusOf("POST", `${target}/attachments/prepare`, files), await statusOf("POST", `${target}/followups`, { message: "m" }), await statusOf("POST", `${target}/interrupt`)]).toEqual([403, 403, 403]);
+    }
+    expect(await statusOf("GET", `${runPath}/handoff/attachments`)).toBe(403);
   });
 
   test("is the workspace of its last execution, for who may manage the run", async () => {
