@@ -19,5 +19,8 @@ CREATE TABLE stream.work_items (
   UNIQUE (kind, key)
 ) WITH (fillfactor = 80);
 CREATE INDEX work_items_due ON stream.work_items (due_at) WHERE state IN ('waiting', 'running');
+-- Teams take turns: what is due of one team, and how much of each is being carried out. Items of no team share a turn.
+CREATE INDEX work_items_by_team ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id) WHERE state IN ('waiting', 'running');
+CREATE INDEX work_items_running ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid))) WHERE state = 'running';
 CREATE INDEX work_items_parked ON stream.work_items (kind) WHERE state = 'parked';
 CREATE INDEX work_items_done ON stream.work_items (ended_at) WHERE state = 'done';

@@ -15,16 +15,39 @@ export type WorkItem = {
   lease: string;
 };
 
-/** All times are the database's, so that the clocks of replicas do not matter. */
-export async function claim(sql: Sql, kinds: string[], limit: number, leaseSeconds: number): Promise<WorkItem[]> {
-  const { rows } = await sql.query<WorkItem>(
-    `UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), tries = tries + 1, due_at = now() + make_interval(secs => $3)
-      WHERE id IN (SELECT id FROM stream.work_items
-                    WHERE state IN ('waiting', 'running') AND due_at <= now() AND kind = ANY ($1::text[])
-                    ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
-      RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`,
-    [kinds, limit, leaseSeconds],
-  );
+/** The share of what belongs to no team. */
+export const NO_TEAM = "00000000-0000-0000-0000-000000000000";
+
+/** Whose turn an item is; those of no team share one. */
+const teamOf = (item: string): string => `coalesce(${item}.team_uid, '${NO_TEAM}'::uuid)`;
+const OPEN = "state IN ('waiting', 'running')";
+
+/**
+ * Teams take turns: an item's turn is its place among what is due of its team, after what is being carried out of it; among
+ * equals the team comes first that this process has served least recently. So a team's flood keeps another one waiting for the end of one item
+ * at most; within a team, what is due first comes first. Teams are found by hopping over an index, so that a long queue of one costs
+ * nothing. More items are looked at than claimed, as others may claim them just now.
+ */
+const CLAIM = `
+  WITH RECURSIVE team (uid) AS (
+    (SELECT ${teamOf("w")} FROM stream.work_items w WHERE w.${OPEN} ORDER BY 1 LIMIT 1)
+    UNION ALL
+    SELECT (SELECT ${teamOf("w")} FROM stream.work_items w WHERE w.${OPEN} AND ${teamOf("w")} > t.uid ORDER BY 1 LIMIT 1) FROM team t WHERE t.uid IS NOT NULL),
+  busy AS (SELECT ${teamOf("w")} AS uid, count(*) AS items FROM stream.work_items w WHERE w.state = 'running' AND w.due_at > now() GROUP BY 1),
+  looked AS (
+    SELECT due.id, due.due_at, array_position($5::uuid[], t.uid) AS served, coalesce(b.items, 0) + row_number() OVER (PARTITION BY t.uid ORDER BY due.due_at, due.id) AS turn
+      FROM team t LEFT JOIN busy b ON b.uid = t.uid
+     CROSS JOIN LATERAL (
+       SELECT w.id, w.due_at FROM stream.work_items w
+        WHERE ${teamOf("w")} = t.uid AND w.${OPEN} AND w.due_at <= now() AND w.kind = ANY ($1::text[]) ORDER BY w.due_at, w.id LIMIT $4) due)
+  UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), tries = tries + 1, due_at = now() + make_interval(secs => $3)
+   WHERE id IN (SELECT w.id FROM looked l JOIN stream.work_items w ON w.id = l.id
+                 WHERE w.${OPEN} AND w.due_at <= now() ORDER BY l.turn, l.served NULLS FIRST, l.due_at, l.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED)
+   RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
+
+/** `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of replicas do not matter. */
+export async function claim(sql: Sql, kinds: string[], limit: number, leaseSeconds: number, served: readonly string[] = []): Promise<WorkItem[]> {
+  const { rows } = await sql.query<WorkItem>(CLAIM, [kinds, limit, leaseSeconds, 4 * limit + 16, served]);
   return rows;
 }
 

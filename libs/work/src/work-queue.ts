@@ -4,7 +4,7 @@ import type { Database, Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
 import { WORK_ENQUEUED } from "./enqueue-work.ts";
-import { claim, count, finish, forget, park, postpone, release, renew, unpark } from "./work-items.ts";
+import { claim, count, finish, forget, NO_TEAM, park, postpone, release, renew, unpark } from "./work-items.ts";
 import type { WorkCount, WorkItem } from "./work-items.ts";
 
 export type WorkContext = {
@@ -39,6 +39,8 @@ const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
 const POLL_MS = 1000;
 const FORGET_EVERY_MS = 3_600_000;
 const KEEP_DONE_DAYS = 7;
+/** Who was served before so many other teams counts as not served. */
+const SERVED_MAX = 100;
 
 /** Carries out the work that transactions have written; see `enqueueWork`. Any number of replicas may run. */
 export class WorkQueue {
@@ -48,6 +50,8 @@ export class WorkQueue {
   readonly #schedule: readonly number[];
   readonly #loop: BackgroundLoop;
   readonly #active = new Set<Promise<void>>();
+  /** Teams in the order in which they were served last. */
+  #served: readonly string[] = [];
   #stopping = new AbortController();
   #forgotAtMs = -Infinity;
   #unsubscribe: () => void = () => {};
@@ -112,7 +116,9 @@ export class WorkQueue {
   async #claimAndRun(): Promise<number> {
     const free = (this.#deps.concurrency ?? 4) - this.#active.size;
     if (free <= 0) return 0;
-    const items = await claim(this.#sql, Object.keys(this.#deps.handlers), free, this.#leaseSeconds);
+    const items = await claim(this.#sql, Object.keys(this.#deps.handlers), free, this.#leaseSeconds, this.#served);
+    const teams = new Set(items.map(({ teamUid }) => teamUid ?? NO_TEAM));
+    this.#served = [...this.#served.filter((team) => !teams.has(team)), ...teams].slice(-SERVED_MAX);
     for (const item of items) {
       const running = this.#run(item).finally(() => {
         this.#active.delete(running);

@@ -7,6 +7,7 @@ import { eventually, memoryLog, memoryTracer, missingTables, testDatabase } from
 import type { TestDatabase } from "@millwright/testing";
 import { enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
 import type { WorkHandler, WorkQueueDeps } from "@millwright/work";
+import { claim } from "../src/work-items.ts";
 
 let t: TestDatabase;
 let log: ReturnType<typeof memoryLog>;
@@ -97,6 +98,50 @@ describe("an item of work", () => {
     await Promise.all(queues.map((q) => q.drain()));
     expect(runs.toSorted()).toEqual(keys.toSorted());
     await Promise.all(replicas.map((d) => d.close()));
+  });
+});
+
+describe("teams take turns", () => {
+  const [FLOOD, OTHER] = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
+  const put = (teamUid: string | undefined, ...keys: string[]) =>
+    t.database.transaction(async (tx) => {
+      for (const key of keys) await enqueueWork(tx, { kind: "call", key, payload: null, ...(teamUid === undefined ? {} : { teamUid }) });
+    });
+  const many = (name: string, count: number) => Array.from({ length: count }, (_none, n) => `${name}${n}`);
+
+  test("so a team's flood keeps another one waiting for the end of one item at most, and each team's own order is kept", async () => {
+    await put(FLOOD, ...many("flood", 50));
+    await put(OTHER, "other0", "other1");
+    await put(undefined, "none0");
+    const seen: string[] = [];
+    await aQueue(async ({ key }) => void seen.push(key), { concurrency: 1 }).drain();
+    expect(seen).toHaveLength(53);
+    for (const [name, by] of [["other0", 3], ["none0", 3], ["other1", 6]] as const) expect(seen.indexOf(name)).toBeLessThan(by);
+    expect(seen.filter((key) => key.startsWith("flood"))).toEqual(many("flood", 50));
+  });
+
+  test("what is being carried out of a team counts, so its next item waits for those of others", async () => {
+    await put(FLOOD, ...many("flood", 4));
+    const begun: string[] = [];
+    const ends = new Map<string, () => void>();
+    const queue = aQueue(({ key }) => new Promise<void>((resolve) => void (begun.push(key), ends.set(key, resolve))), { concurrency: 2 });
+    queue.start();
+    await eventually(() => begun.length === 2);
+    await put(OTHER, "other0");
+    ends.get("flood0")!();
+    await eventually(() => begun.length === 3);
+    expect(begun).toEqual(["flood0", "flood1", "other0"]);
+    const stopped = queue.stop();
+    for (const end of ends.values()) end();
+    await stopped;
+  });
+
+  test("a long queue of one team hides no other's", async () => {
+    await t.database.sql.query("INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, created_at) SELECT 'call', 'k' || n, $1, 'null', now(), now() FROM generate_series(1, 5000) n", [FLOOD]);
+    await t.database.sql.query("ANALYZE stream.work_items");
+    await put(OTHER, "other0");
+    const items = await claim(t.database.sql, ["call"], 2, 30);
+    expect(new Set(items.map(({ teamUid }) => teamUid))).toEqual(new Set([FLOOD, OTHER]));
   });
 });
 
