@@ -40,17 +40,17 @@ function orchestratorOf(replica: number): FakeOrchestrator {
     children[replica]!.kill("SIGKILL");
     await new Promise(() => {}); // nobody is there to be answered
   };
-  let isDoomed = false;
+  const doomed = new Set<unknown>();
   return Object.assign(new FakeOrchestrator(), {
     runs: w.orchestrator.runs,
     feed: w.orchestrator.feed,
-    async beforeCreate() {
+    async beforeCreate(requests: unknown) {
       const fate = FATES.get(++calls);
-      isDoomed = fate === "after";
+      if (fate === "after") doomed.add(requests);
       if (fate === "before") await die();
     },
-    async beforeAnswer() {
-      if (isDoomed) await die();
+    async beforeAnswer(requests: unknown) {
+      if (doomed.has(requests)) await die();
     },
   });
 }
