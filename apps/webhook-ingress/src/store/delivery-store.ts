@@ -1,4 +1,4 @@
-import type { Database } from "@millwright/database";
+import { Gathering, isTransient, type Database, type Sql } from "@millwright/database";
 import { EVENTS_APPENDED } from "@millwright/events";
 import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
@@ -41,6 +41,7 @@ const hit = (bucket: string, at: string, most: number, from = ""): string => `
 /** The hostile edge's own statements: one to meet a webhook, one to record what was sent to it. */
 export function deliveryStore(database: Database, vault: Vault) {
   const secrets = new OpenedSecrets(vault);
+  const records = new Gathering((all: readonly Parameters[]) => recordTogether(database, all), (error) => !isTransient(error) || isDeadlock(error));
   const oldest = async (webhookUid: string, bucket: string, now: Date): Promise<number> => {
     const { rows } = await database.sql.query<{ at: Date | null }>(
       "SELECT (SELECT min(h) FROM unnest(hits) h WHERE h > $3::timestamptz - make_interval(secs => $4)) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2",
@@ -73,18 +74,17 @@ export function deliveryStore(database: Database, vault: Vault) {
 
     /**
      * Counts a delivery with the right credential, and stores it: an accepted one claims its identity, and is announced, or
-     * is a duplicate. One statement, so that of copies that come at once exactly one is accepted.
+     * is a duplicate. One statement, so that of copies that come at once exactly one is accepted; deliveries that come while
+     * others are being stored share the next commit.
      */
     async record(to: Receiver, entry: Entry, requestId: string): Promise<Recorded> {
       const scope = currentScope();
-      const { rows } = await database.sql.query<{ counted: boolean; stored: boolean }>(RECORD, [
+      const { counted, stored } = await records.ask([
         to.uid, entry.receivedAt, newUid<DeliveryUid>(), to.teamUid, to.factoryUid, entry.outcome, entry.identity?.kind ?? null, entry.identity?.id ?? null,
         entry.sizeBytes, entry.payload ?? null, newUid(), requestId, scope ? formatTraceparent(scope.trace) : null,
       ]);
-      const { counted, stored } = rows[0]!;
       if (!counted) return { limitedForSeconds: await oldest(to.uid, DELIVERIES, entry.receivedAt) };
       if (entry.outcome !== "accepted") return { outcome: entry.outcome };
-      if (stored) database.sql.announce?.(EVENTS_APPENDED);
       return { outcome: stored ? "accepted" : "duplicate" };
     },
 
@@ -115,7 +115,11 @@ export function deliveryStore(database: Database, vault: Vault) {
     /** Forgets what is older than a week and not among the newest fifty of its webhook; and budgets nobody used for a while. */
     async prune(now: Date): Promise<number> {
       const old = new Date(now.getTime() - KEPT_DAYS * 24 * 3_600_000);
-      await database.sql.query("DELETE FROM rate_windows WHERE NOT EXISTS (SELECT FROM unnest(hits) h WHERE h > $1::timestamptz - make_interval(secs => $2))", [now, WINDOW_MS / 1000]);
+      await database.sql.query(
+        `DELETE FROM rate_windows WHERE (webhook_uid, bucket) IN (
+           SELECT webhook_uid, bucket FROM rate_windows WHERE NOT EXISTS (SELECT FROM unnest(hits) h WHERE h > $1::timestamptz - make_interval(secs => $2)) FOR UPDATE SKIP LOCKED)`,
+        [now, WINDOW_MS / 1000],
+      );
       const { rowCount } = await database.sql.query(
         `DELETE FROM deliveries d USING (
            SELECT o.webhook_uid, (SELECT n.received_at FROM deliveries n WHERE n.webhook_uid = o.webhook_uid ORDER BY n.received_at DESC, n.uid DESC OFFSET ${KEPT_NEWEST - 1} LIMIT 1) AS newest
@@ -126,6 +130,27 @@ export function deliveryStore(database: Database, vault: Vault) {
       return rowCount;
     },
   };
+}
+
+type Parameters = readonly [webhookUid: string, receivedAt: Date, uid: string, ...unknown[]];
+type Counted = { readonly counted: boolean; readonly stored: boolean };
+
+/** In the order of webhooks, so that replicas never wait for each other in circles; answered in the order of asking. */
+async function recordTogether(database: Database, all: readonly Parameters[]): Promise<Counted[]> {
+  if (all.length === 1) return [tell(database, await recordOne(database.sql, all[0]!))];
+  const inOrder = all.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const found = await database.transaction(async (tx) => new Map(await Promise.all(inOrder.map(async (one) => [one, await recordOne(tx, one)] as const))));
+  return all.map((one) => tell(database, found.get(one)!));
+}
+
+/** Undone as a whole, for certain. */
+const isDeadlock = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "40P01";
+
+const recordOne = async (sql: Sql, parameters: Parameters): Promise<Counted> => (await sql.query<Counted>(RECORD, parameters)).rows[0]!;
+
+function tell(database: Database, recorded: Counted): Counted {
+  if (recorded.stored) database.sql.announce?.(EVENTS_APPENDED);
+  return recorded;
 }
 
 export type DeliveryStore = ReturnType<typeof deliveryStore>;
