@@ -31,7 +31,7 @@ export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<b
   const uncovered = lost === "sandbox" ? [] : changed.filter(({ isCovered }) => !(isCovered && deps.isRestored));
   const { written, missing } = await writeAgain(deps, uncovered);
   const open = calls.filter(({ state }) => state === "begun");
-  for (const call of open) closeLost(deps, call);
+  for (const call of open) if (!call.isClosed) closeLost(deps, call);
   const repeats = repeatsSteps ? [...missing, ...open.filter(({ name }) => !isUnrepeatable(deps.tools.find((tool) => tool.name === name)))] : [];
   conversation.record("agent_resumed", {
     ...{ session_id: newUid(), workspace: deps.context.workspace.sandbox.workspace, lost },

@@ -9,6 +9,8 @@ import { endIn } from "./turn-end.ts";
 export type PastCall = ToolCall & {
   /** begun: it was running when its worker or its sandbox was lost, so its effect is unknown. */
   readonly state: "done" | "begun" | "asked";
+  /** Its end is recorded, also that of a call which was only broken off. */
+  readonly isClosed: boolean;
   /** What a next sandbox has of its changes to the workspace, when it begins with the newest checkpoint. */
   readonly changes: Tool["changes"];
   readonly isCovered: boolean;
@@ -69,10 +71,20 @@ function pastCall(events: readonly ConversationEvent[], call: ToolCall, tools: r
   const isStoredWhole = !isCut && !JSON.stringify(call.input).includes(MASK);
   return {
     ...call,
-    state: startedAt < 0 ? "asked" : endedAt < startedAt ? "begun" : "done",
+    state: startedAt < 0 ? "asked" : endedAt < startedAt || isBrokenOff(events, endedAt) ? "begun" : "done",
+    isClosed: endedAt >= 0 && endedAt >= startedAt,
     changes: declared === "files" && !isStoredWhole ? "anything" : declared,
     isCovered: endedAt >= 0 && endedAt >= startedAt && endedAt < checkpointAt,
   };
+}
+
+/**
+ * Whether a call ended because its attempt did: a worker that stops breaks off what runs, as does one that is lost while it resumes. An interrupt of
+ * somebody's ends the turn as well, and what a resumed agent was told of is decided.
+ */
+function isBrokenOff(events: readonly ConversationEvent[], endedAt: number): boolean {
+  if (events[endedAt]?.payload["state"] !== "interrupted") return false;
+  return !events.slice(endedAt + 1).some(({ kind }) => kind === "turn_end" || kind === "agent_resumed");
 }
 
 const isSpoken = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";
