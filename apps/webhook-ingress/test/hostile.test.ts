@@ -9,7 +9,7 @@ import type { Entry, Receiver } from "../src/store/delivery-store.ts";
 import { bearer, NOW, startWorld, type World } from "./setup.ts";
 
 let w: World;
-beforeAll(async () => void (w = await startWorld({ bodyTimeoutMs: 300, trustedProxies: ["127.0.0.1"] })));
+beforeAll(async () => void (w = await startWorld({ trustedProxies: ["127.0.0.1"] })));
 afterAll(() => w?.stop());
 
 /** Writes pieces of a request to the port, and reads all that comes back until the connection ends. */
@@ -34,7 +34,8 @@ describe("senders that do not play by the rules", () => {
   test("a body that comes byte by byte is taken; one that stops coming is 400, stores nothing, and costs its connection", async () => {
     const { uid, secret } = await w.aWebhook();
     expect(statusOf(await raw(w.port, [head(uid, secret, "content-length: 2\r\n"), "{", "}"]))).toBe(202);
-    const lost = await raw(w.port, [head(uid, secret, "content-length: 3\r\n"), "{}"]);
+    const impatient = await w.replica({ bodyTimeoutMs: 200 });
+    const lost = await raw(impatient.port, [head(uid, secret, "content-length: 3\r\n"), "{}"]);
     expect([statusOf(lost), lost.includes("body_incomplete"), /connection: close/i.test(lost)]).toEqual([400, true, true]);
     expect(await w.logOf(uid)).toHaveLength(1);
   });
