@@ -36,6 +36,9 @@ type Ports = { readonly grpc: number; readonly ops: number; readonly http: numbe
 /** What stands for models and code hosts of teams is on this machine. */
 const INTERNAL = { MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "localhost,127.0.0.0/8,::1" };
 
+/** Settings that are not of the services alone. */
+const WORKERS_TOO = /^OTEL_|^MILLWRIGHT_PARKED_WORKSPACES$/;
+
 const FAST: Record<string, string> = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /**
@@ -202,9 +205,9 @@ export class Cluster implements Deployment {
 
   #worker(index: number): Member {
     const name = `worker-${index}`;
-    const telemetry = Object.fromEntries(Object.entries(this.#options.env ?? {}).filter(([key]) => key.startsWith("OTEL_")));
+    const settings = Object.fromEntries(Object.entries(this.#options.env ?? {}).filter(([key]) => WORKERS_TOO.test(key)));
     const env = {
-      ...telemetry,
+      ...settings,
       MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
       MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s", ...INTERNAL,
     };

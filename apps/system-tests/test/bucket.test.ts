@@ -18,7 +18,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
   let api: Client;
   let run: any;
   beforeAll(async () => {
-    platform = await startPlatform({ env: { MILLWRIGHT_BLOB_URL: s3.blobUrl, ...s3.env } }, deployment);
+    platform = await startPlatform({ env: { MILLWRIGHT_BLOB_URL: s3.blobUrl, MILLWRIGHT_PARKED_WORKSPACES: "0", ...s3.env } }, deployment);
     api = await connect(platform);
     const steps = ["write: {path: a.txt, content: hello}", "artifact: {file: a.txt, public: true}", `shell: head -c ${LARGE} /dev/zero | tr '\\0' x > big.bin`, "artifact: {file: big.bin, title: Big}"];
     const attachments = [{ file_name: "note.txt", mime_type: "text/plain", data: Buffer.from("a note").toString("base64") }];

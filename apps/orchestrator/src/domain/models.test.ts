@@ -42,7 +42,7 @@ test("a team's own access is taken whole: its address never gets the platform's 
   const anthropic = providerNamed("anthropic")!;
   const own = [{ provider: "anthropic", apiKey: "platform", baseUrl: "https://platform.test" }];
   expect(credentialsFor(anthropic, { ANTHROPIC_API_KEY: "team" }, own)).toEqual({ provider: "anthropic", apiKey: "team", baseUrl: "" });
-  expect(credentialsFor(anthropic, { ANTHROPIC_BASE_URL: "https://team.test" }, own)).toEqual(own[0]);
+  expect(credentialsFor(anthropic, { ANTHROPIC_BASE_URL: "https://team.test" }, own)).toEqual({ ...own[0], operatorSet: true });
   expect(credentialsFor(anthropic, {}, [])).toBeUndefined();
 });
 
