@@ -32,6 +32,7 @@ function mend({ key, body }: ModelRequest): ModelAnswer {
   if (key === "wrong") return { status: 401, message: `invalid x-api-key: ${key}` };
   if (JSON.stringify(body["messages"]).includes("Only talk")) return { text: "I only talk.", usage: { input: 7, output: 3 } };
   if (JSON.stringify(body["messages"]).includes("Speak slowly")) return { text: `I say it slowly, and never ${PLATFORM_KEY} at all.`, usage: { input: 7, output: 3 }, until: heard.promise };
+  if (JSON.stringify(body["messages"]).includes("Keep watch")) return watch(steps);
   const answers: ModelAnswer[] = [
     { status: 529, message: "overloaded" },
     { text: "I mend it.", calls: [{ name: "edit_file", input: { path: "price.txt", old: "ten", new: "nine" } }, { name: "shell", input: { command: 'env; cat price.txt; echo "$OTHER"' } }], usage: { input: 1_000, output: 200, cacheWrite: 3_000 } },
@@ -39,6 +40,19 @@ function mend({ key, body }: ModelRequest): ModelAnswer {
     { text: "The price is nine.", usage: { input: 11, output: 7, cacheRead: 4_000 } },
   ];
   return answers[models.requests.length === 1 ? 0 : steps + 1]!;
+}
+
+/** Leaves a command running, has it go on, listens to it, and ends it. */
+function watch(steps: number): ModelAnswer {
+  const usage = { input: 1, output: 1 };
+  const command = "echo first; until [ -e go ]; do sleep 0.05; done; echo second; touch went; exec sleep 1000";
+  const answers: ModelAnswer[] = [
+    { calls: [{ name: "shell", input: { command, background: true } }], usage },
+    { calls: [{ name: "shell", input: { command: "touch go; until [ -e went ]; do sleep 0.05; done" } }], usage },
+    { calls: [{ name: "shell_output", input: { id: "bg-1" } }], usage },
+    { calls: [{ name: "shell_kill", input: { id: "bg-1" } }], usage },
+  ];
+  return answers[steps] ?? { text: "It is quiet.", usage };
 }
 
 beforeAll(async () => {
@@ -81,6 +95,14 @@ needs("bwrap", "a model edits, runs a command and opens a pull request; tokens a
   expect(JSON.stringify(told)).toContain("I mend it.");
   expect(JSON.stringify(told)).not.toContain("canary-");
   expect(models.requests.every(({ key }) => key === PLATFORM_KEY)).toBe(true);
+});
+
+needs("bwrap", "a command that is left running is heard while others run, and ended", async () => {
+  const runId = await startRun(api, "Keep watch.");
+  await succeeded(api, runId);
+  const outputs = (await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload.output);
+  expect(outputs).toMatchObject([{ id: "bg-1", running: true }, { exit_code: 0 }, { id: "bg-1", running: true }, { id: "bg-1", running: false }]);
+  expect([outputs[2].output, outputs[3].output].join("")).toBe("first\nsecond\n");
 });
 
 needs("bwrap", "a cost limit ends the run before the call that nothing is left for; runs below it share it; a model without a price is refused under one", async () => {
