@@ -50,12 +50,12 @@ export async function eventsOf(api: Client, runId: string, limit = 500): Promise
   }
 }
 
-/** The events of a run without those of attempts that were lost. */
+/** The events of a run. Of a call that was made again because its worker or workspace was lost, those that came last. */
 export async function toldEventsOf(api: Client, runId: string): Promise<any[]> {
   const events = await eventsOf(api, runId);
-  const newest = new Map<number, number>();
-  for (const { execution_id: execution, attempt = 0 } of events) newest.set(execution, Math.max(attempt, newest.get(execution) ?? 0));
-  return events.filter(({ execution_id: execution, attempt }) => attempt === undefined || attempt === newest.get(execution));
+  const callOf = ({ kind, payload }: any): string | undefined => (["model_step", "tool_start", "tool_end"].includes(kind) ? (payload.call_id ?? payload.tool_calls?.[0]?.call_id) : undefined);
+  const last = new Map(events.map((event, index) => [`${event.kind} ${callOf(event)}`, index]));
+  return events.filter((event, index) => callOf(event) === undefined || last.get(`${event.kind} ${callOf(event)}`) === index);
 }
 
 /** Asks until some event of the run is as wanted. */
