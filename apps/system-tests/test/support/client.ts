@@ -91,7 +91,7 @@ function clientOf(server: Server, ownKey: string): Client {
 }
 
 /** POST operations that a repetition harms as little as any GET, though they take no key. */
-const CONVERGING = /\/source\/(validate|plan|apply)$/;
+const CONVERGING = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
 
 /** Sends one request; to a platform under fire as often as it takes. */
 async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, { isOnce = false, isAbsent = false }: Ask): Promise<Told> {
