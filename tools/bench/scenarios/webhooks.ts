@@ -12,7 +12,7 @@ const AT_ONCE = 16;
 const PACE_PER_SECOND = 500;
 /** Below the 60 a minute, so that nothing is measured but accepted deliveries. */
 const PER_WEBHOOK = 55;
-const FACTORIES = 12;
+const FACTORIES = 40;
 const PER_FACTORY = 20;
 
 type Deliver = (body: Buffer) => Promise<void>;
