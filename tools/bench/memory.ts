@@ -19,7 +19,7 @@ const residentMb = (pid: number): number => Math.round(Number.parseInt(field(pid
 
 function nameOf(pid: number): string {
   const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  return command.includes("worker") ? "worker" : command.includes("postgres") ? "postgres" : field(pid, "Name");
+  return command.includes("postgres") ? "postgres" : command.includes("worker") ? "worker" : field(pid, "Name");
 }
 
 /** Of all generations. */

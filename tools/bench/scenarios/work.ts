@@ -11,8 +11,6 @@ const LATENCY = "create to claimed, idle worker";
 const FINISHED = "no-op runs finished";
 const PACED = "create to claimed, 50 runs/s";
 const SLOTS = 16;
-/** Which share the slots. */
-const WORKERS = 4;
 const PACE_PER_SECOND = 50;
 const WAIT_MS = 5_000;
 /** Both sides are measured warm: the first runs after a start are compiled on the way. */
@@ -41,8 +39,7 @@ type Figures = { readonly latencies: number[]; readonly finished: number };
 
 /** From before the request until the worker holds the claimed run: two HTTP calls of the worker and two commits are within. */
 async function measureOurs({ platform }: Bench, runs: number, backlog: number): Promise<Figures> {
-  const key = await createWorkerKey(platform.url);
-  const worker = await ProtocolWorker.register(platform.url, key, SLOTS);
+  const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
   const latencies: number[] = [];
   for (let n = 0; n < runs + WARM_UP; n++) {
     const taking = worker.take(1, WAIT_MS);
@@ -54,24 +51,15 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
     await worker.complete(taken.all);
   }
   for (let n = 0; n < backlog; n += SLOTS) await Promise.all(Array.from({ length: Math.min(SLOTS, backlog - n) }, () => createRun(platform.url)));
-  const workers = await Promise.all(Array.from({ length: WORKERS }, (_, n) => ProtocolWorker.register(platform.url, key, SLOTS / WORKERS, `bench-${n}`)));
   const beganMs = performance.now();
-  const done = await Promise.all(workers.map(workOff));
-  if (sum(done) !== backlog) throw new Error(`Only ${sum(done)} of ${backlog} runs were offered.`);
-  return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
-}
-
-/** Takes as many runs as there are slots and ends them, until there are none. Answers how many. */
-async function workOff(worker: ProtocolWorker): Promise<number> {
-  for (let done = 0; ; ) {
-    const taken = await worker.take(SLOTS / WORKERS, 1);
-    if (taken.length === 0) return done;
+  for (let done = 0; done < backlog; ) {
+    const taken = await worker.take(SLOTS, WAIT_MS);
+    if (taken.length === 0) throw new Error(`Only ${done} of ${backlog} runs were offered.`);
     await worker.complete(taken);
     done += taken.length;
   }
+  return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
 }
-
-const sum = (all: readonly number[]): number => all.reduce((total, one) => total + one, 0);
 
 /** From before addJob until the task's function is called. */
 async function measureGraphile({ baseline }: Bench, jobs: number, backlog: number): Promise<Figures> {
