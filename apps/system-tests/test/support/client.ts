@@ -13,6 +13,8 @@ export type Ask = {
   headers?: Readonly<Record<string, string>>;
   /** Sent once, though the platform is under fire. */
   isOnce?: boolean;
+  /** May be sent twice, whatever it is. */
+  isHarmless?: boolean;
   /** What it names is not there for the client: a 404 is never the echo of its own deletion. */
   isAbsent?: boolean;
 };
@@ -94,10 +96,10 @@ function clientOf(server: Server, ownKey: string): Client {
 const CONVERGING = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
 
 /** Sends one request; to a platform under fire as often as it takes. */
-async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, { isOnce = false, isAbsent = false }: Ask): Promise<Told> {
+async function send({ isUnderFire, document }: Server, url: string, init: RequestInit, { isOnce = false, isAbsent = false, isHarmless = false }: Ask): Promise<Told> {
   const headers = Object.fromEntries(new Headers(init.headers));
   if (init.method === "POST" && takesKey(document, new URL(url).pathname)) headers["idempotency-key"] ??= randomUUID();
-  const mayRepeat = init.method !== "POST" || headers["idempotency-key"] !== undefined || CONVERGING.test(new URL(url).pathname);
+  const mayRepeat = isHarmless || init.method !== "POST" || headers["idempotency-key"] !== undefined || CONVERGING.test(new URL(url).pathname);
   if (!isUnderFire || isOnce || !mayRepeat) return ask(url, init);
   return patiently(async (attempt) => {
     const told = await ask(url, { ...init, headers });
