@@ -5,6 +5,7 @@ export { forwardService } from "./forward.ts";
 export { neighbourTransport, type NeighbourOptions, type NeighbourTransport } from "./neighbour.ts";
 export { localKeys, RemoteKeys, type KeySource, type PublicKey } from "./public-keys.ts";
 export { fromConnectError, toConnectError } from "./errors.ts";
+export { served } from "./served.ts";
 export { allowServices, type Routes, type ServerOptions } from "./server-options.ts";
 export { IN_PERSON } from "./in-person.ts";
 export { http1Transport, inProcess, type LocalTransport } from "./transports.ts";

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { factories } from "@millwright/contracts";
 import type { Factory, FactoryChanges } from "../domain/factory.ts";
-import { checkMask } from "./door.ts";
+import { checkMask } from "./field-mask.ts";
 
 export function toFactoryMessage(factory: Factory): MessageInitShape<typeof factories.FactorySchema> {
   return {

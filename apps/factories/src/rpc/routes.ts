@@ -1,5 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { factories } from "@millwright/contracts";
+import { served } from "@millwright/rpc";
 import { applySource, type ApplySourceDeps } from "../usecases/apply-source.ts";
 import { checkSource, type CheckSourceDeps } from "../usecases/check-source.ts";
 import { cancelTask, type CancelTaskDeps } from "../usecases/cancel-task.ts";
@@ -17,7 +18,6 @@ import { findFactory } from "../usecases/scope.ts";
 import { updateFactory, type UpdateFactoryDeps } from "../usecases/update-factory.ts";
 import { updateTask, type UpdateTaskDeps } from "../usecases/update-task.ts";
 import { hasErrors } from "../domain/source.ts";
-import { served } from "./door.ts";
 import { readMaskedSettings, readNewSettings, toFactoryMessage } from "./factory-messages.ts";
 import { readSourceSettings, toDiagnosticMessage, toPlanMessage, toSourceMessage } from "./source-messages.ts";
 import { readListTasks, readNewTask, readTaskChange, toTaskMessage } from "./task-messages.ts";

@@ -5,7 +5,7 @@ import { invalidArgument } from "@millwright/errors";
 import type { Task, TaskChange } from "../domain/task.ts";
 import type { CreateTaskInput } from "../usecases/create-task.ts";
 import type { ListTasksInput } from "../usecases/list-tasks.ts";
-import { checkMask } from "./door.ts";
+import { checkMask } from "./field-mask.ts";
 
 export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.TaskSchema> => ({
   uid: task.uid,

@@ -1,10 +1,10 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { scheduler } from "@millwright/contracts";
+import { served } from "@millwright/rpc";
 import { deleteSchedule, replaceSchedule, setEnabled, type ChangeScheduleDeps } from "../usecases/change-schedule.ts";
 import { createSchedule, type CreateScheduleDeps } from "../usecases/create-schedule.ts";
 import { listSchedules, listSlots, type ListSchedulesDeps, type ListSlotsDeps } from "../usecases/list-schedules.ts";
 import { findSchedule } from "../usecases/scope.ts";
-import { served } from "./door.ts";
 import { readOwner, readSettings, toScheduleMessage, toSlotMessage } from "./schedule-messages.ts";
 
 export type RoutesDeps = CreateScheduleDeps & ChangeScheduleDeps & ListSchedulesDeps & ListSlotsDeps;

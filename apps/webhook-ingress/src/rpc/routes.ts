@@ -1,12 +1,13 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { webhooks } from "@millwright/contracts";
+import { served } from "@millwright/rpc";
 import { deleteWebhook, replaceWebhook, rotateSecret, type ChangeWebhookDeps } from "../usecases/change-webhook.ts";
 import { createWebhook, type CreateWebhookDeps } from "../usecases/create-webhook.ts";
 import { listWebhooks, type ListWebhooksDeps } from "../usecases/list-webhooks.ts";
 import { getDelivery, listDeliveries, type ReadDeliveriesDeps } from "../usecases/read-deliveries.ts";
 import { findWebhook } from "../usecases/scope.ts";
 import { testFilter, type TestFilterDeps } from "../usecases/test-filter.ts";
-import { assertService, served } from "./door.ts";
+import { assertService } from "./service-only.ts";
 import { deliveryMessage, webhookMessage } from "./messages.ts";
 
 export type RoutesDeps = CreateWebhookDeps & ListWebhooksDeps & ChangeWebhookDeps & ReadDeliveriesDeps & TestFilterDeps & {

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
-import { callerOf } from "@millwright/rpc";
+import { callerOf } from "./context.ts";
 
 /**
  * Serves one RPC: names the caller and refuses texts that no column can hold (PostgreSQL knows no NUL).

@@ -1,0 +1,7 @@
+import type { Caller } from "@millwright/caller";
+import { DomainError } from "@millwright/errors";
+
+/** Errors: service_only (permission_denied). */
+export function assertService(caller: Caller): void {
+  if (caller.principal.type !== "service") throw new DomainError({ kind: "permission_denied", reason: "service_only", message: "Only services may ask this." });
+}
