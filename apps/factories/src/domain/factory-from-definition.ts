@@ -1,7 +1,6 @@
 import type { Definition, ExecutionBlock, FactoryPart } from "@millwright/definition";
 import { newSettings, type Factory, type FactorySettings, type Management } from "./factory.ts";
-import { canonicalJson } from "@millwright/json";
-import type { JsonObject } from "./json.ts";
+import { canonicalJson, type JsonObject } from "@millwright/json";
 
 /** What a definition says about the factory record itself. Source: factory-files §3, fields-factory §1.2. */
 export function settingsFrom({ factory }: Definition): FactorySettings {

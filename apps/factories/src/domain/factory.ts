@@ -1,7 +1,7 @@
 import { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
-import type { JsonObject } from "./json.ts";
+import type { JsonObject } from "@millwright/json";
 
 export type Repository = { owner: string; repo: string; code_forge?: string };
 

@@ -1,6 +1,6 @@
 import { as, type AgentUid, type FactoryUid, type TeamUid } from "@millwright/ids";
+import type { JsonObject } from "@millwright/json";
 import type { Factory, FactorySettings, Management, Repository } from "../domain/factory.ts";
-import type { JsonObject } from "../domain/json.ts";
 import { Prisma, type Factory as FactoryRow } from "../gen/prisma/client.ts";
 import { json } from "./prisma-client.ts";
 

@@ -1,12 +1,11 @@
 import { isUniqueViolation, type Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
+import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { aliasTaken, type Factory } from "../domain/factory.ts";
-import type { IdempotentRequest } from "../domain/idempotency.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
 import { toChangeData, toFactory, toSettingsData } from "./factory-rows.ts";
-import { rememberAnswer } from "./idempotency-store.ts";
 import type { Changes, PrismaTx } from "./prisma-client.ts";
 
 export type ListQuery = { teams: readonly TeamUid[]; only?: string; search: string; after?: { nameKey: string; uid: string }; limit: number };
@@ -46,7 +45,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
 
     create: (factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory> =>
       orAliasTaken(changes.change(async (tx, inTx) => {
-        const known = request && (await rememberAnswer(inTx, request, JSON.parse(JSON.stringify(factory)), factory.createdAt));
+        const known = request && (await rememberAnswer<Record<string, unknown>>(inTx, request, JSON.parse(JSON.stringify(factory)), factory.createdAt));
         if (known && known["uid"] !== factory.uid) return revive(known);
         const { uid, teamUid, creatorUid, createdAt } = factory;
         await tx.factory.create({ data: { ...toChangeData(factory), ...toSettingsData(factory), uid, teamUid, creatorUid, createdAt } });

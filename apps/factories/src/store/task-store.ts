@@ -2,10 +2,9 @@ import type { Database, Sql } from "@millwright/database";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
+import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
 import type { ConversationUid, FactoryUid, RunUid, TaskUid } from "@millwright/ids";
-import type { IdempotentRequest } from "../domain/idempotency.ts";
 import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
-import { rememberAnswer } from "./idempotency-store.ts";
 
 const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
   current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
@@ -25,7 +24,7 @@ export function taskStore(database: Database, clock: Clock) {
     /** With a request key that is known, answers the task it made then. Errors: conversation_bound · task_not_found (made then, deleted since) · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
-        const known = request && ((await rememberAnswer(tx, request, { uid: task.uid }, clock.now())) as { uid: TaskUid });
+        const known = request && (await rememberAnswer(tx, request, { uid: task.uid }, clock.now()));
         if (known && known.uid !== task.uid) return locked(tx, task.factoryUid, known.uid);
         if (!(await insertTask(tx, task))) throw conversationBound();
         await appendEvents(tx, [fact]);

@@ -1,11 +1,11 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { Clock } from "@millwright/clock";
-import { present } from "@millwright/json";
 import type { NewEvent } from "@millwright/events";
+import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
+import { present } from "@millwright/json";
 import { newQueue, newSettings, type Factory, type FactoryChanges } from "../domain/factory.ts";
-import { idempotentRequest, type IdempotentRequest } from "../domain/idempotency.ts";
 import { factoryCreated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 

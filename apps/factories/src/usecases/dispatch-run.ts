@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
+import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
+import type { JsonObject } from "@millwright/json";
 import type { Foreman, NewRun } from "../domain/dispatch.ts";
 import type { Factory } from "../domain/factory.ts";
-import { idempotentRequest, type IdempotentRequest } from "../domain/idempotency.ts";
-import type { JsonObject } from "../domain/json.ts";
 import { mintTicket, parseTicketRef, ticketRef, type Ticket } from "../domain/ticket.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 

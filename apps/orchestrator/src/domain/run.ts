@@ -1,7 +1,6 @@
+import type { JsonObject } from "@millwright/json";
+export type { JsonObject, JsonValue } from "@millwright/json";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
-
-export type JsonObject = { [key: string]: JsonValue };
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
 
 /** Where a run is in its life (fields-runs §3.1). */
 export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;

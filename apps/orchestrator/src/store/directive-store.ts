@@ -1,7 +1,7 @@
 import { sendTo, type Sql } from "@millwright/database";
 import type { Directive } from "../domain/directive.ts";
 import type { NewDirective } from "../domain/run-change.ts";
-import type { JsonObject } from "../domain/run.ts";
+import type { JsonObject } from "@millwright/json";
 
 /** Stores a directive for the present attempt. The run must be locked. */
 export async function addDirective(tx: Sql, execution: { id: number; attempt: number }, directive: NewDirective): Promise<void> {

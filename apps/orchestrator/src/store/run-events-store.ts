@@ -4,7 +4,7 @@ import type { RunUid } from "@millwright/ids";
 import { topics } from "../bell.ts";
 import type { NewRunEvent, RunEvent, WorkerEvent } from "../domain/run-events.ts";
 import type { AppendOutcome, AttemptRef } from "../domain/run-transaction.ts";
-import type { JsonObject } from "../domain/run.ts";
+import type { JsonObject } from "@millwright/json";
 
 /**
  * Adds events of the orchestrator to a run, in order, with the next seqs, in the caller's transaction (which already holds

@@ -4,7 +4,8 @@ import { Gathering, type Database, type Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
-import type { JsonObject, Run, RunMode, RunState, RunStatus } from "../domain/run.ts";
+import type { JsonObject } from "@millwright/json";
+import type { Run, RunMode, RunState, RunStatus } from "../domain/run.ts";
 
 const STORED = `
   r.uid, r.root_run_uid, r.parent_run_uid, r.retry_of_run_uid, r.depth, r.owner_type, r.owner_uid, r.creator_type, r.creator_uid, r.executor_uid,

@@ -1,7 +1,7 @@
 import { parseCron, isTimeZone, nextSlot } from "@millwright/cron";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { isUuid, type Uid } from "@millwright/ids";
-import type { JsonObject } from "./json.ts";
+import type { JsonObject } from "@millwright/json";
 
 export type ScheduleUid = Uid<"schedule">;
 export type Owner = { readonly type: "team" | "user"; readonly uid: string };

@@ -1,5 +1,5 @@
 import { as } from "@millwright/ids";
-import type { JsonObject } from "../domain/json.ts";
+import type { JsonObject } from "@millwright/json";
 import type { OverlapPolicy, Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
 
 export const SCHEDULE_COLUMNS = `s.uid, s.owner_type, s.owner_uid, s.name, s.cron_schedule, s.time_zone, s.enabled, s.prompt, s.agent_config, s.agent_uid, s.mode,

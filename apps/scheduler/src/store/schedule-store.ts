@@ -1,11 +1,10 @@
 import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import type { IdempotentRequest } from "../domain/idempotency.ts";
+import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
 import type { Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
-import { rememberAnswer } from "./idempotency-store.ts";
 import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
 
 export type Change = { readonly next: Schedule; readonly event: NewEvent };

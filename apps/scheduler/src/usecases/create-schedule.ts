@@ -1,8 +1,8 @@
 import { actorOf, requireVerb, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
+import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
-import { idempotentRequest, type IdempotentRequest } from "../domain/idempotency.ts";
 import { checkSettings, newSchedule, type GivenSettings, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { scheduleCreated } from "../events/schedule-events.ts";
 import { originOf } from "../events/origin.ts";

@@ -1,11 +1,10 @@
 import type { Database, Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
+import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
-import type { IdempotentRequest } from "../domain/idempotency.ts";
 import type { SignatureScheme } from "../domain/signature-schemes.ts";
 import type { AuthMode, Management, Webhook, WebhookUid } from "../domain/webhook.ts";
-import { rememberAnswer } from "./idempotency-store.ts";
 import { secretPlace } from "./secret-places.ts";
 
 /** A change of one webhook: what it becomes, its new secret of its own if any, and the fact to be told. */
@@ -37,7 +36,7 @@ export function webhookStore(database: Database, vault: Vault) {
       return database.transaction(async (tx) => {
         await lockFactory(tx, webhook.factoryUid);
         if (request) {
-          const first = await rememberAnswer(tx, vault, request, { uid: webhook.uid, answer }, now);
+          const first = await rememberAnswer(tx, request, { uid: webhook.uid, answer }, now, vault);
           if (first.uid !== webhook.uid) return first;
         }
         const { rows } = await tx.query<{ count: number }>("SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL", [webhook.factoryUid]);

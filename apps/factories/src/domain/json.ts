@@ -1,5 +1,0 @@
-/** Values that a `jsonb` column, a Struct and a JSON text can all hold. */
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
-export type JsonObject = { [key: string]: JsonValue };
-
-export const isObject = (value: unknown): value is JsonObject => value !== null && typeof value === "object" && !Array.isArray(value);
