@@ -8,6 +8,9 @@ export { locateKey } from "./locate.ts";
 export { parseDefinitionAside } from "./parse-aside.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
-export { CODE_FORGES, CREDENTIAL_STRATEGIES, isAlias, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER } from "./rules.ts";
+export {
+  CODE_FORGES, CREDENTIAL_STRATEGIES, HEADER_NAME, isAlias, isCredentialHeader, isFactoryName, REPOSITORY_NAME, REPOSITORY_OWNER, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES,
+  WEBHOOKS_MAX,
+} from "./rules.ts";
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
 export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";

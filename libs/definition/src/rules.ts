@@ -17,9 +17,10 @@ export const isAlias = (alias: string): boolean => alias.trim() !== "" && alias.
 export const WEBHOOK_AUTH_MODES = ["token", "url_token", "signature"] as const;
 /** Those that need nothing but a secret; spec webhooks §4. */
 export const SIGNATURE_SCHEMES = ["github", "pagerduty", "sentry", "standard_webhooks", "stripe", "vercel", "slack", "linear", "shopify", "gitlab"] as const;
+/** Of one factory, disabled ones included; spec §8. */
 export const WEBHOOKS_MAX = 20;
-/** RFC 9110 `token`. */
-export const DELIVERY_ID_HEADER = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+/** RFC 9110 `token`, of a length that a log can show. */
+export const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   ...["authorization", "cookie", "proxy-authorization", "set-cookie", "webhook-signature", "svix-signature", "stripe-signature", "x-hub-signature-256", "x-hub-signature"],

@@ -1,7 +1,7 @@
 import type { WebhookPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { Fields } from "./fields.ts";
-import { DELIVERY_ID_HEADER, isCredentialHeader, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "./rules.ts";
+import { HEADER_NAME, isCredentialHeader, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "./rules.ts";
 import { parseYaml } from "./yaml-document.ts";
 
 /** Reads webhooks/<name>.yaml: spec factory-files §11. Undefined when it is not even YAML. */
@@ -15,7 +15,7 @@ export function readWebhookFile(name: string, path: string, text: string, proble
   else if (fields.has("signatureScheme")) fields.error(fields.keyAt("signatureScheme"), "FF_CONFLICTING_FIELDS", "signatureScheme belongs to the authMode signature only.");
   fields.require("secretName");
   const secret = fields.text("secretName");
-  const header = fields.text("deliveryIdHeader", { max: 200, pattern: DELIVERY_ID_HEADER, hint: "be the name of a header" });
+  const header = fields.text("deliveryIdHeader", { pattern: HEADER_NAME, hint: "be the name of a header, of at most 100 characters" });
   if (header !== undefined && isCredentialHeader(header)) fields.error(fields.valueAt("deliveryIdHeader"), "FF_INVALID_VALUE", "deliveryIdHeader must not name a header of credentials.");
   const enabled = fields.boolean("enabled") ?? true;
   return {

@@ -1,6 +1,6 @@
+import { SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
-import { SIGNATURE_SCHEMES } from "./signature-schemes.ts";
-import { AUTH_MODES, type Webhook } from "./webhook.ts";
+import type { Webhook } from "./webhook.ts";
 
 /** A webhook as its file describes it (factory-files §11), in the normalised form of libs/definition. */
 export type DefinedWebhook = Pick<Webhook, "name" | "authMode" | "signatureScheme" | "deliveryIdHeader" | "enabled"> & { readonly secretName: string };
@@ -11,7 +11,7 @@ export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>
   if (!Array.isArray(parts)) throw malformed();
   return parts.map((part: unknown) => {
     const { name, auth_mode: mode, signature_scheme: scheme, secret_name: secretName, delivery_id_header: header, enabled } = (part ?? {}) as Record<string, unknown>;
-    const authMode = AUTH_MODES.find((one) => one === mode);
+    const authMode = WEBHOOK_AUTH_MODES.find((one) => one === mode);
     const signatureScheme = SIGNATURE_SCHEMES.find((one) => one === scheme);
     if (typeof name !== "string" || typeof secretName !== "string" || authMode === undefined || (authMode === "signature") !== (signatureScheme !== undefined)) throw malformed();
     return { name, authMode, signatureScheme, secretName, deliveryIdHeader: typeof header === "string" ? header : undefined, enabled: enabled !== false };

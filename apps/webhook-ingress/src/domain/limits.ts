@@ -3,9 +3,6 @@ export const BODY_BYTES_MAX = 256 * 1024;
 /** Payloads of code hosts are larger; GitHub sends at most 25 MB. */
 export const CODE_HOST_BODY_BYTES_MAX = 25 * 1024 * 1024;
 
-/** Spec §8; disabled ones included. */
-export const WEBHOOKS_PER_FACTORY_MAX = 20;
-
 /** A budget of so many within any minute. */
 export const WINDOW_MS = 60_000;
 /** Spec §8: authenticated deliveries of one webhook, whatever becomes of them. */

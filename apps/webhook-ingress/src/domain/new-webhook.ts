@@ -1,28 +1,23 @@
+import { HEADER_NAME, isCredentialHeader, WEBHOOK_AUTH_MODES } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
-import { SCHEMES, SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
-import { AUTH_MODES, type WebhookAuth, type WebhookSettings } from "./webhook.ts";
+import { ALL_SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
+import type { WebhookAuth, WebhookSettings } from "./webhook.ts";
 
 const NAME_CHARACTERS_MAX = 100;
-/** RFC 9110 `token`. */
-const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
-const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
-  "authorization", "cookie", "proxy-authorization", "set-cookie",
-  ...Object.values(SCHEMES).flatMap(({ signatureHeaders }) => signatureHeaders),
-]);
 
 /** As it is asked for: empty texts are absent. */
 export type AskedAuth = { authMode: string; signatureScheme: string; signatureHeader: string; signaturePrefix: string; secretName: string };
 
 /** How senders will prove themselves. Errors: invalid_webhook. */
 export function readAuth(asked: AskedAuth): WebhookAuth {
-  const authMode = oneOf(AUTH_MODES, asked.authMode || "token", "auth_mode");
+  const authMode = oneOf(WEBHOOK_AUTH_MODES, asked.authMode || "token", "auth_mode");
   const given = { signatureHeader: asked.signatureHeader || undefined, signaturePrefix: asked.signaturePrefix || undefined, secretName: asked.secretName || undefined };
   if (authMode !== "signature") {
     if (asked.signatureScheme || given.signatureHeader || given.signaturePrefix) throw invalid("signature_scheme", "belongs to webhooks whose auth_mode is signature");
     return { ...given, authMode, signatureScheme: undefined };
   }
   if (!asked.signatureScheme) throw invalid("signature_scheme", "is required when auth_mode is signature");
-  const signatureScheme = oneOf(SIGNATURE_SCHEMES, asked.signatureScheme, "signature_scheme");
+  const signatureScheme = oneOf(ALL_SIGNATURE_SCHEMES, asked.signatureScheme, "signature_scheme");
   checkGeneric(signatureScheme, given);
   return { ...given, authMode, signatureScheme };
 }
@@ -42,8 +37,7 @@ export function readSettings(asked: { name: string; deliveryIdHeader: string; en
   const deliveryIdHeader = asked.deliveryIdHeader || undefined;
   if (deliveryIdHeader !== undefined) {
     if (!HEADER_NAME.test(deliveryIdHeader)) throw invalid("delivery_id_header", "is not the name of a header");
-    const lower = deliveryIdHeader.toLowerCase();
-    if (CREDENTIAL_HEADERS.has(lower) || lower === auth?.signatureHeader?.toLowerCase()) throw invalid("delivery_id_header", "names a header that carries a credential");
+    if (isCredentialHeader(deliveryIdHeader) || deliveryIdHeader.toLowerCase() === auth?.signatureHeader?.toLowerCase()) throw invalid("delivery_id_header", "names a header that carries a credential");
   }
   return { name, deliveryIdHeader, enabled: asked.enabled };
 }

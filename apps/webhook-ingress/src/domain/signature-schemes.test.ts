@@ -1,6 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
+import { isCredentialHeader } from "@millwright/definition";
 import { createHash, createHmac } from "node:crypto";
-import { SCHEMES, SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
+import { SCHEMES, ALL_SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
 
 const BODY = Buffer.from('{"id":"evt_1","type":"deploy.done","ok":true}');
 const SECONDS = 1_700_000_000;
@@ -34,7 +35,7 @@ test("linear's vector of a body without a time is signed, and yet too old", () =
 });
 test("the body's hash is the vector's", () => expect(createHash("sha256").update(BODY).digest("hex")).toBe("82a25a48220a343e1b9dd004c83cb3a3b052620fecfbed87c95e4d3359e1366b"));
 
-describe.each(SIGNATURE_SCHEMES)("%s", (scheme) => {
+describe.each(ALL_SIGNATURE_SCHEMES)("%s", (scheme) => {
   const good = GOOD[scheme];
   const names = Object.keys(good.headers);
   test("takes what is signed with the secret", () => expect(verify(scheme, good)).toBe(true));
@@ -48,6 +49,7 @@ describe.each(SIGNATURE_SCHEMES)("%s", (scheme) => {
       for (const headers of [others, { ...others, [name]: "" }, { ...others, [name]: `${value}x` }, { ...others, [name]: flipped }]) expect([name, headers[name], verify(scheme, { ...good, headers })]).toEqual([name, headers[name], false]);
     }
   });
+  test("its signature's header is known as a credential", () => expect(names.some(isCredentialHeader)).toBe(scheme !== "generic_hmac_sha256"));
   test("never throws, whatever stands in the headers", () => {
     for (const junk of ["", ",", "=", "v1=", "v1,", "t=,v1=", "t=1,t=2,v1=x", "sha256=", "v0=", "é\u00ff", " ", "v1,===", "t=1e3,v1=00", `t=${"9".repeat(400)}`]) expect(verify(scheme, { ...good, headers: Object.fromEntries(names.map((name) => [name, junk])) })).toBe(false);
   });

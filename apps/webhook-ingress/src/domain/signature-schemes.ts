@@ -1,12 +1,10 @@
 import { createHmac } from "node:crypto";
+import { SIGNATURE_SCHEMES } from "@millwright/definition";
 import { sameText } from "./constant-time.ts";
 
-/** Published schemes first, ours after them (webhooks §4). */
-export const SIGNATURE_SCHEMES = [
-  "github", "pagerduty", "sentry", "standard_webhooks", "stripe", "vercel",
-  "slack", "linear", "shopify", "gitlab", "generic_hmac_sha256",
-] as const;
-export type SignatureScheme = (typeof SIGNATURE_SCHEMES)[number];
+/** Those of definition files, and the one that needs more than a secret (webhooks §4). */
+export const ALL_SIGNATURE_SCHEMES = [...SIGNATURE_SCHEMES, "generic_hmac_sha256"] as const;
+export type SignatureScheme = (typeof ALL_SIGNATURE_SCHEMES)[number];
 
 /** A request as it came: header values as Node reads them (latin1), the body's raw bytes. */
 export type SignedRequest = { readonly header: (name: string) => string | undefined; readonly body: Uint8Array };
@@ -20,8 +18,6 @@ export type SignatureSettings = {
 };
 
 type Scheme = {
-  /** Headers that carry signatures: credentials, so not fit to name a delivery. */
-  readonly signatureHeaders: readonly string[];
   /** The provider's own delivery ids (webhooks §5), the first present one counts. */
   readonly deliveryHeaders: readonly string[];
   /** Whether a secret can be the key of this scheme. */
@@ -38,13 +34,11 @@ const anySecret = (secret: string): boolean => secret !== "";
 /** One verifier per scheme; the table of webhooks §4. */
 export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   github: {
-    signatureHeaders: ["x-hub-signature-256", "x-hub-signature"],
     deliveryHeaders: ["x-github-delivery"],
     takesSecret: anySecret,
     verify: (request, { secret }) => isHexOf(after("sha256=", request.header("x-hub-signature-256")), mac("sha256", secret, request.body)),
   },
   pagerduty: {
-    signatureHeaders: ["x-pagerduty-signature"],
     deliveryHeaders: ["x-webhook-id"],
     takesSecret: anySecret,
     verify: (request, { secret }) => {
@@ -53,19 +47,16 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     },
   },
   sentry: {
-    signatureHeaders: ["sentry-hook-signature"],
     deliveryHeaders: ["request-id"],
     takesSecret: anySecret,
     verify: (request, { secret }) => isHexOf(request.header("sentry-hook-signature"), mac("sha256", secret, request.body)),
   },
   standard_webhooks: {
-    signatureHeaders: ["webhook-signature", "svix-signature"],
     deliveryHeaders: ["webhook-id", "svix-id"],
     takesSecret: (secret) => standardKey(secret) !== undefined,
     verify: verifyStandard,
   },
   stripe: {
-    signatureHeaders: ["stripe-signature"],
     deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret, now }) => {
@@ -77,13 +68,11 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     },
   },
   vercel: {
-    signatureHeaders: ["x-vercel-signature"],
     deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret }) => isHexOf(request.header("x-vercel-signature"), mac("sha1", secret, request.body)),
   },
   slack: {
-    signatureHeaders: ["x-slack-signature"],
     deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret, now }) => {
@@ -92,25 +81,21 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     },
   },
   linear: {
-    signatureHeaders: ["linear-signature"],
     deliveryHeaders: ["linear-delivery"],
     takesSecret: anySecret,
     verify: (request, { secret, now }) => isHexOf(request.header("linear-signature"), mac("sha256", secret, request.body)) && isRecentLinear(request.body, now),
   },
   shopify: {
-    signatureHeaders: ["x-shopify-hmac-sha256"],
     deliveryHeaders: ["x-shopify-webhook-id"],
     takesSecret: anySecret,
     verify: (request, { secret }) => sameText(request.header("x-shopify-hmac-sha256") ?? "", mac("sha256", secret, request.body).toString("base64")),
   },
   gitlab: {
-    signatureHeaders: ["x-gitlab-token"],
     deliveryHeaders: ["x-gitlab-event-uuid"],
     takesSecret: anySecret,
     verify: (request, { secret }) => sameText(textOf(request.header("x-gitlab-token") ?? ""), secret),
   },
   generic_hmac_sha256: {
-    signatureHeaders: [],
     deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret, signatureHeader = "", signaturePrefix = "" }) => isHexOf(after(signaturePrefix, request.header(signatureHeader.toLowerCase())), mac("sha256", secret, request.body)),

@@ -1,10 +1,10 @@
+import type { WEBHOOK_AUTH_MODES } from "@millwright/definition";
 import type { FactoryUid, TeamUid, Uid } from "@millwright/ids";
 import type { SignatureScheme } from "./signature-schemes.ts";
 
 export type WebhookUid = Uid<"webhook">;
 
-export const AUTH_MODES = ["token", "url_token", "signature"] as const;
-export type AuthMode = (typeof AUTH_MODES)[number];
+export type AuthMode = (typeof WEBHOOK_AUTH_MODES)[number];
 
 /** How senders prove themselves. Never changes after creation. */
 export type WebhookAuth = {

@@ -1,10 +1,10 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
+import { WEBHOOKS_MAX } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
-import { WEBHOOKS_PER_FACTORY_MAX } from "../domain/limits.ts";
 import { readAuth, readSettings, type AskedAuth } from "../domain/new-webhook.ts";
 import { checkSecret, generateSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookAuth, WebhookUid } from "../domain/webhook.ts";
@@ -46,8 +46,8 @@ export async function createWebhook(deps: CreateWebhookDeps, caller: Caller, ask
   };
   const { idempotencyKey, ...body } = asked;
   const request = idempotentRequest(caller.principal.uid, "create-webhook", idempotencyKey, body);
-  const made = await deps.webhooks.create(webhook, own, generated, webhookEvent("created", webhook, caller), request, WEBHOOKS_PER_FACTORY_MAX, now);
-  if (!made) throw new DomainError({ kind: "conflict", reason: "too_many_webhooks", message: `A factory has at most ${WEBHOOKS_PER_FACTORY_MAX} webhooks.` });
+  const made = await deps.webhooks.create(webhook, own, generated, webhookEvent("created", webhook, caller), request, WEBHOOKS_MAX, now);
+  if (!made) throw new DomainError({ kind: "conflict", reason: "too_many_webhooks", message: `A factory has at most ${WEBHOOKS_MAX} webhooks.` });
   return { webhook: made.uid === webhook.uid ? webhook : ((await deps.webhooks.find(made.uid)) ?? { ...webhook, uid: as<WebhookUid>(made.uid) }), secret: made.answer };
 }
 

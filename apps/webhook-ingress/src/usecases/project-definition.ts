@@ -1,10 +1,10 @@
 import type { Clock } from "@millwright/clock";
 import type { Database, Sql } from "@millwright/database";
+import { WEBHOOKS_MAX } from "@millwright/definition";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { readDefinedWebhooks, type DefinedWebhook } from "../domain/defined-webhook.ts";
-import { WEBHOOKS_PER_FACTORY_MAX } from "../domain/limits.ts";
 import { checkSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookUid } from "../domain/webhook.ts";
 import { webhookFact, type Origin } from "../events/webhook-events.ts";
@@ -31,8 +31,8 @@ export async function stageDefinition({ database, teamSecrets, clock }: ProjectD
     if (fault) diagnostics.push(at(`webhooks/${webhook.name}.yaml`, fault.code, fault.message));
   }
   const others = webhooks.length === 0 ? 0 : await countLive(database.sql, factoryUid);
-  if (webhooks.length + others > WEBHOOKS_PER_FACTORY_MAX) {
-    diagnostics.push(at("factory.yaml", "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_PER_FACTORY_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`));
+  if (webhooks.length + others > WEBHOOKS_MAX) {
+    diagnostics.push(at("factory.yaml", "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`));
   }
   if (diagnostics.length === 0 && !request.isDryRun) await saveStage(database.sql, { factoryUid, teamUid, version, webhooks }, clock.now());
   return diagnostics;

@@ -1,4 +1,4 @@
-import { DELIVERY_ID_HEADER, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "../rules.ts";
+import { HEADER_NAME, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "../rules.ts";
 import { BOOLEAN, closed, document, enumOf, TEXT } from "./json-schema.ts";
 
 /** webhooks/<name>.yaml: spec factory-files §11. */
@@ -7,7 +7,7 @@ export const WEBHOOK = document("webhook.schema.json", "webhooks/<name>.yaml", "
     authMode: { ...(enumOf(WEBHOOK_AUTH_MODES) as object), default: "token" },
     signatureScheme: enumOf(SIGNATURE_SCHEMES),
     secretName: { ...(TEXT as object), description: "A managed secret of the team." },
-    deliveryIdHeader: { type: "string", pattern: DELIVERY_ID_HEADER.source, maxLength: 200 },
+    deliveryIdHeader: { type: "string", pattern: HEADER_NAME.source },
     enabled: BOOLEAN,
   },
   {
