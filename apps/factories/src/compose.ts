@@ -33,7 +33,7 @@ import { definitionWork } from "./usecases/activate-definition.ts";
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
-export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress"] });
+export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler"] });
 
 export type FactoriesOptions = {
   databaseUrl: string;

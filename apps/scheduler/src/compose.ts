@@ -14,14 +14,18 @@ import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { ofScheduledRuns } from "./clients/run-feed.ts";
+import { onAutomationEvents } from "./events/on-automation-events.ts";
 import { onIdentityEvents } from "./events/on-identity-events.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { scheduleDeleted, scheduleUpdated } from "./events/schedule-events.ts";
+import { slotTaken } from "./events/trigger-events.ts";
+import { DueLoop } from "./due-loop.ts";
 import { schedulerRoutes, type RoutesDeps } from "./rpc/routes.ts";
 import { SlotLoop } from "./slot-loop.ts";
 import { DATABASE_TIME, readTime } from "./store/database-time.ts";
 import { schedulesOf, scheduleStore } from "./store/schedule-store.ts";
 import { noteRun, noteRunEnd, slotStore } from "./store/slot-store.ts";
+import { forgetTriggers, triggerStore } from "./store/trigger-store.ts";
 import { fireSlots } from "./usecases/fire-slots.ts";
 import { followAgentDeletion } from "./usecases/follow-identity.ts";
 
@@ -29,7 +33,7 @@ import { followAgentDeletion } from "./usecases/follow-identity.ts";
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
-export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway"] });
+export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "factories"] });
 
 export type SchedulerOptions = {
   databaseUrl: string;
@@ -44,7 +48,7 @@ export type SchedulerOptions = {
   metrics: Metrics;
   /** Records spans; absent: none. */
   tracer?: Tracer;
-  neighbours: { identity: Transport; orchestrator: Transport };
+  neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
   poolSize?: number;
   /** Rung by this service's log, and heard by its consumers of others'. */
   doorbell?: Doorbell;
@@ -66,6 +70,8 @@ export type Scheduler = {
   ready(): Promise<boolean>;
   /** The loops that `start` starts, for tests that drive them step by step. */
   readonly slots: SlotLoop;
+  /** Takes the slots of automations that are over; answers how many schedules it was. */
+  fireTriggers(): Promise<number>;
   readonly consumers: readonly Consumer[];
 };
 
@@ -73,6 +79,9 @@ export type Scheduler = {
 const LEASE_MS = 30_000;
 /** Less than the lease: what is not answered by then is tried again by whoever has it next. */
 const RUNS_TIMEOUT_MS = 20_000;
+
+/** Triggers of automations taken in one transaction. */
+const TRIGGERS_AT_ONCE = 1_000;
 
 /** The object graph of this service. */
 export function composeScheduler(o: SchedulerOptions): Scheduler {
@@ -87,6 +96,13 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
   const ledger = slotStore(database, databaseTime);
   const runs = orchestratorClient(o.neighbours.orchestrator, signer, { publicUrl: o.publicUrl, timeoutMs: Math.max(1_000, RUNS_TIMEOUT_MS / timeScale) });
   const slots = new SlotLoop({ ...ledger, fire: (lease, claimed) => fireSlots({ slots: ledger, runs, log, timeScale }, lease, claimed), log, leaseMs: LEASE_MS / timeScale });
+  const triggers = triggerStore(database, databaseTime, slotTaken);
+  const fireTriggers = async (): Promise<number> => {
+    const count = await triggers.fireDue(TRIGGERS_AT_ONCE);
+    if (count > 0) eventLog.ring();
+    return count;
+  };
+  const triggerLoop = new DueLoop({ take: fireTriggers, waitMs: () => triggers.waitMs(), onError: (error) => log.warn({ error }, "triggers of automations were not fired; it is tried again") });
   const deps: RoutesDeps = {
     schedules: scheduleStore(database, databaseTime, ring),
     slots: ledger,
@@ -100,14 +116,19 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     consumer("slots", "orchestrator", ofScheduledRuns(readFeed(o.neighbours.orchestrator)), onRunEvents({ noteRun, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
     consumer("schedules", "gateway", readFeed(o.neighbours.identity), onIdentityEvents({
       pauseAgent: async (tx, agentUid, origin) => followAgentDeletion(schedulesOf(tx, { agentUid }), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
-      deleteTeam: async (tx, teamUid, origin) => schedulesOf(tx, { teamUid }).deleteAll(await readTime(tx, databaseTime), (schedule) => scheduleDeleted(schedule, origin)),
+      deleteTeam: async (tx, teamUid, origin) => {
+        await schedulesOf(tx, { teamUid }).deleteAll(await readTime(tx, databaseTime), (schedule) => scheduleDeleted(schedule, origin));
+        await forgetTriggers(tx, { teamUid });
+      },
     })),
+    consumer("triggers", "factories", readFeed(o.neighbours.factories), onAutomationEvents({ follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt), forget: forgetTriggers, ring: () => triggerLoop.ring() })),
   ];
   const unwatch = watchService({ service: "scheduler", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), triggerLoop.stop(), ...consumers.map((each) => each.stop())]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
     slots,
+    fireTriggers,
     consumers,
     routes(router) {
       schedulerRoutes(router, deps);
@@ -117,6 +138,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       eventLog.start();
       relay?.start();
       slots.start();
+      triggerLoop.start();
       for (const each of consumers) each.start();
     },
     pause,

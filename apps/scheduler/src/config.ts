@@ -12,6 +12,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the orchestrator. */
     orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
     orchestratorJwksUrls: required.urls("ORCHESTRATOR_JWKS_URL"),
+    /** RPC addresses of factories, whose automations have schedules, too. */
+    factoriesUrls: required.urls("FACTORIES_URL"),
+    factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
     /** Divides every lease and wait; for tests of failures. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
   });

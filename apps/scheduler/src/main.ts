@@ -9,10 +9,11 @@ await runService({
   neighbours: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
+    factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { gateway, orchestrator }) => {
-    const scheduler = composeScheduler({ ...base, neighbours: { identity: gateway, orchestrator }, timeScale: config.timeScale });
+  compose: async (config, base, { gateway, orchestrator, factories }) => {
+    const scheduler = composeScheduler({ ...base, neighbours: { identity: gateway, orchestrator, factories }, timeScale: config.timeScale });
     return { ...scheduler, allow: allowedServices };
   },
 });

@@ -1,6 +1,6 @@
-import { BackgroundLoop } from "@millwright/database";
 import type { Logger } from "@millwright/telemetry";
 import type { ClaimedSlot } from "./domain/slot.ts";
+import { DueLoop } from "./due-loop.ts";
 
 export type SlotLoopDeps = {
   plan(limit: number, leaseMs: number): Promise<{ readonly count: number; readonly lease: string; readonly slots: readonly ClaimedSlot[] }>;
@@ -15,22 +15,16 @@ export type SlotLoopDeps = {
 const BATCH = 500;
 /** Of these under way at once: while runs are being made, the next slots are planned. */
 const BATCHES_AT_ONCE = 3;
-/** How long a schedule that another replica has changed may stay unnoticed. */
-const POLL_MS = 1_000;
-
-/** How soon what is due and at another's hands is looked at again. */
-const BLOCKED_MS = 100;
 
 /** What the service does by itself: when a schedule comes due, its slots are planned, claimed and fired. */
 export class SlotLoop {
   readonly #deps: SlotLoopDeps;
-  readonly #loop: BackgroundLoop;
+  readonly #loop: DueLoop;
   readonly #firing = new Set<Promise<void>>();
-  #alarm: NodeJS.Timeout | undefined;
 
   constructor(deps: SlotLoopDeps) {
     this.#deps = deps;
-    this.#loop = new BackgroundLoop({ everyMs: POLL_MS, step: () => this.#step(), onError: (error) => deps.log.warn({ error }, "slots were not planned; it is tried again") });
+    this.#loop = new DueLoop({ take: () => this.#take(), waitMs: () => deps.waitMs(), onError: (error) => deps.log.warn({ error }, "slots were not planned; it is tried again") });
   }
 
   start(): void {
@@ -43,9 +37,7 @@ export class SlotLoop {
 
   /** Lets what has begun end. */
   async stop(): Promise<void> {
-    clearTimeout(this.#alarm);
     await this.#loop.stop();
-    clearTimeout(this.#alarm);
     await Promise.all(this.#firing);
   }
 
@@ -58,15 +50,6 @@ export class SlotLoop {
       if (found === 0) return count;
       count += found;
     }
-  }
-
-  async #step(): Promise<"again" | "idle"> {
-    if ((await this.#take()) > 0) return "again";
-    const waitMs = await this.#deps.waitMs();
-    clearTimeout(this.#alarm);
-    // What is due and could not be taken waits for another slot of its schedule, or is at another replica.
-    if (waitMs !== undefined && waitMs < POLL_MS) this.#alarm = setTimeout(() => this.#loop.ring(), waitMs > 0 ? waitMs + 1 : BLOCKED_MS);
-    return "idle";
   }
 
   async #take(): Promise<number> {

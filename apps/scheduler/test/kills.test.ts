@@ -84,3 +84,16 @@ test("eight processes with wrong clocks, of which four are killed while they mak
   expect(runs.size).toBe(SCHEDULES);
   expect(killed).toBe(FATES.size);
 }, 180_000);
+
+test("each slot of automations fires once, though a process is killed while they do", async () => {
+  const COUNT = 300;
+  const due = "SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '0 0 1 1 *', date_trunc('milliseconds', now()), 0 FROM generate_series(1, $1)";
+  await w.rows(`INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot, version) ${due}`, [COUNT]);
+  children.find((child) => child?.exitCode === null && child.signalCode === null)!.kill("SIGKILL");
+  const fired = await eventually(async () => {
+    const entities = await w.rows<{ entity_uid: string }>("SELECT entity_uid FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'");
+    if (entities.length < COUNT) throw new Error("Not all have fired.");
+    return entities;
+  });
+  expect([fired.length, new Set(fired.map(({ entity_uid: uid }) => uid)).size]).toEqual([COUNT, COUNT]);
+}, 60_000);

@@ -1,4 +1,5 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { VERBS, type Caller, type Verb } from "@millwright/caller";
 import { manualClock, type Clock } from "@millwright/clock";
@@ -32,6 +33,21 @@ export const RUN: Caller = { ...inTeam(TEAM), principal: { type: "agent", uid: n
 export type Settings = Partial<Pick<scheduler.Schedule, "name" | "cronSchedule" | "timeZone" | "enabled" | "prompt" | "agentConfig" | "agentUid" | "mode" | "metadata" | "overlapPolicy" | "catchUpSeconds" | "ownerType" | "ownerUid">>;
 export const A_SCHEDULE = { name: "Nightly", cronSchedule: "* * * * *", enabled: true, prompt: "Look.", ownerType: "team", ownerUid: TEAM };
 
+export type FakeEvent = { type: string; entityUid: string; teamUid?: string; occurredAt?: Date; payload?: JsonObject };
+
+/** The feed of a neighbour that tells what is put into `list`. */
+function feedOf(router: ConnectRouter, list: readonly FakeEvent[]): void {
+  router.service(events.EventFeedService, {
+    read: async ({ after }) => ({
+      logUid: "0199a000-0000-7000-8000-000000000001",
+      head: BigInt(list.length),
+      events: list.slice(Number(after)).map(({ occurredAt = NOW, ...event }, index) => ({
+        payload: {}, ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: event.type.split(".")[1]!, entityVersion: 1n, actorType: "user", actorUid: "u-1", requestId: "r-1", occurredAt: timestampFromDate(occurredAt),
+      })),
+    }),
+  });
+}
+
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
 /** The service on a database of its own, whose clock stands still until it is moved; its neighbours answer from memory. */
@@ -41,7 +57,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   await t.database.sql.query("INSERT INTO test_clock VALUES ($1)", [NOW]);
   const [log, metrics, orchestrator] = [memoryLog(), new Metrics(), new FakeOrchestrator()];
   const agents = new Set<string>();
-  const gatewayFeed: { type: string; entityUid: string }[] = [];
+  const [gatewayFeed, factoriesFeed]: FakeEvent[][] = [[], []];
   const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) => inProcess(routes, { service, verifier, log, metrics, allow });
   const identityRoutes = (router: ConnectRouter): void => {
     router.service(identity.IdentityService, {
@@ -50,15 +66,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
         return { agentUid };
       },
     });
-    router.service(events.EventFeedService, {
-      read: async ({ after }) => ({
-        logUid: "0199a000-0000-7000-8000-000000000001",
-        head: BigInt(gatewayFeed.length),
-        events: gatewayFeed.slice(Number(after)).map((event, index) => ({
-          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: event.type.split(".")[1]!, entityVersion: 1n, actorType: "user", actorUid: "u-1", requestId: "r-1", payload: {},
-        })),
-      }),
-    });
+    feedOf(router, gatewayFeed!);
   };
   const replicas: Scheduler[] = [];
 
@@ -70,6 +78,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       neighbours: {
         identity: door("gateway", identityRoutes, allowServices(events.EventFeedService, { read: ["scheduler"] })),
         orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
+        factories: door("factories", (router) => feedOf(router, factoriesFeed!), allowServices(events.EventFeedService, { read: ["scheduler"] })),
       },
       poolSize: 3,
       databaseTime: "(SELECT at FROM test_clock)",
@@ -84,7 +93,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   const schedules = clientFor(scheduler.ScheduleService, door("scheduler", (router) => service.routes(router), allowedServices), { signer: gateway });
   const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> => (await t.database.sql.query<R>(text, params)).rows;
   return {
-    t, log, orchestrator, agents, gatewayFeed, replica, service, schedules, rows,
+    t, log, orchestrator, agents, gatewayFeed: gatewayFeed!, factoriesFeed: factoriesFeed!, replica, service, schedules, rows,
 
     async aSchedule(settings: Settings = {}, caller: Caller = OWNER): Promise<scheduler.Schedule> {
       const { schedule } = await schedules.createSchedule({ schedule: { ...A_SCHEDULE, ...settings } }, call(caller));
@@ -114,11 +123,11 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
 
     /** An empty database and neighbours that know nothing. */
     async reset(): Promise<void> {
-      await t.database.sql.query("TRUNCATE schedules, slots, idempotency_keys, stream.event_pending, stream.feed_cursors CASCADE");
+      await t.database.sql.query("TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events CASCADE");
       await t.database.sql.query("UPDATE test_clock SET at = $1", [NOW]);
       orchestrator.runs.clear();
       Object.assign(orchestrator, { feed: [], beforeCreate: () => {}, beforeAnswer: () => {}, beforeCancel: () => {} });
-      orchestrator.batches.length = orchestrator.cancelled.length = gatewayFeed.length = 0;
+      orchestrator.batches.length = orchestrator.cancelled.length = gatewayFeed!.length = factoriesFeed!.length = 0;
       agents.clear();
     },
 

@@ -87,7 +87,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const scheduler = composeScheduler({
     ...of("scheduler"),
     databaseUrl: schedulerUrl,
-    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator },
+    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories },
     timeScale: config.timeScale,
   });
   const webhooks = composeWebhookIngress({

@@ -1,4 +1,4 @@
-import { newestSlots, nextSlot, parseCron } from "@millwright/cron";
+import { newestSlots, nextSlot, parseCron, type Cron } from "@millwright/cron";
 import type { OverlapPolicy, Schedule, ScheduleUid } from "./schedule.ts";
 
 /** `due`: is being fired; `buffered`: waits for the end of an earlier run. The others are final, but that a run found later makes a slot fired. */
@@ -18,26 +18,28 @@ export type Slot = {
 /** The ledger names at most so many slots of one absence: a week of minutes. */
 export const LEDGER_MAX = 10_000;
 
-type Rule = Pick<Schedule, "cronSchedule" | "timeZone" | "catchUpSeconds">;
 export type PlannedSlot = { readonly slotAt: Date; readonly state: "due" | "missed"; readonly reason: string | null };
 export type Plan = { readonly slots: readonly PlannedSlot[]; readonly next: Date | null };
+
+/** A schedule's slots that are over by `now`. */
+export const planSlots = (rule: Pick<Schedule, "cronSchedule" | "timeZone" | "catchUpSeconds">, first: Date, now: Date): Plan =>
+  planRule({ ...rule, cron: parseCron(rule.cronSchedule, "schedule") }, first, now);
 
 /**
  * The slots from `first` on that are over by `now`, and the one after them. The newest is due, unless it is later than the
  * catch-up window allows; the older ones are missed. Source: spec/decisions "missed slots".
  */
-export function planSlots(rule: Rule, first: Date, now: Date): Plan {
-  const cron = parseCron(rule.cronSchedule, "schedule");
-  const times = newestSlots(cron, rule.timeZone, first, now, LEDGER_MAX);
+export function planRule({ cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number }, first: Date, now: Date): Plan {
+  const times = newestSlots(cron, timeZone, first, now, LEDGER_MAX);
   const newest = times.at(-1);
   if (!newest) return { slots: [], next: first };
-  const isLate = (slotAt: Date): boolean => now.getTime() - slotAt.getTime() > rule.catchUpSeconds * 1_000;
+  const isLate = (slotAt: Date): boolean => now.getTime() - slotAt.getTime() > catchUpSeconds * 1_000;
   return {
     slots: times.map((slotAt): PlannedSlot => {
       if (isLate(slotAt)) return { slotAt, state: "missed", reason: "catch_up_window" };
       return slotAt === newest ? { slotAt, state: "due", reason: null } : { slotAt, state: "missed", reason: "superseded" };
     }),
-    next: nextSlot(cron, rule.timeZone, newest) ?? null,
+    next: nextSlot(cron, timeZone, newest) ?? null,
   };
 }
 

@@ -9,8 +9,8 @@ const signer = await CallerSigner.fromSeed("scheduler", new Uint8Array(32).fill(
 const verifier = new CallerVerifier([signer.jwk]);
 const log = createLogger({ service: "scheduler", level: "error" });
 const metrics = new Metrics();
-// A gateway without agents and news.
-const gateway = inProcess(
+// A gateway and factories without agents and news.
+const quiet = inProcess(
   (router) => {
     router.service(identity.IdentityService, {});
     router.service(events.EventFeedService, { read: async () => ({ logUid: "0199a000-0000-7000-8000-000000000001", head: 0n, events: [] }) });
@@ -22,7 +22,7 @@ const scheduler = composeScheduler({
   masterKey: new Uint8Array(32).fill(7),
   publicUrl: "https://millwright.test",
   clock: { now: () => new Date(Date.now() + skewMs), monotonicMs: () => performance.now() },
-  neighbours: { identity: gateway, orchestrator: neighbourTransport([orchestratorUrl]) },
+  neighbours: { identity: quiet, factories: quiet, orchestrator: neighbourTransport([orchestratorUrl]) },
 });
 process.on("disconnect", () => process.exit(0)); // never outlives the test
 await scheduler.start();
