@@ -107,11 +107,30 @@ test("a run of another agent program goes to its provider, and its secret to the
   expect(assignment.details).toMatchObject({ secrets: {}, providerCredentials: { provider: "anthropic", apiKey: "claude-value", baseUrl: "" } });
 });
 
+test.each([
+  ["gemini", "gemini-3-pro", { provider: "google", model_id: "gemini-3-pro" }],
+  ["codex", "gpt-5.1", { provider: "openai", model_id: "gpt-5.1" }],
+  ["opencode", "anthropic/claude-next", { provider: "anthropic", model_id: "claude-next" }],
+  ["opencode", "openai-compatible/llama", { provider: "openai-compatible", model_id: "llama" }],
+])("a run of %s with %s has its own named secret", async (type, model_id, expected) => {
+  p.known.secrets.set("KEY", "the-value");
+  const config = { harness: { type, model_id }, harness_auth_secrets: { claude_auth_secret_name: "OTHER", [`${type}_auth_secret_name`]: "KEY" } };
+  const { frozen, agentConfig } = await resolve({ config });
+  expect(frozen).toMatchObject({ harness: type, harness_secret: "KEY", secret_names: [], requirements: { harness: type }, ...expected });
+  expect(agentConfig).toMatchObject(config);
+  expect(agentConfig).not.toHaveProperty("model_id");
+  await p.run(caller, { config });
+  const { assignment } = await hold(p, await p.worker({ harness: type }));
+  expect(assignment.details).toMatchObject({ secrets: {}, providerCredentials: { provider: expected.provider, apiKey: "the-value" } });
+});
+
 describe("refused", () => {
   test.each<[string, Partial<ResolveRunRequest>, string, string]>([
     ["an unknown agent", { agentUid: newUid() }, "agent_not_found", "not_found"],
     ["an unknown model", { config: { model_id: "nope" } }, "model_unknown", "invalid_argument"],
     ["a disabled model", { config: { model_id: "gpt-5.1" } }, "model_disabled", "invalid_argument"],
+    ["a harness of any provider without a model of one", { config: { harness: { type: "opencode", model_id: "nope" } } }, "model_unknown", "invalid_argument"],
+    ["an unknown harness", { config: { harness: { type: "vim" } } }, "config_invalid", "invalid_argument"],
     ["an unknown environment", { config: { environment_id: "x".repeat(22) } }, "environment_not_found", "not_found"],
     ["an unknown runner", { config: { runner_id: newUid() } }, "runner_not_found", "not_found"],
     ["a runner that is no uid", { config: { runner_id: "nonsense" } }, "runner_not_found", "not_found"],

@@ -120,12 +120,22 @@ test.each(WRITES)("%s %s is 403 for whoever may only look, and changes nothing",
   expect([await eventsOf(api, runId), (await runOf(api, runId)).state]).toEqual([before, "INPROGRESS"]);
 });
 
+test.each(["codex", "gemini", "opencode"])("a run of %s is accepted with its configuration, and waits where no worker offers it: the queue says so", async (type) => {
+  const config = { harness: { type, model_id: type === "opencode" ? "anthropic/claude-next" : "some-model", reasoning_level: "high" }, harness_auth_secrets: { [`${type}_auth_secret_name`]: "KEY" } };
+  const { run_id: runId } = await api.post("/agent/runs", { prompt: "p", config });
+  expect((await runOf(api, runId)).agent_config).toMatchObject(config);
+  expect(await api.get(`/agent/runs/${runId}/queue`)).toMatchObject({ state: "QUEUED", reason: "no_matching_worker", message: `No connected worker offers the harness "${type}".` });
+  await api.post(`/agent/runs/${runId}/cancel`);
+});
+
 describe("a request that is wrong", () => {
   const manyPairs = Array.from({ length: 6 }, (_none, n) => `metadata[k${n}]=v`).join("&");
   test.each<[string, string, unknown, number, string]>([
     ["POST", "/agent/runs", {}, 400, "prompt_required"],
     ["POST", "/agent/runs", { prompt: "p", mode: "fast" }, 400, "invalid_body"],
     ["POST", "/agent/runs", { prompt: "p", config: { skill_spec: "a/b:c", skills: ["d"] } }, 400, "config_conflict"],
+    ["POST", "/agent/runs", { prompt: "p", config: { harness: { type: "vim" } } }, 400, "invalid_body"],
+    ["POST", "/agent/runs", { prompt: "p", config: { harness: { type: "opencode", model_id: "nope" } } }, 400, "model_unknown"],
     ["POST", "/agent/runs", { prompt: "p", parent_run_id: randomUUID() }, 400, "parent_run_invalid"],
     ["POST", "/agent/runs", { prompt: "p", agent_identity_uid: randomUUID() }, 404, "agent_not_found"],
     ["POST", "/agent/runs", { prompt: "p", conversation_id: randomUUID() }, 404, "conversation_not_found"],

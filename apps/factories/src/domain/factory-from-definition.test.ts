@@ -49,6 +49,11 @@ agentDefaults:
   });
 });
 
+test.each(["claude", "codex", "gemini", "opencode"])("the named secret of %s is its own", (type) => {
+  const yaml = `repositories: []\nagentDefaults: { harness: { type: ${type}, model: m, auth: { source: managedSecret, secretName: KEY } } }`;
+  expect(settingsFrom(definitionOf(yaml)).agentDefaults).toMatchObject({ harness_auth_secrets: { [`${type}_auth_secret_name`]: "KEY" } });
+});
+
 test("a definition replaces every setting, also by leaving it out", () => {
   const definition = definitionOf("repositories: []\nagentDefaults: { model: auto }");
   expect(changedSettings(live, definition)).toEqual(["default_model", "description", "name"]);

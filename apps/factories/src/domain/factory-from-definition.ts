@@ -35,7 +35,6 @@ export function changedSettings(factory: Factory, definition: Definition): strin
 /** As agents inherit them: what the factory grants to everyone is always added. */
 function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObject {
   const { harness } = defaults;
-  const secretKey = harness && { claude: "claude_auth_secret_name", codex: "codex_auth_secret_name", oz: "", gemini: "", opencode: "" }[harness.type];
   const secret = harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : undefined;
   return {
     default_runner_uid: defaults.runner ?? "",
@@ -49,7 +48,7 @@ function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObje
         ...(harness.reasoning_level !== undefined && { reasoning_level: harness.reasoning_level }),
       },
     }),
-    ...(secret !== undefined && secretKey ? { harness_auth_secrets: { [secretKey]: secret } } : {}),
+    ...(harness && secret !== undefined ? { harness_auth_secrets: { [`${harness.type}_auth_secret_name`]: secret } } : {}),
   };
 }
 

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-identity.ts";
 import { timestamp } from "../rest/index.ts";
+import { HARNESS_TYPES, HarnessAuthSecrets, HarnessType } from "./harness-schemas.ts";
 import { McpServer, McpServers } from "./mcp-schemas.ts";
 
-const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
-
-const HarnessIn = z.object({ type: z.enum(HARNESS_TYPES).optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
+const HarnessIn = z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
 const SecretRef = z.object({ name: z.string().min(1) });
 const StoreRef = z.object({ uid: z.string().min(1), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) });
 const SKILL_SPEC = /^[\w.-]+\/[\w.-]+:.+$/;
@@ -23,7 +22,7 @@ const settings = {
   base_model: text(200),
   harness: HarnessIn.nullish(),
   base_harness: z.enum([...HARNESS_TYPES, ""]).nullish().meta({ deprecated: true }),
-  harness_auth_secrets: z.object({ claude_auth_secret_name: z.string().optional(), codex_auth_secret_name: z.string().optional() }).nullish(),
+  harness_auth_secrets: HarnessAuthSecrets.nullish(),
   inference_providers: z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() }).nullish(),
   mcp_servers: McpServers.nullish(),
   skills: z.array(z.string().trim().regex(SKILL_SPEC, "expected owner/repo:path/to/SKILL.md")).max(100).nullish(),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { HarnessAuthSecrets, HarnessType } from "./harness-schemas.ts";
 import { McpServers } from "./mcp-schemas.ts";
 import { Scope, timestamp, UserProfile } from "../rest/index.ts";
 
@@ -6,7 +7,6 @@ export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEE
 export const RunState = z.enum(RUN_STATES).meta({ id: "RunState" });
 export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "AgentRunMode" });
 
-const HarnessType = z.enum(["oz", "claude", "gemini", "codex", "opencode"]).meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
 
 /** fields-runs §4. Unknown members are ignored. */
@@ -25,7 +25,7 @@ export const AgentConfigSnapshot = z
     idle_timeout_minutes: z.int().min(0).max(60),
     worker_host: z.string(),
     harness: z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() }),
-    harness_auth_secrets: z.object({ claude_auth_secret_name: z.string().optional(), codex_auth_secret_name: z.string().optional() }),
+    harness_auth_secrets: HarnessAuthSecrets,
     session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }),
     memory_stores: z.array(z.object({ uid: z.string(), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) })),
     secrets: z.array(SecretRef),

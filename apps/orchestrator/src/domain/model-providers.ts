@@ -25,7 +25,7 @@ export const MODEL_PROVIDERS: readonly ModelProvider[] = [
 
 export const providerNamed = (name: string): ModelProvider | undefined => MODEL_PROVIDERS.find((provider) => provider.name === name);
 
-/** Whose models an agent program of others calls. */
+/** Whose models an agent program of others calls; one that is not here can call any, by the model that it is given. */
 const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = { claude: "anthropic", codex: "openai", gemini: "google" };
 export const harnessProvider = (harness: string): ModelProvider["name"] | undefined => (Object.hasOwn(HARNESS_PROVIDERS, harness) ? HARNESS_PROVIDERS[harness] : undefined);
 

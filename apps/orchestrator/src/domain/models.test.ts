@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { credentialsFor, providerNamed } from "./model-providers.ts";
-import { chooseModel, modelCatalogue } from "./models.ts";
+import { chooseModel, harnessModel, modelCatalogue } from "./models.ts";
 
 describe("with no provider configured", () => {
   const catalogue = modelCatalogue([]);
@@ -57,3 +57,23 @@ test.each([
   ["claude-sonnet-4-5", "model_disabled"],
 ])("asked for %s: %s", (asked, reason) =>
   expect(() => chooseModel(modelCatalogue([]), asked)).toThrow(expect.objectContaining({ reason, kind: "invalid_argument" })));
+
+describe("the model of another agent program", () => {
+  const catalogue = modelCatalogue(platform("openai", ["own"]));
+  test.each([
+    ["claude", undefined, { id: "", provider: "anthropic" }],
+    ["codex", "anything", { id: "anything", provider: "openai" }],
+    ["gemini", "gemini-3-pro", { id: "gemini-3-pro", provider: "google" }],
+    ["opencode", undefined, { id: "gpt-5.1", provider: "openai" }],
+    ["opencode", "auto", { id: "gpt-5.1", provider: "openai" }],
+    ["opencode", "claude-sonnet-4-5", { id: "claude-sonnet-4-5", provider: "anthropic" }], // its key may be named for the harness
+    ["opencode", "anthropic/claude-next", { id: "claude-next", provider: "anthropic" }],
+    ["opencode", "openai-compatible/meta/llama", { id: "meta/llama", provider: "openai-compatible" }],
+    ["opencode", "openai/own", { id: "own", provider: "openai" }],
+  ] as const)("%s, asked for %s: %o", (type, modelId, model) => expect(harnessModel(catalogue, { type, ...(modelId === undefined ? {} : { modelId }) })).toEqual(model));
+
+  test.each([["nonsense"], ["scripted"], ["openai/"]])("one that works with any provider cannot have %s", (modelId) =>
+    expect(() => harnessModel(catalogue, { type: "opencode", modelId })).toThrow(expect.objectContaining({ reason: "model_unknown" })));
+  test("nor the default where nothing is configured", () =>
+    expect(() => harnessModel(modelCatalogue([]), { type: "opencode" })).toThrow(expect.objectContaining({ reason: "model_unknown", message: expect.stringContaining("<provider>/<model>") })));
+});

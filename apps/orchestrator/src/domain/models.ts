@@ -1,5 +1,6 @@
 import { invalidArgument } from "@millwright/errors";
-import { MODEL_PROVIDERS, type ModelProvider, type PlatformProvider } from "./model-providers.ts";
+import type { Harness } from "./agent-config.ts";
+import { harnessProvider, MODEL_PROVIDERS, type ModelProvider, type PlatformProvider } from "./model-providers.ts";
 
 /** A model that a run can name. `provider` is what the worker calls it by; `publicProvider` is the published enum. */
 export type Model = {
@@ -77,6 +78,25 @@ const notConfigured = ({ title, decidingName }: ModelProvider): string =>
 /** The model of an id, listed or with its provider's prefix; undefined when there is none. A listed one needs no prefix but may have it. */
 export function findModel(catalogue: ModelCatalogue, id: string): Model | undefined {
   return catalogue.models.find((one) => one.id === id || `${one.provider}/${one.id}` === id) ?? prefixed(id, catalogue.providers);
+}
+
+/** What an agent program of others is given: a model by the id that it knows, and whose it is. */
+export type HarnessModel = { readonly id: string; readonly provider: string };
+
+/**
+ * The model of a harness. One that calls a single provider takes whatever id it is given, and has a default of its own ("" here); one that can call any
+ * gets one of ours, listed or with its provider's prefix, and the platform's default without one. A provider that is not configured is no error: its key may be
+ * named for the harness.
+ *
+ * Errors: model_unknown.
+ */
+export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harness): HarnessModel {
+  const provider = harnessProvider(type);
+  if (provider !== undefined) return { id: modelId ?? "", provider };
+  const id = modelId === undefined || modelId === AUTO ? catalogue.defaultModelId : modelId;
+  const model = findModel(catalogue, id);
+  if (!model || model.id === SCRIPTED) throw invalidArgument("model_unknown", `${id === SCRIPTED ? "It needs a model of a provider" : `There is no model "${id}"`}. Name one for the harness "${type}" in harness.model_id: a listed one, or <provider>/<model>.`, { model_id: modelId ?? "" });
+  return { id: model.id.startsWith(`${model.provider}/`) ? model.id.slice(model.provider.length + 1) : model.id, provider: model.provider };
 }
 
 /**

@@ -9,8 +9,7 @@ import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.
 import type { Runner, Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../domain/mcp-servers.ts";
-import { harnessProvider } from "../domain/model-providers.ts";
-import { chooseModel, SCRIPTED, type ModelCatalogue } from "../domain/models.ts";
+import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
@@ -60,8 +59,10 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const part = agent.factoryUid ? await deps.definitions.find(agent.factoryUid as FactoryUid, agent.definitionVersion) : undefined;
   const environment = await findEnvironment(deps, caller, request.owner, config.environmentId);
   const runner = await findRunner(deps, request.owner, part, config.runner);
-  const model = config.harness.type === "oz" ? chooseModel(deps.models(agent.teamSecrets), config.modelId) : undefined;
-  if (config.costLimitMicros !== undefined) await assertPriced(deps, model?.id, config);
+  const isOwnHarness = config.harness.type === "oz";
+  const catalogue = deps.models(agent.teamSecrets);
+  const model = isOwnHarness ? chooseModel(catalogue, config.modelId) : harnessModel(catalogue, config.harness);
+  if (config.costLimitMicros !== undefined) await assertPriced(deps, model.id, config);
   const isSkillRun = provenance["skills"] === "request";
   const repositories = repositoriesOf(environment, config, part);
   const { available, names } = await skillsToChooseFrom(deps, request.owner, { skills: part?.skills ?? [], factoryUid: agent.factoryUid }, config.skills, repositories);
@@ -76,8 +77,8 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const frozen: FrozenConfig = {
     agent_prompt: config.prompt ?? "",
     base_prompt: config.basePrompt ?? "",
-    model_id: model?.id ?? config.harness.modelId ?? "",
-    provider: model?.provider ?? harnessProvider(config.harness.type) ?? "",
+    model_id: model.id,
+    provider: model.provider,
     harness: config.harness.type,
     ...(config.harness.reasoningLevel ? { reasoning_level: config.harness.reasoningLevel } : {}),
     ...(harnessSecret(config) ? { harness_secret: harnessSecret(config)! } : {}),
@@ -113,7 +114,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   return {
     agentConfig: publicConfig(config, {
       ...(name ? { name } : {}),
-      ...(model ? { modelId: model.id } : {}),
+      ...(isOwnHarness ? { modelId: model.id } : {}),
       ...(runner ? { runnerUid: runner.uid } : {}),
       skills: skills.map(({ path }) => path),
     }) as ResolvedRun["agentConfig"],
@@ -140,10 +141,9 @@ async function skillsToChooseFrom(
 }
 
 /** Errors: cost_limit_unpriced: nobody could say when the limit is reached. */
-async function assertPriced(deps: ResolveRunDeps, modelId: string | undefined, { harness }: ResolvedConfig): Promise<void> {
-  const id = modelId ?? harness.modelId;
-  if (id === SCRIPTED || (id !== undefined && (await deps.isPriced(id)))) return;
-  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${id ?? harness.type}" has no price here.`, { key: "cost_limit_usd" });
+async function assertPriced(deps: ResolveRunDeps, modelId: string, { harness }: ResolvedConfig): Promise<void> {
+  if (modelId === SCRIPTED || (modelId !== "" && (await deps.isPriced(modelId)))) return;
+  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${modelId || harness.type}" has no price here.`, { key: "cost_limit_usd" });
 }
 
 const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({

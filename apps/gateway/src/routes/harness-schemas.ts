@@ -1,0 +1,16 @@
+import { z } from "zod";
+
+/** Agent programs that a run can name; `oz` is the platform's own. */
+export const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
+
+export const HarnessType = z.enum(HARNESS_TYPES).meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
+
+const ours = () => z.string().optional().meta({ description: "An extension of ours." });
+
+/** Names of managed secrets; only the one of the run's harness is used (fields-runs §4). */
+export const HarnessAuthSecrets = z.object({
+  claude_auth_secret_name: z.string().optional(),
+  codex_auth_secret_name: z.string().optional(),
+  gemini_auth_secret_name: ours(),
+  opencode_auth_secret_name: ours(),
+});
