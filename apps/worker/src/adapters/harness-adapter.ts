@@ -3,27 +3,42 @@ import type { JsonObject } from "@bufbuild/protobuf";
 /** Agent programs of others that this worker can drive. */
 export type HarnessName = "claude";
 
+/** The conversation that a process of a harness is in. */
+export type HarnessSession = {
+  readonly id: string;
+  /** It knows what was said in it before. */
+  readonly isResumed: boolean;
+  /** Where the program keeps it, in the sandbox: its own transcript. Absent: nobody knows. */
+  readonly file?: string;
+};
+
 /** What a harness said, in our words. */
 export type HarnessEvent =
+  /** Once for each process, before anything else is of interest. */
+  | { readonly t: "session"; readonly session: HarnessSession }
   | { readonly t: "message"; readonly text: string }
   | { readonly t: "tool_start"; readonly id: string; readonly name: string; readonly input: JsonObject }
   | { readonly t: "tool_end"; readonly id: string; readonly ok: boolean; readonly output: string }
   | { readonly t: "retry"; readonly text: string }
-  /** `usage`: as the harness counts it, for this process so far. */
-  | { readonly t: "turn_end"; readonly ok: boolean; readonly message?: string; readonly usage?: JsonObject };
+  /** What it counted since it last said so, under its own names; what it did not count is absent. */
+  | { readonly t: "usage"; readonly counted: JsonObject }
+  | { readonly t: "turn_end"; readonly ok: boolean; readonly message?: string };
 
 /** How a process of a harness is started; paths are those of the sandbox. */
 export type StartOptions = {
   readonly program: string;
   /** Where it keeps its sessions: saved with the workspace. */
   readonly stateDir: string;
+  readonly cwd: string;
+  /** The conversation's, or a new one that the program may take or replace by its own. */
   readonly sessionId: string;
-  /** The session is there, to be gone on with. */
+  /** The session was there before, to be gone on with. */
   readonly isResumed: boolean;
   /** "" = the harness's own choice. */
   readonly model: string;
   readonly reasoning: string;
-  /** A file with what it is told beside its own instructions. */
+  /** What it is told beside its own instructions, and a file with the same text. */
+  readonly instructions: string;
   readonly systemFile: string;
   /** Its tools may only look: a plan awaits approval. */
   readonly isLooking: boolean;
@@ -31,19 +46,32 @@ export type StartOptions = {
   readonly gateway: string;
 };
 
-/** One harness by its own protocol of lines: pure, so that recorded lines are its test. */
+/** A way to a running program. */
+export type HarnessLink = {
+  /** Writes to it; a program that does not listen any more has ended, which is told elsewhere. */
+  readonly send: (text: string) => void;
+  readonly tell: (event: HarnessEvent) => void;
+};
+
+/** A process of a harness, spoken with by its protocol. A turn begins with `say` and ends with the event `turn_end`. */
+export type HarnessTalk = {
+  readonly say: (text: string) => void;
+  /** Asks it to end the turn that was begun last, which still ends by `turn_end`. */
+  readonly interrupt: () => void;
+  /** One line of its output; what nobody knows means nothing. Never throws. */
+  readonly receive: (line: string) => void;
+};
+
+/** One harness by its own protocol of lines. It touches nothing but the link, so that recorded lines are its test. */
 export type HarnessAdapter = {
   readonly type: HarnessName;
-  /** Provider whose API the gateway speaks for it. */
-  readonly provider: string;
   readonly argv: (options: StartOptions) => readonly string[];
   readonly env: (options: StartOptions) => Readonly<Record<string, string>>;
-  /** The file without which a session cannot be gone on with. */
-  readonly sessionFile: (options: Pick<StartOptions, "stateDir" | "sessionId"> & { readonly cwd: string }) => string;
-  readonly say: (text: string) => string;
-  readonly interrupt: (requestId: string) => string;
-  /** What a line means; nothing for lines that nobody knows. */
-  readonly read: (line: string) => readonly HarnessEvent[];
+  /** Files that are written before it starts, by their path in the workspace. */
+  readonly files?: (options: StartOptions) => Readonly<Record<string, string>>;
+  /** The file without which a session cannot be gone on with. Absent: the program itself says whether it can. */
+  readonly sessionFile?: (options: Pick<StartOptions, "stateDir" | "sessionId" | "cwd">) => string;
+  readonly connect: (options: StartOptions, link: HarnessLink) => HarnessTalk;
 };
 
 /** Category of a public action by the tool of a harness. */

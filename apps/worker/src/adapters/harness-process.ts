@@ -1,6 +1,6 @@
 import type { Program } from "../sandbox/sandbox.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
-import type { HarnessEvent } from "./harness-adapter.ts";
+import type { HarnessEvent, HarnessLink, HarnessSession, HarnessTalk } from "./harness-adapter.ts";
 
 /** A longer line is left out: whatever it says, it does not say that a turn has ended. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
@@ -8,26 +8,32 @@ const STOP_GRACE_MS = 3_000;
 
 export type ProcessDeps = {
   readonly program: Program;
-  readonly read: (line: string) => readonly HarnessEvent[];
-  readonly onEvent: (event: HarnessEvent) => void;
+  readonly connect: (link: HarnessLink) => HarnessTalk;
+  /** What it says, but for its session. */
+  readonly onEvent: (event: Exclude<HarnessEvent, { t: "session" }>) => void;
   /** It has ended; why, for people. */
   readonly onEnd: (why: string) => void;
 };
 
 /** A process of a harness in the sandbox: lines in, events out. */
 export class HarnessProcess {
+  /** Resolves when it is ready for turns; not at all when it ends before. */
+  readonly session: Promise<HarnessSession>;
+  readonly talk: HarnessTalk;
   readonly #deps: ProcessDeps;
   readonly #parts: Buffer[] = [];
   #bytes = 0;
+  #putting: Promise<void> = Promise.resolve();
 
   constructor(deps: ProcessDeps) {
     this.#deps = deps;
+    let begun: (session: HarnessSession) => void = () => {};
+    this.session = new Promise((resolve) => (begun = resolve));
+    this.talk = deps.connect({
+      send: (text) => void (this.#putting = this.#putting.then(() => this.#put(text))),
+      tell: (event) => (event.t === "session" ? begun(event.session) : deps.onEvent(event)),
+    });
     void this.#listen();
-  }
-
-  /** Errors: SandboxRefusal when it does not listen any more, SandboxGone. */
-  put(text: string): Promise<void> {
-    return this.#deps.program.put(Buffer.from(text));
   }
 
   /** Lets it leave in good order, and ends it when that takes long. Never rejects. */
@@ -37,6 +43,11 @@ export class HarnessProcess {
     const force = setTimeout(() => void program.stop().catch(() => undefined), STOP_GRACE_MS);
     await program.ended.catch(() => undefined);
     clearTimeout(force);
+  }
+
+  /** One that cannot be written to has ended, or is about to: that is heard elsewhere. */
+  #put(text: string): Promise<void> {
+    return this.#deps.program.put(Buffer.from(text)).catch(() => undefined);
   }
 
   async #listen(): Promise<void> {
@@ -56,7 +67,7 @@ export class HarnessProcess {
       this.#add(data.subarray(start, end));
       const line = this.#bytes > LINE_BYTES_MAX ? "" : Buffer.concat(this.#parts).toString("utf8");
       this.#parts.length = this.#bytes = 0;
-      for (const event of this.#deps.read(line)) this.#deps.onEvent(event);
+      this.talk.receive(line);
       start = end + 1;
     }
     this.#add(data.subarray(start));

@@ -6,16 +6,13 @@ import type { Conversation } from "../harness/conversation.ts";
 import type { Messages } from "../harness/messages.ts";
 import { isAllowed, runTool, type Ending } from "../harness/run-tool.ts";
 import type { TokenBudget } from "../harness/token-budget.ts";
-import { textAt } from "../model/event-fields.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
 import { awaitsPlan } from "../tools/tools.ts";
-import { actionOf } from "./harness-actions.ts";
-import type { HarnessAdapter, HarnessEvent } from "./harness-adapter.ts";
+import type { HarnessAdapter, HarnessEvent, StartOptions } from "./harness-adapter.ts";
 import { HarnessProcess } from "./harness-process.ts";
 import { harnessInstructions, retold, spokenText } from "./harness-prompt.ts";
+import { HarnessRecord, sessionOf } from "./harness-record.ts";
 import type { ModelGateway } from "./model-gateway.ts";
-import { isPlatformTool } from "./platform-mcp.ts";
 import { GATEWAY_PORT } from "../sandbox/spec.ts";
 
 /** A harness that was asked to end its turn, and does not, is ended. */
@@ -23,7 +20,6 @@ const INTERRUPT_GRACE_MS = 10_000;
 /** How often a harness that ends by itself is started again in one execution. */
 const CRASHES_MAX = 1;
 const LONGEST_MS = 2 ** 31 - 1;
-const OUTPUT_CHARACTERS_MAX = 32_000;
 const SYSTEM_FILE = "harness-instructions.md";
 const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
 
@@ -41,7 +37,6 @@ export type HarnessTurnsDeps = {
   readonly notices: readonly string[];
   readonly checkpoints: Checkpoints;
   readonly budget: TokenBudget;
-  readonly sessionId: string;
 };
 
 /** Why a turn ends that did not come to its own end: somebody has something to say, or how it ends. */
@@ -50,26 +45,26 @@ type Intent = "news" | TurnEnd;
 /** How a turn ended by itself, or that the process did. */
 type TurnEvent = (HarnessEvent & { readonly t: "turn_end" }) | { readonly died: string };
 
-type OpenCall = { readonly callId: string; readonly shown: JsonObject; readonly beganMs: number };
-
 /** The turns of a harness. Outcomes come from the protocol's end of a turn and from what we wanted ourselves, never from an exit code. */
 export class HarnessTurns {
   readonly #deps: HarnessTurnsDeps;
-  readonly #calls = new Map<string, OpenCall>();
+  readonly #record: HarnessRecord;
   #process: { readonly process: HarnessProcess; readonly isLooking: boolean } | undefined;
   #isTold: number;
   #mode = "";
-  #count = 0;
   #crashes = 0;
   #hasSession = false;
   #intent: Intent | undefined;
   #turn: ((end: TurnEvent) => void) | undefined;
+  /** The harness has been told what the turn is about. */
+  #isSaid = false;
   #force: NodeJS.Timeout | undefined;
 
   constructor(deps: HarnessTurnsDeps) {
     this.#deps = deps;
     this.#isTold = deps.conversation.events.length; // what was said before is in the session
-    const { gateway } = deps.harness;
+    const { adapter, gateway } = deps.harness;
+    this.#record = new HarnessRecord({ ...deps, harness: adapter.type });
     gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
     gateway.platformTools = { tools: () => deps.tools.filter((tool) => isAllowed(tool, this.#mode)), run: (name, input) => this.#runTool(name, input) };
   }
@@ -99,22 +94,30 @@ export class HarnessTurns {
   async #oneTurn(text: string, interrupted: AbortSignal): Promise<TurnEnd | "news" | "again"> {
     const { ctx, harness, messages } = this.#deps;
     this.#intent = undefined;
+    this.#isSaid = false;
     harness.gateway.isHeld = false;
     const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
-    const process = await this.#ensure();
     const over = new AbortController();
     const aborted = new Promise<never>((_resolve, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), { once: true, signal: over.signal }));
+    aborted.catch(() => undefined);
     interrupted.addEventListener("abort", () => this.#end({ kind: "interrupted" }), { signal: over.signal });
     try {
-      await process.put(harness.adapter.say(this.#opening(text))).catch(unlessGone);
-      if (interrupted.aborted) this.#end({ kind: "interrupted" });
+      const process = await this.#ensure();
+      const session = await Promise.race([process.session, ended, aborted]);
+      if (!("id" in session)) return this.#judge(session);
+      this.#record.begin(session);
+      this.#hasSession ||= session.isResumed;
+      process.talk.say(this.#opening(text));
+      this.#isSaid = true;
+      if (this.#intent !== undefined) process.talk.interrupt();
+      else if (interrupted.aborted) this.#end({ kind: "interrupted" });
       void this.#watchForNews(messages, over.signal);
       return this.#judge(await Promise.race([ended, aborted]));
     } finally {
       over.abort();
       clearTimeout(this.#force);
       this.#turn = undefined;
-      this.#closeCalls();
+      this.#record.endTurn();
     }
   }
 
@@ -138,7 +141,7 @@ export class HarnessTurns {
     this.#intent = intent;
     const running = this.#process?.process;
     if (isAsked || !running || !this.#turn) return;
-    void running.put(this.#deps.harness.adapter.interrupt(randomUUID())).catch(() => undefined);
+    if (this.#isSaid) running.talk.interrupt();
     this.#force = setTimeout(() => void running.stop(), INTERRUPT_GRACE_MS);
   }
 
@@ -172,17 +175,16 @@ export class HarnessTurns {
     const isLooking = awaitsPlan(this.#mode);
     if (this.#process?.isLooking === isLooking) return this.#process.process;
     await this.close();
-    const { ctx, harness, context, notices, sessionId } = this.#deps;
-    const { adapter, program } = harness;
+    const { harness, context } = this.#deps;
+    const { adapter } = harness;
     const { sandbox, base } = context.workspace;
-    const stateDir = `${sandbox.workspace}/.harness/${adapter.type}`;
-    await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(harnessInstructions(ctx.assignment, isLooking, notices)));
-    const isResumed = (await sandbox.stat(sandbox.workspace, adapter.sessionFile({ stateDir, sessionId, cwd: base }))).type === "file";
-    this.#hasSession = isResumed;
-    const options = { program, stateDir, sessionId, isResumed, model: ctx.assignment.modelId, reasoning: ctx.assignment.reasoningLevel, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
+    const options = await this.#startOptions(isLooking);
+    await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(options.instructions));
+    for (const [path, text] of Object.entries(adapter.files?.(options) ?? {})) await sandbox.writeFile(sandbox.workspace, path, Buffer.from(text));
+    this.#hasSession = false;
     const process: HarnessProcess = new HarnessProcess({
       program: sandbox.open(adapter.argv(options), { cwd: base, env: { ...adapter.env(options) } }),
-      read: (line) => adapter.read(line),
+      connect: (link) => adapter.connect(options, link),
       onEvent: (event) => this.#onEvent(event),
       onEnd: (why) => {
         if (this.#process?.process === process) this.#turn?.({ died: why });
@@ -192,50 +194,28 @@ export class HarnessTurns {
     return process;
   }
 
-  #onEvent(event: HarnessEvent): void {
-    const { conversation } = this.#deps;
-    switch (event.t) {
-      case "message":
-        return conversation.record("message", { role: "assistant", text: event.text });
-      case "tool_start":
-        return isPlatformTool(event.name) ? undefined : this.#began(event);
-      case "tool_end":
-        return this.#ended(event.id, event.ok ? "completed" : this.#intent === undefined ? "failed" : "interrupted", event.output);
-      case "retry":
-        return conversation.record("warning", { text: event.text });
-      case "turn_end":
-        return this.#turn?.(event);
-      default:
-        return event satisfies never;
-    }
+  async #startOptions(isLooking: boolean): Promise<StartOptions> {
+    const { ctx, conversation, harness, context, notices } = this.#deps;
+    const { adapter, program } = harness;
+    const { sandbox, base: cwd } = context.workspace;
+    const stateDir = `${sandbox.workspace}/.harness/${adapter.type}`;
+    const known = sessionOf(conversation, adapter.type);
+    const sessionId = known ?? randomUUID();
+    const file = adapter.sessionFile?.({ stateDir, sessionId, cwd });
+    const isResumed = known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
+    const { modelId: model, reasoningLevel: reasoning } = ctx.assignment;
+    const instructions = harnessInstructions(ctx.assignment, isLooking, notices);
+    return { program, stateDir, cwd, sessionId, isResumed, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
   }
 
-  #began({ id, name: tool, input }: HarnessEvent & { t: "tool_start" }): void {
-    const { ctx, conversation } = this.#deps;
-    const shown = { call_id: this.#nextId(), ...actionOf(tool), input };
-    conversation.record("tool_start", shown);
-    this.#calls.set(id, { callId: shown.call_id, shown, beganMs: ctx.clock.monotonicMs() });
-  }
-
-  #ended(id: string, state: string, output: string): void {
-    const call = this.#calls.get(id);
-    if (!call) return;
-    this.#calls.delete(id);
-    const { ctx, conversation, checkpoints } = this.#deps;
-    const text = ctx.mask(output);
-    const shown: JsonObject = { output: text.slice(0, OUTPUT_CHARACTERS_MAX), ...(text.length > OUTPUT_CHARACTERS_MAX ? { truncated: true } : {}) };
-    conversation.record("tool_end", { ...call.shown, state, output: state === "completed" ? shown : { error: shown["output"]! }, duration_ms: Math.round(ctx.clock.monotonicMs() - call.beganMs) });
-    checkpoints.note("if_cheap");
-    checkpoints.begin();
-  }
-
-  #closeCalls(): void {
-    for (const id of [...this.#calls.keys()]) this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
+  #onEvent(event: Exclude<HarnessEvent, { t: "session" }>): void {
+    if (event.t === "turn_end") this.#turn?.(event);
+    else this.#record.add(event, this.#intent !== undefined);
   }
 
   async #runTool(name: string, input: JsonObject): Promise<Ending> {
     const { ctx, tools, context, checkpoints, harness } = this.#deps;
-    const ending = await runTool({ callId: this.#nextId(), name, input }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
+    const ending = await runTool({ callId: this.#record.nextId(), name, input }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
       harness.gateway.isHeld = true;
@@ -243,20 +223,4 @@ export class HarnessTurns {
     }
     return ending;
   }
-
-  #nextId(): string {
-    const { executionId, attempt } = this.#deps.ctx.assignment;
-    return `e${executionId}-a${attempt}-t${(this.#count += 1)}`;
-  }
-}
-
-/** The session of an execution before, by what its events tell; a new one where there is none. */
-export function sessionOf(conversation: Conversation, adapter: HarnessAdapter): string | undefined {
-  const begun = [...conversation.earlier, ...conversation.events].findLast(({ payload }) => textAt(payload, "harness_session").startsWith(`${adapter.type}:`));
-  return begun && textAt(begun.payload, "harness_session").slice(adapter.type.length + 1);
-}
-
-/** A process that does not listen has ended, which is told elsewhere. */
-function unlessGone(error: unknown): void {
-  if (!(error instanceof SandboxRefusal)) throw error as Error;
 }

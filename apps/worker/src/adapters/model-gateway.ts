@@ -6,7 +6,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { say } from "../egress/egress-proxy.ts";
 import { listenOnSocket } from "../egress/unix-socket.ts";
 import type { ExecutionContext, TokenCounts } from "../executions/execution-context.ts";
-import { isAnObject, textAt } from "../model/event-fields.ts";
+import { refusalIn } from "@millwright/outbound";
+import { isAnObject } from "../model/event-fields.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import { callFailure } from "../model/wires/call-failure.ts";
 import { LIMITED_OUTPUT_TOKENS, reservePlanned } from "../model/wires/cost-reservation.ts";
@@ -14,17 +15,20 @@ import { countsIn } from "../model/wires/token-counts.ts";
 import type { TokenBudget } from "../harness/token-budget.ts";
 import { GATEWAY_PORT, type Relay } from "../sandbox/spec.ts";
 import { systemTimers } from "../time.ts";
+import { gatewayWire, type GatewayWire, type WireCall } from "./gateway-wires.ts";
 import { answerMcp, type PlatformTools } from "./platform-mcp.ts";
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const CHARACTERS_PER_TOKEN = 3.5;
 const STEP_LIMIT = 200;
-const DEFAULT_URL = "https://api.anthropic.com";
 /** Headers that a provider goes by; the key is ours. */
-const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent"];
-const PASSED_BACK = ["content-type", "retry-after", "request-id"];
+const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"];
+const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
 /** Refusals that no repetition changes. */
 const FINAL = [401, 402, 403];
+
+/** One request of a harness. */
+type Asked = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly wire: GatewayWire; readonly call: WireCall; readonly path: string; readonly query: string };
 
 export type GatewayDeps = { readonly ctx: ExecutionContext; readonly budget: TokenBudget };
 
@@ -73,14 +77,18 @@ export class ModelGateway {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? "/").split("?")[0];
-    if (request.method === "HEAD" && path === "/") return void response.writeHead(200).end();
-    if (request.method !== "POST" || !["/mcp", "/v1/messages", "/v1/messages/count_tokens"].includes(path ?? "")) return say(response, request.method === "POST" ? 404 : 405, "This is not served here.");
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://gateway");
+    if (request.method === "HEAD" && pathname === "/") return void response.writeHead(200).end();
+    if (request.method !== "POST") return say(response, 405, "This is not served here.");
     const body = parse(await readBody(request));
-    if (path === "/mcp") return this.#mcp(body, response);
+    if (pathname === "/mcp") return this.#mcp(body, response);
+    const wire = gatewayWire(this.#deps.ctx.assignment.provider);
+    const call = wire?.read(pathname, isAnObject(body) ? body : {});
+    if (!wire || !call) return say(response, 404, "This is not served here.");
     if (this.isHeld) return void (await new Promise((resolve) => response.once("close", resolve)));
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
-    return this.#call(request, response, body, path === "/v1/messages");
+    searchParams.delete("key"); // one way of some to give it
+    return this.#call({ request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname }, body);
   }
 
   async #mcp(body: unknown, response: ServerResponse): Promise<void> {
@@ -90,37 +98,41 @@ export class ModelGateway {
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
   }
 
-  async #call(request: IncomingMessage, response: ServerResponse, asked: JsonObject, isMetered: boolean): Promise<void> {
+  async #call({ request, response, wire, call, path, query }: Asked, asked: JsonObject): Promise<void> {
     const { ctx, budget } = this.#deps;
-    const { executionId, attempt, providerCredentials, stepLimit } = ctx.assignment;
+    const { executionId, attempt, provider, providerCredentials, stepLimit } = ctx.assignment;
+    const { apiKey = "", baseUrl = "", operatorSet = false } = providerCredentials ?? {};
     const callId = `e${executionId}-a${attempt}-h${(this.#calls += 1)}`;
     const limit = stepLimit || STEP_LIMIT;
     const overLimit: RunFailure | undefined = this.#calls > limit ? { code: "budget_exceeded", message: `The agent took more than ${limit} steps.`, retryable: false, reason: "step_limit" } : undefined;
-    const [body, tooCostly] = await this.#within(asked);
+    const [body, tooCostly] = await this.#within(asked, wire, call);
     const failure = this.#failure ?? budget.exceeded() ?? overLimit ?? tooCostly;
     if (failure) return this.#fail(response, failure);
     await ctx.doors.whenOpen();
     const headers = Object.fromEntries(PASSED_HEADERS.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])));
-    const base = (providerCredentials?.baseUrl || DEFAULT_URL).replace(/\/+$/, "").replace(/\/v1$/, "");
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal]);
-    const answer = await fetch(`${base}${request.url}`, { method: "POST", headers: { ...headers, "x-api-key": providerCredentials?.apiKey ?? "" }, body: JSON.stringify(body), redirect: "error", signal }).catch(() => undefined);
+    // Whoever runs the platform may name any address for a model; a team may not name an internal one.
+    const reach = operatorSet ? fetch : ctx.outbound.fetch;
+    const answer = await reach(wire.url(baseUrl, path) + query, { method: "POST", headers: { ...headers, ...wire.key(apiKey) }, body: JSON.stringify(body), redirect: "error", signal }).catch((error: unknown) => refusalIn(error));
+    if (answer instanceof Error) return this.#fail(response, callFailure(provider, answer).failure);
     if (!answer) return refuse(response, 502, "The model provider cannot be reached.");
-    if (FINAL.includes(answer.status)) return this.#fail(response, callFailure(ctx.assignment.provider, { statusCode: answer.status, message: (await answer.text()).slice(0, 500) }).failure);
+    if (FINAL.includes(answer.status)) return this.#fail(response, callFailure(provider, { statusCode: answer.status, message: (await answer.text()).slice(0, 500) }).failure);
     response.writeHead(answer.status, Object.fromEntries(PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]]))));
     const usage = await this.#passBack(answer, response);
-    ctx.modelCalled(ctx.assignment.provider, answer.ok ? "ok" : "model_unavailable");
-    if (!isMetered || !answer.ok || Object.keys(usage).length === 0) return;
+    ctx.modelCalled(provider, answer.ok ? "ok" : "model_unavailable");
+    if (call.kind === "count" || !answer.ok || Object.keys(usage).length === 0) return;
     budget.spend(usage);
-    await ctx.platform.reportUsage({ callId, modelId: textAt(asked, "model") || ctx.assignment.modelId, usage });
+    await ctx.platform.reportUsage({ callId, modelId: call.modelId || ctx.assignment.modelId, usage });
   }
 
   /** Under a cost limit: the greatest cost set aside, and the answer no longer than that. */
-  async #within(asked: JsonObject): Promise<[JsonObject, RunFailure | undefined]> {
+  async #within(asked: JsonObject, wire: GatewayWire, { kind, modelId }: WireCall): Promise<[JsonObject, RunFailure | undefined]> {
     const { assignment, platform, signal } = this.#deps.ctx;
-    if (!assignment.costLimited) return [asked, undefined];
-    const most = Math.min(typeof asked["max_tokens"] === "number" ? asked["max_tokens"] : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
-    const planned = { modelId: textAt(asked, "model"), inputTokens: Math.ceil(JSON.stringify(asked).length / CHARACTERS_PER_TOKEN), outputTokens: most };
-    return [{ ...asked, max_tokens: most }, await reservePlanned(planned, { reserveCost: (call) => platform.reserveCost(call), timers: systemTimers }, signal)];
+    if (!assignment.costLimited || kind === "count") return [asked, undefined];
+    const wanted = wire.outputLimit(asked);
+    const most = Math.min(typeof wanted === "number" ? wanted : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
+    const planned = { modelId: modelId || assignment.modelId, inputTokens: Math.ceil(JSON.stringify(asked).length / CHARACTERS_PER_TOKEN), outputTokens: most };
+    return [wire.limited(asked, most), await reservePlanned(planned, { reserveCost: (call) => platform.reserveCost(call), timers: systemTimers }, signal)];
   }
 
   /** Hands the answer on as it comes; answers what it says of tokens. */

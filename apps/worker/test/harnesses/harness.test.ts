@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { outboundRule } from "@millwright/outbound";
 import { eventually, ModelServer } from "@millwright/testing";
 import { bareHost } from "../../src/sandbox/spec.ts";
 import { executionDir, snapshotUrl, type ContextOptions, type Event } from "../support/a-context.ts";
@@ -34,6 +35,7 @@ inBubblewrap("an agent program of others", () => {
       expect(said(events)).toEqual(["I begin.", "I end."]);
       expect(calls(events)).toEqual([["run_command", "command", "completed", "hi\n"], ["run_command", "command", "failed", expect.any(String)]]);
       expect(new Set(ends(events).map((end) => end["call_id"])).size).toBe(2);
+      expect(events.findLast(({ kind }) => kind === "harness_usage")?.payload).toEqual({ harness: "claude", counted: { input_tokens: 1 }, tool_calls: { Bash: 2 }, missed_turns: 0 });
       expect(kinds(events)).toEqual(expect.arrayContaining(["sandbox_ready", "agent_started", "message", "tool_start", "tool_end", "turn_end", "sandbox_stopped"]));
     }));
 
@@ -71,8 +73,8 @@ inBubblewrap("an agent program of others", () => {
       expect(second.result.outcome).toBe("DONE");
       expect(said(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
       expect(calls(second.events)).toEqual([["run_command", "command", "completed", "kept\n"]]);
-      const session = (events: readonly Event[]) => events.find(({ kind }) => kind === "agent_started")!.payload["harness_session"];
-      expect(session(second.events)).toBe(session(first.events));
+      const session = (events: readonly Event[]) => events.findLast(({ kind }) => kind === "harness_session")!.payload["session_id"];
+      expect(session(second.history())).toBe(session(first.events));
     }));
 
   test("whose session is lost is told what was said", () =>
@@ -143,6 +145,15 @@ inBubblewrap("an agent program of others", () => {
       const refused = await execute(await aRun(root, "e5", lines("model", "say never said")));
       expect(refused.result).toMatchObject({ outcome: "FAILED", error: { code: "external_authentication_required" } });
       expect(model.requests).toHaveLength(1);
+    }));
+
+  test("whose team names an internal address as its model's is refused it; the operator may name any", () =>
+    withDirectory(async (root) => {
+      const base = await aRun(root, "e1", "model", { outbound: outboundRule([]) });
+      expect((await execute(base)).result).toMatchObject({ outcome: "FAILED", error: { code: "invalid_request", reason: "internal_address_refused" } });
+      expect(model.requests).toEqual([]);
+      const providerCredentials = { ...base.assignment!.providerCredentials!, operatorSet: true };
+      expect((await execute({ ...base, dir: await executionDir(root, "e2"), assignment: { ...base.assignment!, providerCredentials } })).result.outcome).toBe("DONE");
     }));
 
   test("plans first when it is asked to: it may only look, and the platform's tools are held back; approved, it goes on", () =>

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "@jest/globals";
+import { heard } from "../../../test/support/harness-lines.ts";
 import { claudeAdapter } from "./claude-adapter.ts";
 
 const RECORDED = readFileSync(new URL("../../../test/harnesses/claude.jsonl", import.meta.url), "utf8").trim().split("\n");
-const read = (lines: readonly string[]) => lines.flatMap((line) => claudeAdapter.read(line));
+const read = (lines: readonly string[]) => heard(claudeAdapter, lines).events.filter(({ t }) => t !== "session");
 
 test("recorded lines of an interrupted turn are told in our words", () =>
   expect(read(RECORDED)).toEqual([
@@ -15,7 +16,8 @@ test("recorded lines of an interrupted turn are told in our words", () =>
     { t: "message", text: "Sleep" },
     { t: "tool_start", id: "toolu_0", name: "Bash", input: { command: "sleep 30", description: "x" } },
     { t: "tool_end", id: "toolu_0", ok: false, output: expect.stringContaining("doesn't want to proceed") },
-    { t: "turn_end", ok: false, usage: { usage: expect.objectContaining({ input_tokens: 200, output_tokens: 20 }), modelUsage: expect.anything() } },
+    { t: "usage", counted: expect.objectContaining({ input_tokens: 200, output_tokens: 20 }) },
+    { t: "turn_end", ok: false },
   ]));
 
 test.each([
@@ -24,10 +26,10 @@ test.each([
   ["a line of a later version", '{"type":"news","content":[1]}'],
   ["content of another form", '{"type":"assistant","message":{"content":"text"}}'],
   ["blocks of another form", '{"type":"assistant","message":{"content":[1,{"type":"thinking","thinking":"hm"}]}}'],
-])("%s means nothing", (_, line) => expect(claudeAdapter.read(line)).toEqual([]));
+])("%s means nothing", (_, line) => expect(read([line])).toEqual([]));
 
 test("a success that is an error is one", () =>
-  expect(claudeAdapter.read('{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}')).toEqual([{ t: "turn_end", ok: false, message: "API Error: 401", usage: { usage: {}, modelUsage: {} } }]));
+  expect(read(['{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'])).toEqual([{ t: "turn_end", ok: false, message: "API Error: 401" }]));
 
 test("a retry of the model is told", () =>
-  expect(claudeAdapter.read('{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}')).toEqual([{ t: "retry", text: "The model gave no answer (529); it is asked again." }]));
+  expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([{ t: "retry", text: "The model gave no answer (529); it is asked again." }]));

@@ -1,16 +1,19 @@
+import { randomUUID } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
-import type { HarnessAdapter, HarnessEvent } from "../harness-adapter.ts";
+import type { HarnessAdapter, HarnessEvent, StartOptions } from "../harness-adapter.ts";
+import { parsedLine } from "../json-rpc.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 
 /** While a plan awaits approval. */
 const LOOKING_TOOLS = "Read";
 const RETRIES = "8";
+/** What is published of its counters (fields-runs §6.10). */
+const COUNTERS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"];
 
 /** Claude Code, by `stream-json` both ways (execution design §3.1). */
 export const claudeAdapter: HarnessAdapter = {
   type: "claude",
-  provider: "anthropic",
 
   argv: ({ program, sessionId, isResumed, model, reasoning, systemFile, isLooking, gateway }) => [
     ...[program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
@@ -27,17 +30,28 @@ export const claudeAdapter: HarnessAdapter = {
     ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1", DISABLE_TELEMETRY: "1", DISABLE_ERROR_REPORTING: "1" },
   }),
 
-  sessionFile: ({ stateDir, sessionId, cwd }) => `${stateDir}/projects/${cwd.replaceAll(/[^A-Za-z0-9]/g, "-")}/${sessionId}.jsonl`,
+  sessionFile,
 
-  say: (text) => line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } }),
-  interrupt: (requestId) => line({ type: "control_request", request_id: requestId, request: { subtype: "interrupt" } }),
-  read,
+  connect: (options, { send, tell }) => {
+    tell({ t: "session", session: { id: options.sessionId, isResumed: options.isResumed, file: sessionFile(options) } });
+    return {
+      say: (text) => send(line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } })),
+      interrupt: () => send(line({ type: "control_request", request_id: randomUUID(), request: { subtype: "interrupt" } })),
+      receive: (text) => {
+        for (const event of read(text)) tell(event);
+      },
+    };
+  },
 };
+
+function sessionFile({ stateDir, sessionId, cwd }: Pick<StartOptions, "stateDir" | "sessionId" | "cwd">): string {
+  return `${stateDir}/projects/${cwd.replaceAll(/[^A-Za-z0-9]/g, "-")}/${sessionId}.jsonl`;
+}
 
 const line = (message: JsonObject): string => `${JSON.stringify(message)}\n`;
 
 function read(text: string): readonly HarnessEvent[] {
-  const message = parse(text);
+  const message = parsedLine(text);
   switch (message?.["type"]) {
     case "assistant":
       return contentOf(message).flatMap(said);
@@ -46,18 +60,9 @@ function read(text: string): readonly HarnessEvent[] {
     case "system":
       return textAt(message, "subtype") === "api_retry" ? [{ t: "retry", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }] : [];
     case "result":
-      return [ended(message)];
+      return ended(message);
     default:
       return [];
-  }
-}
-
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isAnObject(value) ? value : undefined;
-  } catch {
-    return undefined;
   }
 }
 
@@ -79,8 +84,9 @@ function answered(block: JsonObject): HarnessEvent[] {
   return [{ t: "tool_end", id: textAt(block, "tool_use_id"), ok: block["is_error"] !== true, output: parts.join("\n") }];
 }
 
-/** `subtype` says "success" of calls that failed for good, too: `is_error` tells. */
-function ended(message: JsonObject): HarnessEvent {
-  const result = textAt(message, "result");
-  return { t: "turn_end", ok: message["is_error"] !== true, ...(result === "" ? {} : { message: result }), usage: { usage: objectAt(message, "usage"), modelUsage: objectAt(message, "modelUsage") } };
+/** `subtype` says "success" of calls that failed for good, too: `is_error` tells. Its counters are those of the turn. */
+function ended(message: JsonObject): HarnessEvent[] {
+  const [result, counted] = [textAt(message, "result"), objectAt(message, "usage")];
+  const usage: HarnessEvent[] = COUNTERS.some((name) => typeof counted[name] === "number") ? [{ t: "usage", counted: Object.fromEntries(Object.entries(counted).filter(([name]) => COUNTERS.includes(name))) }] : [];
+  return [...usage, { t: "turn_end", ok: message["is_error"] !== true, ...(result === "" ? {} : { message: result }) }];
 }

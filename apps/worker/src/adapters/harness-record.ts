@@ -1,0 +1,93 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { Checkpoints } from "../harness/checkpoints.ts";
+import type { Conversation } from "../harness/conversation.ts";
+import { textAt } from "../model/event-fields.ts";
+import { actionOf } from "./harness-actions.ts";
+import type { HarnessEvent, HarnessName, HarnessSession } from "./harness-adapter.ts";
+import { HarnessUsage } from "./harness-usage.ts";
+import { isPlatformTool } from "./platform-mcp.ts";
+
+const OUTPUT_CHARACTERS_MAX = 32_000;
+const SESSION_KIND = "harness_session";
+
+export type HarnessRecordDeps = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly checkpoints: Checkpoints; readonly harness: HarnessName };
+
+type OpenCall = { readonly callId: string; readonly shown: JsonObject; readonly beganMs: number };
+
+/** What a harness says and does, as events of its run. */
+export class HarnessRecord {
+  readonly #deps: HarnessRecordDeps;
+  readonly #calls = new Map<string, OpenCall>();
+  readonly #usage: HarnessUsage;
+  #count = 0;
+
+  constructor(deps: HarnessRecordDeps) {
+    this.#deps = deps;
+    const { conversation, harness } = deps;
+    this.#usage = new HarnessUsage(harness, conversation.events, (kind, payload) => conversation.record(kind, payload));
+  }
+
+  /** @param isWanted the turn is ended by us: what it ends with it is interrupted, not failed */
+  add(event: Exclude<HarnessEvent, { t: "session" | "turn_end" }>, isWanted: boolean): void {
+    const { conversation } = this.#deps;
+    switch (event.t) {
+      case "message":
+        return conversation.record("message", { role: "assistant", text: event.text });
+      case "tool_start":
+        this.#usage.called(event.name);
+        return isPlatformTool(event.name) ? undefined : this.#began(event);
+      case "tool_end":
+        return this.#ended(event.id, event.ok ? "completed" : isWanted ? "interrupted" : "failed", event.output);
+      case "retry":
+        return conversation.record("warning", { text: event.text });
+      case "usage":
+        return this.#usage.add(event.counted);
+      default:
+        return event satisfies never;
+    }
+  }
+
+  /** The session that the next execution goes on with. */
+  begin({ id }: HarnessSession): void {
+    const { conversation, harness } = this.#deps;
+    if (sessionOf(conversation, harness) !== id) conversation.record(SESSION_KIND, { harness, session_id: id });
+  }
+
+  /** The turn is over, or its process: nothing is open any more. */
+  endTurn(): void {
+    for (const id of [...this.#calls.keys()]) this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
+    this.#usage.endTurn();
+  }
+
+  /** For a call that nobody has named. */
+  nextId(): string {
+    const { executionId, attempt } = this.#deps.ctx.assignment;
+    return `e${executionId}-a${attempt}-t${(this.#count += 1)}`;
+  }
+
+  #began({ id, name: tool, input }: HarnessEvent & { t: "tool_start" }): void {
+    const { ctx, conversation } = this.#deps;
+    const shown = { call_id: this.nextId(), ...actionOf(tool), input };
+    conversation.record("tool_start", shown);
+    this.#calls.set(id, { callId: shown.call_id, shown, beganMs: ctx.clock.monotonicMs() });
+  }
+
+  #ended(id: string, state: string, output: string): void {
+    const call = this.#calls.get(id);
+    if (!call) return;
+    this.#calls.delete(id);
+    const { ctx, conversation, checkpoints } = this.#deps;
+    const text = ctx.mask(output);
+    const shown: JsonObject = { output: text.slice(0, OUTPUT_CHARACTERS_MAX), ...(text.length > OUTPUT_CHARACTERS_MAX ? { truncated: true } : {}) };
+    conversation.record("tool_end", { ...call.shown, state, output: state === "completed" ? shown : { error: shown["output"]! }, duration_ms: Math.round(ctx.clock.monotonicMs() - call.beganMs) });
+    checkpoints.note("if_cheap");
+    checkpoints.begin();
+  }
+}
+
+/** The session that the run's events tell of; undefined where a new one is begun. */
+export function sessionOf({ events }: Pick<Conversation, "events">, harness: HarnessName): string | undefined {
+  const begun = events.findLast(({ kind, payload }) => kind === SESSION_KIND && payload["harness"] === harness);
+  return begun && (textAt(begun.payload, "session_id") || undefined);
+}

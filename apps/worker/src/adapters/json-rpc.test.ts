@@ -1,0 +1,35 @@
+import { expect, test } from "@jest/globals";
+import { JsonRpc } from "./json-rpc.ts";
+
+function aPeer() {
+  const [sent, noted]: [object[], unknown[]] = [[], []];
+  const rpc = new JsonRpc({
+    send: (line) => void sent.push(JSON.parse(line) as object),
+    onNotification: (method, params) => void noted.push([method, params]),
+    onRequest: (method) => (method === "ask" ? { ok: true } : undefined),
+  });
+  return { rpc, sent, noted };
+}
+
+test("answers come to their questions, in any order", async () => {
+  const { rpc, sent } = aPeer();
+  const [first, second] = [rpc.request("a", { x: 1 }), rpc.request("b", {})];
+  rpc.receive('{"id":2,"result":{"is":"b"}}');
+  rpc.receive('{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"No."}}');
+  await expect(first).rejects.toMatchObject({ code: -32_600, message: "No." });
+  expect(await second).toEqual({ is: "b" });
+  expect(sent).toEqual([{ jsonrpc: "2.0", id: 1, method: "a", params: { x: 1 } }, { jsonrpc: "2.0", id: 2, method: "b", params: {} }]);
+});
+
+test("requests of the other side are answered, be their id a number or a text; notifications are not", () => {
+  const { rpc, sent, noted } = aPeer();
+  for (const line of ['{"id":"7","method":"ask","params":{}}', '{"id":0,"method":"other"}', '{"method":"news","params":{"a":1}}']) rpc.receive(line);
+  expect(sent).toEqual([{ jsonrpc: "2.0", id: "7", result: { ok: true } }, { jsonrpc: "2.0", id: 0, error: { code: -32_601, message: "There is no method other." } }]);
+  expect(noted).toEqual([["news", { a: 1 }]]);
+});
+
+test.each(["", "no JSON", "[1]", "null", '{"id":99,"result":{}}', '{"id":1}', '{"result":{}}'])("%j means nothing", (line) => {
+  const { rpc, sent, noted } = aPeer();
+  rpc.receive(line);
+  expect([sent, noted]).toEqual([[], []]);
+});

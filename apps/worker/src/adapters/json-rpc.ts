@@ -1,0 +1,79 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
+
+/** The other side refused a request; the text is its own. */
+export class RpcRefused extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.name = "RpcRefused";
+    this.code = code;
+  }
+}
+
+export type JsonRpcDeps = {
+  readonly send: (line: string) => void;
+  readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Answers a request of the other side; undefined: there is no such method. */
+  readonly onRequest: (method: string, params: JsonObject) => JsonValue | undefined;
+};
+
+const METHOD_NOT_FOUND = -32_601;
+
+/** JSON-RPC 2.0 over lines, in both directions. Requests to a program that ends are never answered. */
+export class JsonRpc {
+  readonly #deps: JsonRpcDeps;
+  readonly #open = new Map<number, { readonly resolve: (result: JsonObject) => void; readonly reject: (error: RpcRefused) => void }>();
+  #count = 0;
+
+  constructor(deps: JsonRpcDeps) {
+    this.#deps = deps;
+  }
+
+  /** Errors: RpcRefused. */
+  request(method: string, params: JsonObject): Promise<JsonObject> {
+    const id = (this.#count += 1);
+    return new Promise((resolve, reject) => {
+      this.#open.set(id, { resolve, reject });
+      this.#send({ id, method, params });
+    });
+  }
+
+  notify(method: string, params: JsonObject = {}): void {
+    this.#send({ method, params });
+  }
+
+  /** Takes one line; one that is no message means nothing. */
+  receive(line: string): void {
+    const message = parsedLine(line);
+    if (!message) return;
+    const { id, method } = message;
+    if (typeof method !== "string") return this.#answered(id, message);
+    if (id === undefined || id === null) return this.#deps.onNotification(method, objectAt(message, "params"));
+    const result = this.#deps.onRequest(method, objectAt(message, "params"));
+    this.#send(result === undefined ? { id, error: { code: METHOD_NOT_FOUND, message: `There is no method ${method}.` } } : { id, result });
+  }
+
+  #answered(id: unknown, message: JsonObject): void {
+    const asked = typeof id === "number" ? this.#open.get(id) : undefined;
+    if (!asked) return;
+    this.#open.delete(id as number);
+    const { error } = message;
+    if (!isAnObject(error)) return asked.resolve(objectAt(message, "result"));
+    asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, textAt(error, "message") || "It does not say why."));
+  }
+
+  #send(message: JsonObject): void {
+    this.#deps.send(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+}
+
+/** A line as the object it tells; undefined where it tells none. */
+export function parsedLine(line: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isAnObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
