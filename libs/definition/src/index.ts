@@ -14,3 +14,4 @@ export {
 } from "./rules.ts";
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
 export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";
+export { PROVIDERS, type Provider } from "./trigger-rules.ts";

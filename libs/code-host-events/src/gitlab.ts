@@ -1,0 +1,36 @@
+import type { CodeHostEvent } from "./event.ts";
+import { at, numberAt, some, textAt } from "./json.ts";
+import { mentionsIn } from "./mentions.ts";
+
+/** The trigger events of a GitLab delivery: what happens to merge requests, and mentions of the account of the platform. */
+export function gitlabEvents(payload: unknown, isPlatform: (login: string) => boolean): CodeHostEvent[] {
+  const repository = textAt(payload, "project", "path_with_namespace");
+  if (repository === "") return [];
+  const login = textAt(payload, "user", "username");
+  const common = { provider: "gitlab" as const, repository, carried: {}, untold: [], actor: { login, isPlatform: isPlatform(login) } };
+  const subject = subjectOf(payload);
+  const isMergeRequest = textAt(payload, "object_kind") === "merge_request";
+  const pullRequests = numberAt(payload, isMergeRequest ? "object_attributes" : "merge_request", "iid");
+  const happened: CodeHostEvent[] = [];
+  if (isMergeRequest) {
+    const attributes = { repos: [repository], actions: some(textAt(payload, "object_attributes", "action")), base_branches: some(textAt(payload, "object_attributes", "target_branch")) };
+    happened.push({ ...common, event: "merge_request", subject, pullRequests, attributes });
+  }
+  if (mentionsIn(newText(payload)).some(isPlatform)) happened.push({ ...common, event: "bot_mentioned", subject, pullRequests, attributes: { repos: [repository] } });
+  return happened;
+}
+
+/** What somebody just wrote: a comment, or the description of what was just opened. Payloads of edits do not say what is new. */
+function newText(payload: unknown): string {
+  const [kind, action] = [textAt(payload, "object_kind"), textAt(payload, "object_attributes", "action")];
+  if (kind === "note") return at(payload, "object_attributes", "system") === true || action === "update" ? "" : textAt(payload, "object_attributes", "note");
+  return ["merge_request", "issue", "work_item"].includes(kind) && action === "open" ? textAt(payload, "object_attributes", "description") : "";
+}
+
+function subjectOf(payload: unknown): CodeHostEvent["subject"] {
+  const [kind, own] = [textAt(payload, "object_kind"), at(payload, "object_attributes")];
+  if (kind !== "note") return { kind: kind === "merge_request" ? "pull_request" : "issue", url: textAt(own, "url"), title: textAt(own, "title") };
+  const on = (["merge_request", "issue"] as const).find((name) => at(payload, name) !== undefined);
+  const url = textAt(own, "url").replace(/#note_\d+$/, ""); // the address of what was commented on
+  return { kind: on === "merge_request" ? "pull_request" : on === "issue" ? "issue" : "comment", url, title: on === undefined ? "" : textAt(payload, on, "title") };
+}

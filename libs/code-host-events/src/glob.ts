@@ -1,0 +1,31 @@
+/**
+ * Whether a name matches a pattern: `*` is any text and `?` any character within one segment, `**` as a segment any number of
+ * segments, none included; everything else is itself. Takes at most (length of name) x (length of pattern) steps.
+ */
+export function globMatches(pattern: string, name: string): boolean {
+  return runs(pattern.split("/"), name.split("/"), (part) => part === "**", segmentMatches);
+}
+
+const segmentMatches = (pattern: string, segment: string): boolean =>
+  pattern.includes("*") || pattern.includes("?")
+    ? runs(Array.from(pattern.replace(/\*+/g, "*")), Array.from(segment), (part) => part === "*", (part, character) => part === "?" || part === character)
+    : pattern === segment;
+
+/** The classic two-pointer walk: `isAny` parts take any number of items; only the latest of them is ever taken back. */
+function runs<T>(parts: readonly string[], items: readonly T[], isAny: (part: string) => boolean, fits: (part: string, item: T) => boolean): boolean {
+  let [part, item] = [0, 0];
+  let back: { part: number; item: number } | undefined;
+  while (item < items.length) {
+    if (part < parts.length && isAny(parts[part]!)) {
+      back = { part, item };
+      part++;
+    } else if (part < parts.length && fits(parts[part]!, items[item]!)) {
+      part++;
+      item++;
+    } else if (back) {
+      back.item++;
+      [part, item] = [back.part + 1, back.item];
+    } else return false;
+  }
+  return parts.slice(part).every(isAny);
+}

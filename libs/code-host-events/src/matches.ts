@@ -1,0 +1,67 @@
+import type { CodeHostEvent, FilterKey } from "./event.ts";
+import { globMatches } from "./glob.ts";
+
+/** A trigger of a parsed definition, as far as it matters here. */
+export type CodeHostTrigger = {
+  readonly provider: string;
+  readonly event: string;
+  /** All of them must hold; a set without values holds for everything. */
+  readonly filter: Readonly<Record<string, { readonly in?: readonly string[]; readonly not_in?: readonly string[] }>>;
+};
+
+/** Why: one entry for the provider and the event, for who did it, and for every key of the filter. */
+export type Check = { readonly key: string; readonly passed: boolean; readonly detail: string };
+
+export type TriggerVerdict = {
+  readonly matches: boolean;
+  readonly checks: readonly Check[];
+  /** All else holds, and these keys decide: ask the code host about the event's pull requests (`withAttributes`), then again. */
+  readonly needs: readonly FilterKey[];
+};
+
+/** Keys whose values are compared as they stand; names of people, teams, repositories, labels and states have no case. */
+const CASE_SENSITIVE: ReadonlySet<string> = new Set(["branches", "base_branches", "paths", "workflows"]);
+const GLOBS: ReadonlySet<string> = new Set(["branches", "base_branches", "paths"]);
+const SHOWN_VALUES_MAX = 10;
+
+/**
+ * Whether a trigger takes an event (spec factory-files §6.2, §6.4): provider and event are its own, the platform did not do it
+ * itself, and every key holds. Within a key any value of `in` is enough, and none of `not_in` may be there.
+ */
+export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): TriggerVerdict {
+  const isItsEvent = trigger.provider === event.provider && trigger.event === event.event;
+  const checks: Check[] = [{ key: "event", passed: isItsEvent, detail: `It is ${event.provider} ${event.event}; the trigger takes ${trigger.provider} ${trigger.event}.` }];
+  if (!isItsEvent) return { matches: false, checks, needs: [] };
+  if (event.actor) checks.push({ key: "actor", passed: !event.actor.isPlatform, detail: event.actor.isPlatform ? "The platform did it itself, which triggers nothing." : `Done by ${event.actor.login || "somebody unnamed"}.` });
+  const needs: FilterKey[] = [];
+  for (const [key, set] of Object.entries(trigger.filter)) {
+    const isOpen = (set.in ?? []).length === 0 && (set.not_in ?? []).length === 0;
+    if (!isOpen && event.untold.includes(key as FilterKey)) needs.push(key as FilterKey);
+    else checks.push(isOpen ? { key, passed: true, detail: "It names no values: everything holds." } : checkKey(key as FilterKey, set, event));
+  }
+  const holds = checks.every(({ passed }) => passed);
+  checks.push(...needs.map((key) => ({ key, passed: false, detail: "The payload does not say; the code host was not asked, or did not answer." })));
+  return { matches: holds && needs.length === 0, checks, needs: holds ? needs : [] };
+}
+
+function checkKey(key: FilterKey, set: { readonly in?: readonly string[]; readonly not_in?: readonly string[] }, event: CodeHostEvent): Check {
+  const values = event.attributes[key] ?? [];
+  const present = [...values, ...(event.carried[key] ?? [])];
+  const isSame = sameness(key);
+  const wanted = set.in ?? [];
+  const unwanted = (set.not_in ?? []).find((one) => present.some((value) => isSame(one, value)));
+  const found = wanted.find((one) => values.some((value) => isSame(one, value)));
+  if (unwanted !== undefined) return { key, passed: false, detail: `${shown(present)} has ${unwanted}, which not_in names.` };
+  if (wanted.length > 0 && found === undefined) return { key, passed: false, detail: `${shown(values)} has none of ${shown(wanted)}.` };
+  return { key, passed: true, detail: found === undefined ? `${shown(present)} has nothing that not_in names.` : `${shown(values)} has ${found}.` };
+}
+
+function sameness(key: FilterKey): (wanted: string, value: string) => boolean {
+  if (GLOBS.has(key)) return globMatches;
+  if (CASE_SENSITIVE.has(key)) return (wanted, value) => wanted === value;
+  const plain = (text: string): string => (key === "mentioned" ? text.replace(/^@/, "") : text).toLowerCase();
+  return (wanted, value) => plain(wanted) === plain(value);
+}
+
+const shown = (values: readonly string[]): string =>
+  `[${values.slice(0, SHOWN_VALUES_MAX).join(", ")}${values.length > SHOWN_VALUES_MAX ? `, and ${values.length - SHOWN_VALUES_MAX} more` : ""}]`;

@@ -1,0 +1,64 @@
+import { describe, expect, test } from "@jest/globals";
+import { PROVIDERS } from "@millwright/definition";
+import { branchPushOf, codeHostEventsOf, matches } from "../src/index.ts";
+import { fromGitlab } from "./examples.ts";
+
+/** The members of GitLab's documented payloads that matter here, and some that do not. */
+const project = { id: 15, name: "Diaspora", path_with_namespace: "mike/tools/diaspora", default_branch: "main", web_url: "https://gitlab.test/mike/tools/diaspora" };
+const user = { id: 1, name: "Ada", username: "ada" };
+const mergeRequest = (own: object = {}, more: object = {}) => ({
+  object_kind: "merge_request", event_type: "merge_request", user, project, labels: [{ title: "API" }],
+  object_attributes: { id: 99, iid: 12, title: "Faster", description: "", target_branch: "main", source_branch: "fast", state: "opened", action: "open", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12", ...own }, ...more,
+});
+const note = (own: object = {}, more: object = { merge_request: { iid: 12, title: "Faster" } }) => ({
+  object_kind: "note", event_type: "note", user, project,
+  object_attributes: { id: 1244, note: "@mill-bot please look", noteable_type: "MergeRequest", system: false, action: "create", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12#note_1244", ...own }, ...more,
+});
+const names = (payload: unknown, bot?: string) => codeHostEventsOf(fromGitlab(payload, bot)).map(({ event }) => event);
+
+describe("of GitLab's documented payloads", () => {
+  test("a merge request tells its project, action and target", () => {
+    const [event] = codeHostEventsOf(fromGitlab(mergeRequest()));
+    expect(event).toMatchObject({
+      provider: "gitlab", event: "merge_request", repository: "mike/tools/diaspora", pullRequests: [12], actor: { login: "ada", isPlatform: false },
+      attributes: { repos: ["mike/tools/diaspora"], actions: ["open"], base_branches: ["main"] }, subject: { kind: "pull_request", title: "Faster" },
+    });
+  });
+  test.each(["open", "close", "reopen", "update", "approved", "unapproved", "approval", "unapproval", "merge"])("the action %s can be selected", (action) => {
+    const [event] = codeHostEventsOf(fromGitlab(mergeRequest({ action })));
+    const take = (actions: string[]) => matches({ provider: "gitlab", event: "merge_request", filter: { actions: { in: actions } } }, event!).matches;
+    expect([take([action]), take(["other"])]).toEqual([true, false]);
+  });
+  test("a mention of the platform's account is told, on merge requests, issues and commits, in descriptions too", () => {
+    expect(names(note())).toEqual(["bot_mentioned"]);
+    expect(names(note({ noteable_type: "Issue" }, { issue: { iid: 3, title: "Slow" } }))).toEqual(["bot_mentioned"]);
+    expect(names(note({ noteable_type: "Commit" }, { commit: { id: "c" } }))).toEqual(["bot_mentioned"]);
+    expect(names(mergeRequest({ description: "cc @Mill-Bot" }))).toEqual(["merge_request", "bot_mentioned"]);
+    expect(names({ ...mergeRequest({ description: "cc @mill-bot" }), object_kind: "issue" })).toEqual(["bot_mentioned"]);
+  });
+  test("nobody else's mention is, nor one in code, in a system note, in an edit, or while the account is not known", () => {
+    expect(names(note({ note: "@ada look" }))).toEqual([]);
+    expect(names(note({ note: "`@mill-bot`" }))).toEqual([]);
+    expect(names(note({ system: true }))).toEqual([]);
+    expect(names(note({ action: "update" }))).toEqual([]);
+    expect(names(note(), "")).toEqual([]);
+  });
+  test("what the platform's account does itself triggers nothing", () => {
+    const own = { user: { username: "mill-bot" } };
+    const [event] = codeHostEventsOf(fromGitlab(mergeRequest({}, own)));
+    expect(matches({ provider: "gitlab", event: "merge_request", filter: {} }, event!).matches).toBe(false);
+  });
+  test("the page of a comment is that of what it is about", () => {
+    expect(codeHostEventsOf(fromGitlab(note()))[0]).toMatchObject({ subject: { kind: "pull_request", title: "Faster", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12" }, pullRequests: [12] });
+  });
+  test("a push tells the head of its branch, a pushed tag nothing", () => {
+    const push = { object_kind: "push", event_name: "push", ref: "refs/heads/main", before: "a".repeat(40), after: "b".repeat(40), project };
+    expect(branchPushOf(fromGitlab(push))).toEqual({ repository: "mike/tools/diaspora", branch: "main", headSha: "b".repeat(40), beforeSha: "a".repeat(40), isForced: false });
+    expect(branchPushOf(fromGitlab({ ...push, after: "0".repeat(40) }))?.headSha).toBeUndefined();
+    expect(branchPushOf(fromGitlab({ ...push, object_kind: "tag_push", ref: "refs/tags/v1" }))).toBeUndefined();
+    expect(names(push)).toEqual([]);
+  });
+  test("these are all the events that triggers know", () => {
+    expect([...PROVIDERS["gitlab"]!.events].sort()).toEqual(["bot_mentioned", "merge_request"]);
+  });
+});
