@@ -62,7 +62,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...runViewRoutes(neighbours, links),
     ...conversationRoutes(neighbours),
     ...teamEventRoutes(neighbours),
-    ...artifactRoutes(neighbours),
+    ...artifactRoutes(neighbours, links),
     ...environmentRoutes({ ...shared, isTeammate: teammates(identity) }),
     ...scheduleRoutes(shared),
     ...modelAndWorkerRoutes(neighbours),

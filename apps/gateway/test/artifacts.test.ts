@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
 import { USER } from "./support/people.ts";
-import { anArtifact, ARTIFACT, CREATED } from "./support/records.ts";
+import { aTask, anArtifact, ARTIFACT, CREATED, FACTORY, RUN } from "./support/records.ts";
 
 let door: Door;
 beforeAll(async () => void (door = await openDoor()));
@@ -21,6 +21,17 @@ describe("an artifact", () => {
     door.answer({ getArtifact: answer });
     expect((await door.call("GET", PATH)).body).toEqual({ artifact_uid: ARTIFACT, artifact_type: type, created_at: CREATED, data: answer.data });
     expect(door.calls[0]).toMatchObject({ request: { artifactUid: ARTIFACT, anonymous: false }, caller: { principal: { uid: USER } } });
+  });
+  test("links to what its run tree made, and to the page of its root run when a live task is bound to that", async () => {
+    const source = { rootRunUid: RUN, factoryUid: FACTORY, pullRequestUrls: ["https://host.example/pull/1"] };
+    const links = async () => (await door.call("GET", PATH)).body.source_links;
+    door.answer({ getArtifact: { ...file, source }, getTaskByRun: { task: aTask() } });
+    expect(await links()).toEqual({ run_url: expect.stringContaining(`/runs/${RUN}`), pull_request_urls: source.pullRequestUrls });
+    expect(door.calls[1]).toMatchObject({ request: { factoryUid: FACTORY, runUid: RUN }, caller: { principal: { uid: USER } } });
+    door.answer({ getArtifact: { ...file, source }, getTaskByRun: refusal("not_found", "task_not_found") });
+    expect(await links()).toEqual({ pull_request_urls: source.pullRequestUrls });
+    door.answer({ getArtifact: { ...file, source: { ...source, factoryUid: "", pullRequestUrls: [] } } });
+    expect(await links()).toBeUndefined();
   });
   test("is downloaded by a redirect that nobody keeps", async () => {
     door.answer({ getArtifact: file });

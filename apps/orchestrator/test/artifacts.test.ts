@@ -151,9 +151,17 @@ describe("who may read", () => {
     const { artifactUid } = await create();
     await p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(caller));
     expect((await read(artifactUid, stranger())).data).toMatchObject({ filename: "a.txt" });
-    const { data } = await read(artifactUid, anonymous(), true);
+    const { data, source } = await read(artifactUid, anonymous(), true);
+    expect(source).toBeUndefined();
     expect(data).toMatchObject({ filename: "a.txt" });
     expect(data).not.toHaveProperty("filepath");
+  });
+
+  test("where it comes from: those who may see its run, public or not", async () => {
+    const { artifactUid } = await create();
+    await p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(caller));
+    expect((await read(artifactUid)).source).toMatchObject({ rootRunUid: runUid, factoryUid: "", pullRequestUrls: [] });
+    expect((await read(artifactUid, stranger())).source).toBeUndefined();
   });
 
   test("making it public needs artifact.manage in its team", async () => {

@@ -1,19 +1,34 @@
 import { z } from "zod";
 import { serviceCaller } from "@millwright/caller";
-import { DomainError } from "@millwright/errors";
+import { DomainError, isDomainError } from "@millwright/errors";
+import type { PageLinks } from "../pages/page-links.ts";
 import { redirect, route, timestamp, uuid, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 
+const SourceLinks = z
+  .object({ run_url: z.string().optional().describe("Page of the root run, when a live task is bound to it."), pull_request_urls: z.array(z.string()).optional() })
+  .meta({ id: "ArtifactSourceLinks" });
+
 const Artifact = z
-  .object({ artifact_uid: z.string(), artifact_type: z.enum(["PLAN", "SCREENSHOT", "FILE"]), created_at: timestamp(), data: z.looseObject({}), source_links: z.looseObject({}).optional() })
+  .object({ artifact_uid: z.string(), artifact_type: z.enum(["PLAN", "SCREENSHOT", "FILE"]), created_at: timestamp(), data: z.looseObject({}), source_links: SourceLinks.optional() })
   .meta({ id: "Artifact" });
 
 const artifactParams = z.object({ artifactUid: uuid() });
 
 /** What runs leave behind. Public artifacts need no key (spec §5.3). */
-export function artifactRoutes({ artifacts }: Pick<Neighbours, "artifacts">): Route[] {
+export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts" | "tasks">, links: Pick<PageLinks, "runUrl">): Route[] {
+  /** Whether a live task is bound to the root run. Who may not see tasks sees none. */
+  const isOfTask = async (factoryUid: string, runUid: string, input: Parameters<typeof onBehalf>[0]): Promise<boolean> => {
+    if (factoryUid === "") return false;
+    try {
+      return (await tasks.getTaskByRun({ factoryUid, runUid }, onBehalf(input))).task !== undefined;
+    } catch (error) {
+      if (isDomainError(error) && (error.kind === "not_found" || error.kind === "permission_denied")) return false;
+      throw error;
+    }
+  };
   const read = (input: { params: { artifactUid: string }; caller: Parameters<typeof onBehalf>[0]["caller"] | undefined; request: Parameters<typeof onBehalf>[0]["request"] }) => {
     const caller = input.caller ?? serviceCaller("gateway", input.request.requestId);
     return artifacts.getArtifact({ artifactUid: input.params.artifactUid, anonymous: input.caller === undefined }, onBehalf({ caller, request: input.request }));
@@ -29,9 +44,15 @@ export function artifactRoutes({ artifacts }: Pick<Neighbours, "artifacts">): Ro
       params: artifactParams,
       response: Artifact,
       handler: async (input) => {
-        const { artifact, data: described } = await read(input);
-        const { source_links: sourceLinks, ...data } = (described ?? {}) as { source_links?: Record<string, unknown> };
-        return { artifact_uid: artifact!.uid, artifact_type: artifact!.artifactType as "PLAN", created_at: isoTime(artifact!.createdAt!), data, ...present({ source_links: sourceLinks }) };
+        const { artifact, data = {}, source } = await read(input);
+        const sourceLinks = present({
+          run_url: source && input.caller && (await isOfTask(source.factoryUid, source.rootRunUid, { caller: input.caller, request: input.request })) ? links.runUrl(source.rootRunUid) : undefined,
+          pull_request_urls: source && source.pullRequestUrls.length > 0 ? source.pullRequestUrls : undefined,
+        });
+        return {
+          artifact_uid: artifact!.uid, artifact_type: artifact!.artifactType as "PLAN", created_at: isoTime(artifact!.createdAt!), data,
+          ...present({ source_links: Object.keys(sourceLinks).length > 0 ? sourceLinks : undefined }),
+        };
       },
     }),
     route({

@@ -99,7 +99,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const capabilities = { metadataFilter: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
-    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
+    ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...webhookRoutes(neighbours), ...scheduleRoutes(deps),

@@ -14,9 +14,8 @@ export type ArtifactRoutesDeps = GetArtifactDeps & UpdateArtifactDeps & GetPullR
 export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps): void {
   router.service(orchestrator.ArtifactService, {
     async getArtifact({ artifactUid, anonymous }, context) {
-      const { artifact, data, sourceLinks, downloadUrl } = await getArtifact(deps, callerOf(context), artifactUid, anonymous);
-      const shown = sourceLinks ? { ...data, source_links: sourceLinks } : data;
-      return { artifact: artifactMessage(artifact), data: shown as JsonObject, downloadUrl };
+      const { artifact, data, source, downloadUrl } = await getArtifact(deps, callerOf(context), artifactUid, anonymous);
+      return { artifact: artifactMessage(artifact), data: data as JsonObject, downloadUrl, ...(source && { source: { ...source, pullRequestUrls: [...source.pullRequestUrls] } }) };
     },
     async updateArtifact({ artifactUid, public: isPublic }, context) {
       return { artifact: artifactMessage(await updateArtifact(deps, callerOf(context), artifactUid, isPublic)) };

@@ -3,6 +3,7 @@ import { actorOf } from "@millwright/caller";
 import type { BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import { DomainError, notFound } from "@millwright/errors";
+import { present } from "@millwright/json";
 import type { JsonObject } from "../domain/agent-config.ts";
 import type { Artifact } from "../domain/artifact.ts";
 import { artifactDetailData, downloadName, downloadType, isRetrievable, type Download } from "../domain/artifact-views.ts";
@@ -16,7 +17,10 @@ export type GetArtifactDeps = {
   readonly clock: Clock;
 };
 
-export type ArtifactAnswer = { readonly artifact: Artifact; readonly data: JsonObject; readonly sourceLinks?: JsonObject; readonly downloadUrl: string };
+export type ArtifactAnswer = { readonly artifact: Artifact; readonly data: JsonObject; readonly source?: ArtifactSource; readonly downloadUrl: string };
+
+/** Where a file or screenshot comes from; `factoryUid` is the root run's. */
+export type ArtifactSource = { readonly rootRunUid: string; readonly factoryUid?: string; readonly pullRequestUrls: readonly string[] };
 
 /** How long a download URL works (fields-runs §6.9). */
 const DOWNLOAD_SECONDS = 900;
@@ -31,16 +35,21 @@ export async function getArtifact(deps: GetArtifactDeps, caller: Caller, uid: st
   const found = await deps.findArtifact(uid);
   const artifact = found && isRetrievable(found) ? found : undefined;
   if (isAnonymous && !artifact?.isPublic) throw new DomainError({ kind: "unauthenticated", reason: "authentication_required", message: "This needs an API key." });
-  const canRead = artifact && (artifact.isPublic || (await deps.findVisibleRun(caller, artifact.runUid)));
-  if (!canRead) throw notFound("artifact");
+  const run = artifact && !isAnonymous ? await deps.findVisibleRun(caller, artifact.runUid) : undefined;
+  if (!artifact || !(artifact.isPublic || run)) throw notFound("artifact");
   const download = artifact.blobKey === undefined ? undefined : await signed(deps, artifact, artifact.blobKey);
-  const pullRequestUrls = isAnonymous || artifact.type === "PLAN" ? [] : await deps.pullRequestUrlsOfTree(artifact.runUid);
   return {
     artifact,
     data: artifactDetailData(artifact, download, isAnonymous),
-    ...(pullRequestUrls.length > 0 ? { sourceLinks: { pull_request_urls: pullRequestUrls } } : {}),
+    ...(run && artifact.type !== "PLAN" ? { source: await sourceOf(deps, caller, run) } : {}),
     downloadUrl: download?.url ?? "",
   };
+}
+
+/** The root may be nobody's to see who sees the run; its factory is not told then. */
+async function sourceOf(deps: GetArtifactDeps, caller: Caller, run: Run): Promise<ArtifactSource> {
+  const root = run.uid === run.rootRunUid ? run : await deps.findVisibleRun(caller, run.rootRunUid);
+  return { rootRunUid: run.rootRunUid, ...present({ factoryUid: root?.factoryUid }), pullRequestUrls: await deps.pullRequestUrlsOfTree(run.uid) };
 }
 
 async function signed(deps: GetArtifactDeps, artifact: Artifact, key: string): Promise<Download> {
