@@ -37,7 +37,7 @@ describe("creating an agent", () => {
   });
   test.each<[string, object, string]>([
     ["no name", {}, "invalid_body"], ["an empty name", { name: " " }, "invalid_body"], ["a name that is no text", { name: 1 }, "invalid_body"],
-    ["an unknown type", { name: "x", agent_type: "BOSS" }, "invalid_body"], ["a bad skill", { name: "x", skills: ["nonsense"] }, "invalid_body"],
+    ["an unknown type", { name: "x", agent_type: "BOSS" }, "invalid_body"], ["a bad skill", { name: "x", skills: ["nonsense"] }, "invalid_body"], ["a skill that cannot be reached", { name: "x", skills: ["o/other:x"] }, "skill_not_found"],
     ["two ways to an MCP server", { name: "x", mcp_servers: { a: { url: "u", command: "c" } } }, "invalid_body"], ["a bad environment id", { name: "x", environment_id: "short" }, "invalid_body"],
     ["a negative limit", { name: "x", concurrency_limit: -1 }, "invalid_body"], ["a priority out of range", { name: "x", queue_priority: 101 }, "invalid_body"],
     ["a third-party harness with a base model", { name: "x", harness: { type: "codex" }, base_model: "m" }, "invalid_agent"],
@@ -49,6 +49,13 @@ describe("creating an agent", () => {
     const before = (await call("GET", "/agent/identities")).body;
     expect(await create(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason } });
     expect((await call("GET", "/agent/identities")).body).toEqual(before);
+  });
+  test("keeps each skill once, by its whole spec, as a change does", async () => {
+    const { body } = await create({ name: "skilled", skills: ["o/r:x", "o/r:skills/x/SKILL.md"] });
+    expect(body.skills).toEqual(["o/r:skills/x/SKILL.md"]);
+    expect(await put(body.uid, { skills: ["o/gone:x"] })).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: "skill_not_found" } });
+    expect((await put(body.uid, { skills: ["o/r:x"] })).body.skills).toEqual(["o/r:skills/x/SKILL.md"]);
+    expect((await put(body.uid, { skills: [] })).body.skills).toEqual([]);
   });
   test("within a factory of the team: names are unique, and there is one foreman", async () => {
     const [own, foreign] = [newUid(), newUid()];

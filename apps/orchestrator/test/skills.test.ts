@@ -101,6 +101,17 @@ describe("skills of repositories", () => {
     expect(await names()).toEqual(["one", "three", "two"]);
   });
 
+  test("are found by their names and paths for the agents of a team, also those that came after the repository was read", async () => {
+    commit("shop", { "skills/one/SKILL.md": skill("one") });
+    await environment("web", "shop");
+    const find = async (texts: string[], who = caller) => (await p.catalogue.findSkills({ teamUid, texts }, p.as(who))).specByText;
+    const one = "acme/shop:skills/one/SKILL.md";
+    expect(await find(["acme/shop:one", one, "acme/shop:two", "acme/other:one"])).toEqual({ "acme/shop:one": one, [one]: one });
+    commit("shop", { "skills/two/SKILL.md": skill("two") });
+    expect(await find(["acme/shop:two"])).toEqual({ "acme/shop:two": "acme/shop:skills/two/SKILL.md" });
+    await expect(find([one], aCaller())).rejects.toEqual(domainError({ reason: "team_not_found" }));
+  });
+
   test("stay when a repository cannot be read for a while", async () => {
     commit("shop", { "skills/one/SKILL.md": skill("one") });
     await environment("web", "shop");

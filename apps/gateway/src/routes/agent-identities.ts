@@ -30,7 +30,8 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
         const factoryUid = body.factory_uid ?? undefined;
         if (factoryUid !== undefined) await assertFactoryOfTeam(deps, caller, request, factoryUid);
         if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, chooseTeam(caller), body.environment_id);
-        return deps.once(caller, request.idempotency, async (tx) => agentRecord(await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields(body) })));
+        const skills = body.skills && (await findSkills(deps, caller, request, chooseTeam(caller), body.skills));
+        return deps.once(caller, request.idempotency, async (tx) => agentRecord(await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields({ ...body, skills }) })));
       },
     }),
     route({
@@ -63,12 +64,14 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       body: AgentUpdate,
       response: AgentRecord,
       handler: async ({ caller, params: { uid }, body, request }) => {
-        if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, (await getAgent(db.now.sql, allTeams(caller), uid)).teamUid, body.environment_id);
+        const teamUid = body.environment_id || body.skills ? (await getAgent(db.now.sql, allTeams(caller), uid)).teamUid : "";
+        if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, teamUid, body.environment_id);
+        const skills = body.skills && (await findSkills(deps, caller, request, teamUid, body.skills));
         return agentRecord(
           await db.transaction((tx) =>
             body.secrets_append
               ? appendSecrets({ tx, clock }, caller, { uid, names: body.secrets_append.map(({ name }) => name) })
-              : updateAgent({ tx, clock }, caller, { uid, fields: agentFields(body) }),
+              : updateAgent({ tx, clock }, caller, { uid, fields: agentFields({ ...body, skills }) }),
           ),
         );
       },
@@ -105,6 +108,15 @@ async function assertEnvironmentOfTeam({ catalog }: Pick<Neighbours, "catalog">,
   const { environments } = await catalog.listEnvironments({ teamUid, sortBy: "name" }, onBehalf({ caller: inAllTeams, request }));
   const isOwn = environments.some((environment) => environment.uid === uid && environment.ownerType === "team" && environment.ownerUid === teamUid);
   if (!isOwn) throw invalidArgument("environment_not_in_team", "environment_id names no environment of the team.");
+}
+
+/** Each skill by its whole spec, once, in order. Errors: skill_not_found (invalid_argument), when the team's agents would not find one. */
+async function findSkills({ catalog }: Pick<Neighbours, "catalog">, caller: Caller, request: RequestInfo, teamUid: string, texts: readonly string[]): Promise<string[]> {
+  if (texts.length === 0) return [];
+  const { specByText } = await catalog.findSkills({ teamUid, texts: [...texts] }, onBehalf({ caller, request }, { timeoutMs: 30_000 }));
+  const missing = texts.find((text) => specByText[text] === undefined);
+  if (missing !== undefined) throw invalidArgument("skill_not_found", `The team's agents find no skill by "${missing}".`, { skill: missing });
+  return [...new Set(texts.map((text) => specByText[text] ?? text))];
 }
 
 const noSuchFactory = (): DomainError => invalidArgument("factory_not_in_team", "factory_uid names no factory of the team.");

@@ -42,6 +42,7 @@ export async function openGateway() {
       },
     });
     router.service(orchestrator.CatalogService, {
+      findSkills: ({ texts }) => ({ specByText: Object.fromEntries(texts.filter((text) => text.startsWith("o/r:")).map((text) => [text, text.replace(":x", ":skills/x/SKILL.md")])) }),
       listEnvironments: ({ teamUid }) => ({ environments: [{ uid: "a".repeat(22), ownerType: "team", ownerUid: teamUid }, { uid: "b".repeat(22), ownerType: "team", ownerUid: newUid(), access: "granted" }] }),
     });
     router.service(factories.FactoryService, {

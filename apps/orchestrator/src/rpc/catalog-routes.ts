@@ -16,6 +16,7 @@ import {
   createEnvironment, deleteEnvironment, getEnvironment, grantEnvironment, listEnvironmentGrants, listEnvironments, replaceEnvironment, revokeEnvironmentGrant,
   type EnvironmentsDeps, type EnvironmentUse, type EnvironmentView,
 } from "../usecases/environments.ts";
+import { findSkills } from "../usecases/find-skills.ts";
 import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
 
 type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: number; readonly connectedAt: Date; readonly lastSeenAt: Date; readonly sandbox: string; readonly sandboxFeatures: readonly string[] };
@@ -48,6 +49,9 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       if (!["", "name", "last_run"].includes(sortBy)) throw invalidArgument("invalid_sort", "Skills are sorted by name or last_run.");
       const query = { teamUid: teamUid || undefined, repo: repo || undefined, isRefresh: refresh, sortBy: sortBy === "last_run" ? ("last_run" as const) : ("name" as const), includeMalformed };
       return { skills: (await listSkills(deps, callerOf(context), query)).map(skillMessage) };
+    },
+    async findSkills({ teamUid, texts }, context) {
+      return { specByText: Object.fromEntries(await findSkills(deps, callerOf(context), teamUid, texts)) };
     },
     async listEnvironments({ teamUid, sortBy }, context) {
       if (!["", "name", "last_updated"].includes(sortBy)) throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
