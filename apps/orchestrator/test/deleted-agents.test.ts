@@ -9,12 +9,13 @@ let platform: TestPlatform;
 beforeAll(async () => void (platform = await testPlatform()));
 afterAll(() => platform.close());
 
-test("the deletion of an agent is noted once as work to do, in the name of whoever deleted it", async () => {
+test("the deletion of an agent is noted once as work to do, and once more for runs that were being made meanwhile, in the name of whoever deleted it", async () => {
   const [agentUid, teamUid, user] = [newUid(), newUid(), newUid()];
-  const event = { entityUid: agentUid, teamUid, actor: { type: "user", uid: user } };
+  const event = { entityUid: agentUid, teamUid, actor: { type: "user", uid: user }, occurredAt: new Date("2026-11-20T10:00:00Z") };
   for (let n = 0; n < 2; n++) await platform.database.transaction((tx) => onAgentDeleted(tx, event as never));
-  const { rows } = await platform.database.sql.query("SELECT payload FROM stream.work_items WHERE key = $1", [agentUid]);
-  expect(rows).toEqual([{ payload: { agent_uid: agentUid, team_uid: teamUid, actor: { type: "user", uid: user } } }]);
+  const { rows } = await platform.database.sql.query("SELECT payload, due_at FROM stream.work_items WHERE key LIKE $1 ORDER BY key DESC", [`${agentUid}%`]);
+  const payload = { agent_uid: agentUid, team_uid: teamUid, actor: { type: "user", uid: user } };
+  expect(rows).toEqual([{ payload, due_at: new Date("2026-11-20T10:02:00Z") }, { payload, due_at: expect.any(Date) }]);
 });
 
 test("what a deleted agent has left alive is cancelled; runs of others, and those that have ended, are not touched", async () => {

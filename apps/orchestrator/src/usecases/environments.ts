@@ -1,11 +1,11 @@
 import { actorOf, isMember, requireVerb, teamsInView, teamsWith, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
-import { isUuid, newEnvironmentUid, newUid, type EnvironmentUid } from "@millwright/ids";
+import { isUuid, newEnvironmentUid, newUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { checkEnvironmentConfig, type Environment, type EnvironmentGrant } from "../domain/environment.ts";
-import type { OnceRequest } from "../domain/run-transaction.ts";
 import type { Owner, RunState } from "../domain/run.ts";
+import type { EnvironmentStore } from "../store/environment-store.ts";
 
 /** The newest run in an environment, of those that the caller may see. */
 export type EnvironmentUse = {
@@ -21,19 +21,7 @@ export type EnvironmentUse = {
 export type EnvironmentView = { readonly environment: Environment; readonly lastUse?: EnvironmentUse };
 
 export type EnvironmentsDeps = {
-  readonly environments: {
-    list(owners: readonly Owner[], sort: "last_updated" | "name"): Promise<Environment[]>;
-    find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
-    findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
-    findLinked(uid: string): Promise<Environment | undefined>;
-    reach(uid: EnvironmentUid, grant: EnvironmentGrant): Promise<void>;
-    grant(uid: EnvironmentUid, grant: EnvironmentGrant): Promise<EnvironmentGrant>;
-    grants(uid: EnvironmentUid): Promise<EnvironmentGrant[]>;
-    revoke(uid: EnvironmentUid, grantUid: string): Promise<boolean>;
-    insert(environment: Environment, request: OnceRequest): Promise<Environment>;
-    replace(uid: EnvironmentUid, change: Pick<Environment, "config" | "lastEditorUid" | "updatedAt"> & { readonly linkSharing?: boolean | undefined }): Promise<Environment | undefined>;
-    delete(uid: EnvironmentUid): Promise<void>;
-  };
+  readonly environments: EnvironmentStore;
   readonly environmentUse: (caller: Caller, uids: readonly string[]) => Promise<ReadonlyMap<string, EnvironmentUse>>;
   readonly clock: Clock;
 };
