@@ -9,6 +9,7 @@ import { Bell } from "./bell.ts";
 import { LiveTexts } from "./live-texts.ts";
 import { tellText, type TextPiece } from "./usecases/tell-text.ts";
 import type { Job } from "./domain/assignment.ts";
+import { OFFER_TOKEN_PREFIX } from "./domain/offer-token.ts";
 import type { LocalStart } from "./domain/local-run.ts";
 import type { NewRun } from "./domain/new-run.ts";
 import type { CapacityDefaults, QueueSettings, ScopeSettings } from "./domain/queue-settings.ts";
@@ -21,6 +22,7 @@ import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worke
 import { putSettings } from "./store/capacity-store.ts";
 import { closeFactory } from "./store/closed-factory-store.ts";
 import { findByCauses } from "./store/create-many-store.ts";
+import { findOfferedLease, handLeaseOver, watchDispatches } from "./store/dispatch-store.ts";
 import { ackDirectives, pendingDirectives as listPending } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
 import { runOfExecution } from "./store/locked-runs.ts";
@@ -47,6 +49,8 @@ import { completeExecutions, type Completion } from "./usecases/complete-executi
 import { createFollowup, type FollowupRequest } from "./usecases/create-followup.ts";
 import { createRuns } from "./usecases/create-runs.ts";
 import { declineOffers } from "./usecases/decline-offers.ts";
+import { dispatchOffers } from "./usecases/dispatch-offers.ts";
+import { failDispatch, type DispatchFailure } from "./usecases/fail-dispatch.ts";
 import { getQueueStatus } from "./usecases/get-queue-status.ts";
 import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heartbeat.ts";
 import { interruptRun } from "./usecases/interrupt-run.ts";
@@ -59,6 +63,7 @@ import { prepareAttachments } from "./usecases/prepare-attachments.ts";
 import { readHistory, type HistoryRequest } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
 import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
+import { takeOffer, type NewSession, type TakeOfferDeps } from "./usecases/take-offer.ts";
 import { watchDirectives } from "./usecases/watch-directives.ts";
 
 export type RunLifeOptions = {
@@ -123,12 +128,19 @@ export function composeRuns(options: RunLifeOptions) {
   const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
   const polls = new LeaseWork({ claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs), giveBack, bell, pollMs: timings.pollMs });
 
+  const store = (on: Sql, session: NewSession) => putSession(on, { ...session, ttlMs: timings.sessionTtlMs, absentAfterMs: timings.leaseTtlMs });
   const sessions = {
     authenticateKey: (key: string) => options.authenticateKey(key),
     sealKey: (key: string) => options.sealKey(key),
     openKey: (sealed: string) => options.openKey(sealed),
-    putSession: (session: { token: string; keyUid: string; sealedKey: string; teamUid?: string; registration: WorkerRegistration }) =>
-      putSession(sql, { ...session, ttlMs: timings.sessionTtlMs, absentAfterMs: timings.leaseTtlMs }),
+    putSession: (session: NewSession) => store(sql, session),
+    findOfferedLease: (lease: LeaseRef, token: string) => findOfferedLease(sql, lease, token),
+    handOver: (...[lease, token, judge, sessionOf]: Parameters<TakeOfferDeps["handOver"]>) =>
+      database.transaction(async (tx) => {
+        const found = judge(await findOfferedLease(tx, lease, token));
+        const session = await store(tx, sessionOf(found));
+        if (!found.isTaken) await handLeaseOver(tx, lease, session.uid, timings.leaseTtlMs);
+      }),
     findSession: (token: string) => findSession(database.lookups, token, timings.keyCheckMs),
     markKeyChecked: (sessionUid: string) => markKeyChecked(sql, sessionUid),
     endSession: (sessionUid: string) => endSession(sql, sessionUid),
@@ -136,6 +148,7 @@ export function composeRuns(options: RunLifeOptions) {
   const leases = {
     touchSession: (session: WorkerSession, news: { state: string; freeSlots: number }) => touchSession(sql, session.uid, news),
     renewLeases: (session: WorkerSession, held: Heartbeat["leases"]) => renewLeases(sql, session.uid, held, timings.leaseTtlMs),
+    watchDispatches: (session: WorkerSession, watched: readonly LeaseRef[]) => watchDispatches(sql, session, watched, timings.leaseTtlMs),
     ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) => ackDirectives(sql, session.uid, acks),
     mintRunToken: (claims: RunTokenClaims) => options.mintRunToken(claims),
   };
@@ -155,6 +168,11 @@ export function composeRuns(options: RunLifeOptions) {
   const stopping = new AbortController();
   let stopListening = (): void => {};
 
+  const claiming = {
+    runs,
+    findJob: (session: WorkerSession, lease: LeaseRef) => findJob(database.lookups, session, lease),
+    prepareAssignment: (job: Job, session: WorkerSession) => options.prepareAssignment(job, session),
+  };
   const creating = { ...reads, ...files, runs, sharedRuns, resolveRun: (caller: Caller, request: ResolveRunRequest) => options.resolveRun(caller, request), capacityDefaults: options.capacityDefaults };
   const retrying = {
     ...creating,
@@ -197,22 +215,13 @@ export function composeRuns(options: RunLifeOptions) {
     getRunTitles: (uids: readonly string[]) => findTitles(sql, uids),
     checkLease: (lease: LeaseRef) => checkLease({ findLiveLease: (one) => findLiveLease(database.lookups, one) }, lease),
     worker: {
-      register: (key: string, registration: WorkerRegistration) => registerWorker(sessions, key, registration),
+      register: (key: string, registration: WorkerRegistration) => (key.startsWith(OFFER_TOKEN_PREFIX) ? takeOffer(sessions, key, registration) : registerWorker(sessions, key, registration)),
       authenticate: (token: string) => authenticateSession(sessions, token),
       lease: (session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal) =>
         polls.lease(session, freeSlots, Math.min(waitMs, timings.leaseWaitMaxMs), signal),
-      accept: (session: WorkerSession, offers: readonly LeaseRef[]) =>
-        acceptOffers(
-          {
-            runs,
-            findJob: (who, lease) => findJob(database.lookups, who, lease),
-            prepareAssignment: (job, who) => options.prepareAssignment(job, who),
-            mintRunToken: leases.mintRunToken,
-            downloadUrl,
-          },
-          session,
-          offers,
-        ),
+      accept: (session: WorkerSession, offers: readonly LeaseRef[]) => acceptOffers({ ...claiming, mintRunToken: leases.mintRunToken, downloadUrl }, session, offers),
+      dispatch: (session: WorkerSession, offers: readonly LeaseRef[]) => dispatchOffers(claiming, session, offers),
+      failDispatch: (session: WorkerSession, failure: DispatchFailure) => failDispatch({ runs }, session, failure),
       decline: giveBack,
       heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
       append: reporting.append,

@@ -14,6 +14,7 @@ import { LeaseLoop } from "./leases/lease-loop.ts";
 import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
 import { Coalescer } from "./protocol/coalescer.ts";
+import { leaseOfOffer, takeOffered, type LeaseRef } from "./protocol/offer.ts";
 import { reportedSkills } from "./protocol/reported-skills.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
@@ -40,7 +41,13 @@ export type RunningWorker = {
   /** Kills every sandbox, for the end of the process. */
   killNow(): void;
   /** Resolves when the worker has ended: drained, or with the platform's refusal to know it. */
-  readonly ended: Promise<{ readonly refusal?: Error }>;
+  readonly ended: Promise<WorkerEnd>;
+};
+
+export type WorkerEnd = {
+  readonly refusal?: Error;
+  /** In one-run mode: whether its execution was begun, and whether the platform has been told how it ended. */
+  readonly oneRun?: "not_begun" | "left" | "reported";
 };
 
 /** At most this many executions' batches go into one call. */
@@ -54,12 +61,14 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   const directory = await InstanceDirectory.open(config.dir, instanceUid.slice(-8), log);
   const alive = new AbortController(); // until nothing runs any more
   const taking = new AbortController(); // until the drain begins
-  let finish: (end: { refusal?: Error }) => void = () => {};
-  const ended = new Promise<{ refusal?: Error }>((resolve) => (finish = resolve));
+  let finish: (end: WorkerEnd) => void = () => {};
+  const ended = new Promise<WorkerEnd>((resolve) => (finish = resolve));
+  const offered = config.offer === undefined ? undefined : leaseOfOffer(config.offer);
+  let only: HeldExecution | undefined; // in one-run mode
 
   const session = new Session({
     registrar: registrarClient(config.url),
-    workerKey: config.workerKey,
+    workerKey: config.offer ?? config.workerKey,
     request: { ...registration(config, sandbox, instanceUid), skills: await reportedSkills(config.skillCheckouts) },
     timers,
     log,
@@ -80,13 +89,13 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   });
   const modelCalls = new ModelCallCounts();
   const executions: Executions = new Executions({
-    slots: config.slots,
+    slots: offered ? 1 : config.slots,
     log,
     onDrain: () => void drain(),
-    hold: (assignment, acceptSent) => new HeldExecution(held, assignment, acceptSent),
+    hold: (assignment, acceptSent) => (only = new HeldExecution(held, assignment, acceptSent)),
   });
   const room = new Room(directory, config.repositoryCacheBytes, clock, log);
-  const parked = new ParkedWorkspaces({ dir: directory.parkedDir, bytesMax: config.parkedBytes, timers, log });
+  const parked = new ParkedWorkspaces({ dir: directory.parkedDir, bytesMax: offered ? 0 : config.parkedBytes, timers, log });
   const isTaking = (): boolean => !taking.signal.aborted && room.isThere;
   const keeper = new LeaseKeeper(
     {
@@ -111,7 +120,11 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     freeSlots: () => executions.freeSlots(),
     slotFreed: () => executions.slotFreed(),
     hasRoom: async () => (await room.hasRoom()) || (await parked.clear(), await room.hasRoom()),
-    onAssignment: (assignment, acceptSent) => executions.begin(assignment, acceptSent),
+    async take(leases, sent, options) {
+      const answer = await client.accept({ leases: [...leases] }, options);
+      for (const assignment of answer.assignments) executions.begin(assignment, sent);
+      return answer.lost;
+    },
   });
   const held = {
     ...{ client, appends, completions, clock, timers, timings, log, tracer, modelCalls, directory, parked, runExecution },
@@ -127,7 +140,20 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     alive.abort(new Error("The worker has ended."));
     taking.abort(alive.signal.reason);
     session.close();
-    finish(how);
+    finish(offered ? { ...how, oneRun: only === undefined ? "not_begun" : only.isReported ? "reported" : "left" } : how);
+  }
+
+  /** One-run mode: the offered execution, and nothing else. */
+  async function runOffered(lease: LeaseRef): Promise<void> {
+    try {
+      const { assignment, sent } = await takeOffered({ client, clock, timers, timings }, lease, taking.signal);
+      executions.begin(assignment, sent);
+      await executions.idle();
+    } catch (error) {
+      if (taking.signal.aborted) return;
+      return end({ refusal: error as Error });
+    }
+    void drain();
   }
 
   let draining: Promise<void> | undefined;
@@ -158,7 +184,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
         { client, session, timers, log, onDirective: (directive) => executions.route(directive), onWorkAvailable: () => loop.ring() },
         alive.signal,
       );
-      return loop.run(taking.signal);
+      return offered ? runOffered(offered) : loop.run(taking.signal);
     },
     () => {}, // refused (told to onRefused), or drained before it was registered
   );
@@ -170,15 +196,13 @@ const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], i
   instanceUid,
   version,
   backend: "direct",
-  slots: config.slots,
+  slots: config.offer === undefined ? config.slots : 1,
   harnesses: [{ type: "oz", version }, ...[...(sandbox.host?.harnesses ?? [])].map(([type, { version: own }]) => ({ type, version: own }))],
   sandbox: sandbox.kind,
   sandboxFeatures: [...sandbox.features],
   images: [...(sandbox.host?.rootfs?.keys() ?? [])],
 });
 
-type AttemptRef = { readonly executionId: bigint; readonly attempt: number };
-
 /** Answers matched to what they answer, whatever order the platform chose; a missing one stays undefined. */
-const inOrder = <O extends AttemptRef>(items: readonly AttemptRef[], answers: readonly O[]): (O | undefined)[] =>
+const inOrder = <O extends LeaseRef>(items: readonly LeaseRef[], answers: readonly O[]): (O | undefined)[] =>
   items.map((item) => answers.find((answer) => answer.executionId === item.executionId && answer.attempt === item.attempt));

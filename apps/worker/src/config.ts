@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { addressSet } from "@millwright/addresses";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { allowedInternalHosts } from "@millwright/outbound";
 import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
 import { hostPatterns } from "./egress/host-patterns.ts";
+import { leaseOfOffer } from "./protocol/offer.ts";
 import { readCheckout } from "./protocol/reported-skills.ts";
 
 /** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
@@ -20,8 +22,11 @@ function readSettings(env: Env) {
   return readConfig(env, {
     /** Origin of the platform; the worker service is under `/rpc`. */
     url: required.url("MILLWRIGHT_URL"),
-    /** Worker key (`mww_…`) of a team or of the platform. */
-    workerKey: required.secret("MILLWRIGHT_WORKER_KEY"),
+    /** Worker key (`mww_…`) of a team or of the platform. Must be set, unless there is an offer. */
+    workerKey: env["MILLWRIGHT_WORKER_OFFER"] || env["MILLWRIGHT_WORKER_OFFER_FILE"] ? optional.string("MILLWRIGHT_WORKER_KEY", "") : required.secret("MILLWRIGHT_WORKER_KEY"),
+    /** One-run mode: the offer token (`mwo_…`) of the one execution that this process takes, runs and ends with; or a file that holds it. */
+    offer: optional.secret("MILLWRIGHT_WORKER_OFFER"),
+    offerFile: optional.string("MILLWRIGHT_WORKER_OFFER_FILE", ""),
     /** Executions at once. */
     slots: optional.int("MILLWRIGHT_WORKER_SLOTS", 4),
     /** Shown as worker_host; several processes may share one. */
@@ -66,6 +71,9 @@ function readSettings(env: Env) {
   });
 }
 
+/** The offer token, from wherever it is; undefined in ordinary operation. Errors: those of reading the file. */
+const readOffer = ({ offer, offerFile }: { readonly offer: string | undefined; readonly offerFile: string }): string | undefined => (offerFile === "" ? offer : readFileSync(offerFile, "utf8").trim());
+
 export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "logLevel"> & {
   readonly sandbox: SandboxChoice;
   /** OpenTelemetry's own variables. */
@@ -75,8 +83,12 @@ export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "lo
 
 /** Reads the worker's configuration. Errors: one Error naming every variable at fault, never its value. */
 export function loadConfig(env: Env): WorkerConfig {
-  const settings = readSettings(env);
+  const read = readSettings(env);
+  const offerFaults = fault("MILLWRIGHT_WORKER_OFFER_FILE", () => readOffer(read));
+  const settings = { ...read, offer: offerFaults.length > 0 ? undefined : readOffer(read) };
   const faults = [
+    ...offerFaults,
+    ...(settings.offer === undefined || leaseOfOffer(settings.offer) ? [] : ["MILLWRIGHT_WORKER_OFFER must be an offer token"]),
     ...(SANDBOX_CHOICES.includes(settings.sandbox) ? [] : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap" or "none"']),
     ...(settings.slots >= 1 && settings.slots <= SLOTS_MAX ? [] : [`MILLWRIGHT_WORKER_SLOTS must be from 1 to ${SLOTS_MAX}`]),
     ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),

@@ -1,4 +1,5 @@
 import { systemClock } from "@millwright/clock";
+import { isDomainError } from "@millwright/errors";
 import { createLogger, startTracing } from "@millwright/telemetry";
 import { probeHarnesses } from "./adapters/probe-harnesses.ts";
 import { startWorker } from "./compose.ts";
@@ -11,6 +12,9 @@ import { systemTimers } from "./time.ts";
 /** Exit codes as the command line client has them. */
 const EXIT_MISCONFIGURED = 2;
 const EXIT_REFUSED = 3;
+/** One-run mode: the offer was not open (any more), and nothing was run; what was run was not reported, and its next attempt goes on. */
+const EXIT_OFFER_GONE = 4;
+const EXIT_LEFT = 5;
 
 const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
@@ -35,12 +39,18 @@ for (const signal of signals) {
   });
 }
 
-const { refusal } = await worker.ended;
+const { refusal, oneRun } = await worker.ended;
 if (refusal) log.error({ operation: "Register", error: refusal }, "the platform refuses this worker");
 await worker.drain();
 sandbox.host.cgroups?.close();
 await tracing.stop();
-process.exit(refusal ? EXIT_REFUSED : 0);
+process.exit(exitCode());
+
+function exitCode(): number {
+  if (oneRun === "left") return EXIT_LEFT;
+  if (oneRun === "not_begun" && (!refusal || (isDomainError(refusal) && refusal.reason === "offer_gone"))) return EXIT_OFFER_GONE;
+  return refusal ? EXIT_REFUSED : 0;
+}
 
 function exitNow(reason: string): never {
   log.warn({ operation: "stop", reason }, "ending at once");

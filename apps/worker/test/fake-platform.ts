@@ -8,7 +8,7 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { rpc, worker } from "@millwright/contracts";
 
 export type FakeEvent = { clientSeq: bigint; kind: string; payload: JsonObject };
-type Method = "lease" | "accept" | "heartbeat" | "appendEvents" | "complete" | "register" | "createArtifact";
+type Method = "lease" | "dispatch" | "failDispatch" | "accept" | "heartbeat" | "appendEvents" | "complete" | "register" | "createArtifact";
 type Attempt = {
   assignment: worker.Assignment;
   state: "offered" | "accepted" | "lost" | "stopped" | "ended";
@@ -17,6 +17,9 @@ type Attempt = {
   directives: worker.Directive[];
   /** What heartbeats said of it. */
   beats: worker.HeldLease[];
+  /** Of a dispatched one, and the process that has brought it. */
+  offerToken?: string;
+  holder?: string;
 };
 
 export const WORKER_KEY = "mww_test";
@@ -30,6 +33,7 @@ export class FakePlatform {
   readonly declined: worker.DeclineRequest[] = [];
   readonly leaseRequests: worker.LeaseRequest[] = [];
   readonly heartbeats: worker.HeartbeatRequest[] = [];
+  readonly failedDispatches: worker.FailDispatchRequest[] = [];
   readonly requests: { method: string; url: string; authorization: string | undefined; signed?: string | string[] | undefined; body: string }[] = [];
   timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, doorsCloseMs: 60_000 };
   /** Whether the directive stream carries anything. */
@@ -48,6 +52,8 @@ export class FakePlatform {
   #server: Server | undefined;
   #isDown = false;
   #sessions = 0;
+  /** Of every process: several may be there at once. */
+  readonly #tokens = new Set<string>();
 
   async start(): Promise<this> {
     const router = createConnectRouter().service(worker.WorkerService, this.#service());
@@ -94,16 +100,26 @@ export class FakePlatform {
     if (this.isStreamAlive) for (const push of this.#streams) push(message);
   }
 
+  /** Has an execution dispatched by somebody; answers it and its token. */
+  dispatched(executionId: bigint, more: Partial<worker.Assignment> = {}): Attempt & { offerToken: string } {
+    const entry = this.offer(executionId, more);
+    return Object.assign(entry, { state: "accepted" as const, offerToken: offerTokenOf(entry.assignment) });
+  }
+
   invalidateSession(): void {
     this.validToken = "none";
+    this.#tokens.clear();
   }
 
   #service() {
     return {
       register: this.#faulty("register", (request: worker.RegisterRequest, context: HandlerContext) => {
-        if (context.requestHeader.get("authorization") !== `Bearer ${WORKER_KEY}`) throw refusal("unauthenticated", "key_invalid", Code.Unauthenticated);
+        const key = context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
+        if (key.startsWith("mwo_")) this.#takeOffer(key, request.instanceUid);
+        else if (key !== WORKER_KEY) throw refusal("unauthenticated", "key_invalid", Code.Unauthenticated);
         this.registrations.push(request);
         this.validToken = `session-${++this.#sessions}`;
+        this.#tokens.add(this.validToken);
         return { ...this.timings, sessionToken: this.validToken, publicUrl: "https://public.example" };
       }),
       subscribe: (_: worker.SubscribeRequest, context: HandlerContext) => this.#subscribe(context),
@@ -121,6 +137,20 @@ export class FakePlatform {
           lost: entries.filter(({ state }) => state !== "accepted").map(({ assignment: { executionId, attempt } }) => ({ executionId, attempt })),
         };
       }),
+      dispatch: this.#faulty("dispatch", ({ leases }: worker.DispatchRequest) => {
+        const entries = leases.flatMap((lease) => this.attempts.get(keyOf(lease)) ?? []).filter(({ state, holder }) => (state === "offered" || state === "accepted") && holder === undefined);
+        for (const entry of entries) Object.assign(entry, { state: "accepted", offerToken: offerTokenOf(entry.assignment) });
+        return {
+          executions: entries.map(({ assignment: { executionId, attempt, runUid, dockerImage, instanceShape }, offerToken = "" }) => ({ executionId, attempt, runUid, offerToken, dockerImage, harness: "oz", ...(instanceShape ? { instanceShape } : {}) })),
+          lost: leases.filter((lease) => !entries.some(({ assignment }) => keyOf(assignment) === keyOf(lease))),
+        };
+      }),
+      failDispatch: this.#faulty("failDispatch", (request: worker.FailDispatchRequest) => {
+        this.failedDispatches.push(request);
+        const entry = this.attempts.get(keyOf(request));
+        if (entry) entry.state = "lost";
+        return {};
+      }),
       decline: (request: worker.DeclineRequest) => {
         this.declined.push(request);
         return {};
@@ -132,6 +162,7 @@ export class FakePlatform {
         const word = { offered: "LOST", accepted: "OK", lost: "LOST", stopped: "STOP", ended: "LOST" } as const;
         return {
           leases: held.map(({ lease: { executionId, attempt }, entry }) => ({ executionId, attempt, status: entry ? word[entry.state] : "LOST", runToken: this.runToken })),
+          watched: request.watched.map(({ executionId, attempt }) => ({ executionId, attempt, ...this.#statusOf(keyOf({ executionId, attempt })) })),
           directives: held.flatMap(({ lease, entry }) => entry?.directives.filter(({ seq }) => seq > lease.ackedDirectiveSeq) ?? []),
         };
       }),
@@ -154,6 +185,19 @@ export class FakePlatform {
         return { events: this.history.slice(at, at + 1).map((event) => ({ ...event, seq: BigInt(at + 1) })), hasMore: nextPageToken !== "", nextPageToken };
       },
     };
+  }
+
+  #takeOffer(token: string, instanceUid: string): void {
+    const entry = [...this.attempts.values()].find(({ offerToken }) => offerToken === token);
+    if (entry?.state !== "accepted" || (entry.holder !== undefined && entry.holder !== instanceUid)) throw refusal("unauthenticated", "offer_gone", Code.Unauthenticated);
+    entry.holder = instanceUid;
+  }
+
+  #statusOf(key: string): { status: string; stopping: boolean } {
+    const entry = this.attempts.get(key);
+    if (!entry || entry.state === "lost" || entry.state === "offered") return { status: "LOST", stopping: false };
+    if (entry.state === "ended") return { status: "ENDED", stopping: false };
+    return { status: entry.holder === undefined ? "WAITING" : "TAKEN", stopping: entry.state === "stopped" };
   }
 
   #append({ executionId, attempt, events }: worker.EventBatch) {
@@ -227,7 +271,8 @@ export class FakePlatform {
   }
 
   #checkSession(context: HandlerContext): void {
-    if (context.requestHeader.get("authorization") !== `Bearer ${this.validToken}`) throw refusal("unauthenticated", "session_invalid", Code.Unauthenticated);
+    const token = context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
+    if (this.validToken === "none" || !this.#tokens.has(token)) throw refusal("unauthenticated", "session_invalid", Code.Unauthenticated);
   }
 
   #untilWoken(signal: AbortSignal): Promise<void> {
@@ -254,5 +299,7 @@ async function serveRpc(handler: UniversalHandler, request: IncomingMessage, res
 /** An error as the platform sends it: meaning in the detail, not in the code. */
 export const refusal = (kind: string, reason: string, code: Code, retryable = false): ConnectError =>
   new ConnectError(reason, code, undefined, [{ desc: rpc.ErrorDetailSchema, value: { kind, reason, retryable, message: reason } }]);
+
+const offerTokenOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `mwo_${executionId}_${attempt}_${"x".repeat(43)}`;
 
 const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;

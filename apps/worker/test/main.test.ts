@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -137,5 +137,73 @@ describe("an execution in the real process", () => {
     startMain({ MILLWRIGHT_WORKER_SUPERVISED: "1" });
     await eventually(() => processesLike(`sleep\0${mark}`).length === 0);
     expect(processesLike(`sleep\0${mark}`)).toEqual([]);
+  });
+});
+
+describe("in one-run mode", () => {
+  const oneRun = (offer: string, env: Record<string, string> = {}) => startMain({ MILLWRIGHT_WORKER_KEY: "", MILLWRIGHT_WORKER_OFFER: offer, ...env });
+
+  test("the worker takes its one execution, runs it to the end and exits with 0, whatever else is on offer", async () => {
+    const attempt = platform.dispatched(1n, scripted("- say: Working.", "- shell: echo all-good"));
+    const other = platform.offer(2n, scripted("- say: Not mine."));
+    expect(await oneRun(attempt.offerToken).ended).toEqual([0, null]);
+    expect(attempt.completions).toMatchObject([{ outcome: "DONE", lastClientSeq: BigInt(attempt.events.length) }]);
+    expect([platform.leaseRequests, other.state]).toEqual([[], "offered"]);
+    expect(await readdir(dir)).toEqual([]);
+  });
+
+  test("a second process with the same offer runs nothing and exits with 4, while the first goes on", async () => {
+    const mark = `99${process.pid}4`;
+    const attempt = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
+    const first = oneRun(attempt.offerToken);
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    expect(await oneRun(attempt.offerToken).ended).toEqual([4, null]);
+    expect(attempt.completions).toEqual([]);
+    first.child.kill("SIGKILL");
+    await first.ended;
+    expect(await oneRun(attempt.offerToken).ended).toEqual([4, null]); // what a killed process had begun is for the next attempt
+  });
+
+  test("an offer in a file is taken, and what is no offer is refused as a fault of the configuration", async () => {
+    const attempt = platform.dispatched(1n, scripted("- say: Working."));
+    const file = join(dir, "offer");
+    await writeFile(file, `${attempt.offerToken}\n`);
+    expect(await oneRun("", { MILLWRIGHT_WORKER_OFFER_FILE: file }).ended).toEqual([0, null]);
+    const wrong = oneRun("mwo_nonsense-hunter2");
+    expect(await wrong.ended).toEqual([2, null]);
+    expect(wrong.stderr()).toMatch(/MILLWRIGHT_WORKER_OFFER must be an offer token/);
+    expect(wrong.stderr()).not.toContain("hunter2");
+    expect(await oneRun("", { MILLWRIGHT_WORKER_OFFER_FILE: join(dir, "absent") }).ended).toEqual([2, null]);
+  });
+
+  test("a cancelled execution is reported, exit 0; one that was lost meanwhile is left to its next attempt, exit 5", async () => {
+    const mark = `99${process.pid}5`;
+    const cancelled = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
+    const first = oneRun(cancelled.offerToken);
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    platform.direct(1n, 1n, { case: "cancel", value: create(worker.CancelSchema, { reason: "Enough." }) });
+    expect(await first.ended).toEqual([0, null]);
+    expect(cancelled.completions).toMatchObject([{ outcome: "CANCELLED" }]);
+    const lost = platform.dispatched(2n, scripted(`- shell: sleep ${mark}`));
+    const second = oneRun(lost.offerToken);
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    lost.state = "lost";
+    expect(await second.ended).toEqual([5, null]);
+    expect(lost.completions).toEqual([]);
+    expect(processesLike(`sleep\0${mark}`)).toEqual([]);
+  });
+
+  test("goes on over a session that has become invalid, with its own execution", async () => {
+    const mark = `99${process.pid}6`;
+    const attempt = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
+    const { child, ended } = oneRun(attempt.offerToken);
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    platform.invalidateSession();
+    await eventually(() => platform.registrations.length === 2);
+    const { length } = attempt.beats;
+    await eventually(() => attempt.beats.length > length);
+    expect(platform.registrations[0]?.instanceUid).toBe(platform.registrations[1]?.instanceUid);
+    child.kill("SIGKILL");
+    await ended;
   });
 });

@@ -34,6 +34,7 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   run_waiting: (p) => ({ mark: "wait", text: text(p["message"]) || "waiting for its child runs" }),
   child_finished: (p) => ({ mark: "note", text: `child run ended ${text(p["state"])}` }),
   worker_lost: () => ({ mark: "fail", text: "the worker was lost; the turn starts again" }),
+  dispatch_failed: (p) => ({ mark: "fail", text: `no machine could be started: ${text(p["message"])}` }),
   warning: (p) => ({ mark: "note", text: text(p["text"]) }),
   run_finished: (p) => ({
     mark: p["state"] === "SUCCEEDED" ? "done" : "fail",

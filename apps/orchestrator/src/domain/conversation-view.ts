@@ -66,6 +66,7 @@ class ConversationBuilder {
       case "agent_resumed":
         return this.#append(event, "system", { type: "event", name: event.kind, data: { text: textOf(payload["text"]) } });
       case "worker_lost":
+      case "dispatch_failed":
       case "stalled":
       case "followup_undelivered":
         return this.#append(event, "system", { type: "event", name: event.kind, data: payload });

@@ -20,7 +20,7 @@ export type LockedExecution = {
   /** W3C trace context of what queued it. */
   readonly traceparent?: string;
   /** Who holds it, or has it on offer; times are judged by the database's clock. */
-  readonly lease?: { readonly sessionUid: string; readonly attempt: number; readonly isAccepted: boolean; readonly isOver: boolean };
+  readonly lease?: { readonly sessionUid: string; /** Had it taken by another machine. */ readonly dispatcherUid?: string; readonly attempt: number; readonly isAccepted: boolean; readonly isOver: boolean };
 };
 
 export type Wait = { readonly policy: WaitPolicy; readonly runUids: readonly string[] };

@@ -6,7 +6,8 @@ export const OWN_EVENT_KINDS = [
   "run_created", // {}
   "run_queued", // {reason: offer_expired | declined | followup | children | restarted | resumed}: queued again
   "run_claimed", // {worker_host}
-  "worker_lost", // {worker_host, reason, attempt}
+  "worker_lost", // {worker_host, reason, attempt, message?}
+  "dispatch_failed", // {worker_host, reason, message, attempt}: no machine could be started; counts as a worker lost in its setup
   "followup_accepted", // {followup_uid, outcome, by}
   "interrupt_requested", // {by}
   "followup_undelivered", // {followup_uid, reason}: accepted, but its run ended before the agent could see it

@@ -97,6 +97,8 @@ export interface RunTransaction {
   /** For how long a worker keeps what a failed setup of the run has left; 0: not at all. */
   debugWindowMs(runUid: string): Promise<number>;
   leaseExpiry(executionId: number): Promise<Date>;
+  /** Opens an accepted lease of a session to whoever brings the token; an earlier token is dead. */
+  openToOffer(sessionUid: string, lease: { readonly executionId: number; readonly attempt: number }, token: string): Promise<void>;
   hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
   /** An attempt was lost: what its agent has not seen is told to the next one. */
   untakeMessages(runUid: string, executionId: number): Promise<void>;

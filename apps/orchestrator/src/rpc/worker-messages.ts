@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { worker } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
@@ -13,6 +13,7 @@ import { isSkillFile, readRepository, SKILL_LIMITS, type RepositorySkill } from 
 import type { LeaseRef, WorkerRegistration } from "../domain/worker-session.ts";
 import type { EventBatch } from "../usecases/append-events.ts";
 import { readSkill } from "../usecases/discover-skills.ts";
+import type { Dispatch } from "../usecases/dispatch-offers.ts";
 import type { Completion } from "../usecases/complete-executions.ts";
 
 export const leaseRef = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
@@ -132,6 +133,11 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
   });
 }
+
+export const dispatchMessage = ({ job, offerToken, ...lease }: Dispatch): MessageInitShape<typeof worker.DispatchedExecutionSchema> => ({
+  ...{ ...leaseMessage(lease), offerToken, runUid: job.run.runUid, title: job.title, harness: job.frozen.harness, dockerImage: job.frozen.docker_image },
+  ...(job.frozen.instance_shape ? { instanceShape: { vcpus: job.frozen.instance_shape.vcpus, memoryGb: job.frozen.instance_shape.memory_gb } } : {}),
+});
 
 const mcpServer = (name: string, { command, args = [], env = {}, url, headers = {}, managed_id: managedId }: FrozenMcpServer) =>
   create(worker.McpServerSchema, { name, command: command ?? "", args: [...args], env: { ...env }, url: url ?? "", headers: { ...headers }, managedId: managedId ?? "" });

@@ -2,17 +2,19 @@ import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/con
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { worker } from "@millwright/contracts";
 import type { Timings } from "../domain/timings.ts";
-import { WORKER_VERSION_MIN, type LeaseRef, type Offer, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
+import { WORKER_VERSION_MIN, type DispatchStatus, type LeaseRef, type Offer, type WorkerRegistration, type WorkerSession } from "../domain/worker-session.ts";
 import type { Accepted } from "../usecases/accept-offers.ts";
 import type { AppendResult, EventBatch } from "../usecases/append-events.ts";
 import type { Completion, CompletionResult } from "../usecases/complete-executions.ts";
+import type { Dispatch } from "../usecases/dispatch-offers.ts";
+import type { DispatchFailure } from "../usecases/fail-dispatch.ts";
 import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
 import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
 import type { LinkedDirective } from "../domain/directive.ts";
 import { storable } from "../domain/text.ts";
 import type { TextPiece } from "../usecases/tell-text.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
-import { assignmentMessage, completion, directiveMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
+import { assignmentMessage, completion, directiveMessage, dispatchMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
 
 /** The use cases behind WorkerService, bound to their stores. */
 export type WorkerUseCases = {
@@ -21,8 +23,10 @@ export type WorkerUseCases = {
   authenticate(token: string): Promise<WorkerSession>;
   lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]>;
   accept(session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted>;
+  dispatch(session: WorkerSession, offers: readonly LeaseRef[]): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }>;
+  failDispatch(session: WorkerSession, failure: DispatchFailure): Promise<void>;
   decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
-  heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; directives: readonly LinkedDirective[] }>;
+  heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; watched: readonly DispatchStatus[]; directives: readonly LinkedDirective[] }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
   tellText(session: WorkerSession, piece: TextPiece): Promise<void>;
@@ -40,6 +44,8 @@ export type WorkerRoutesDeps = {
   /** 0 = none. */
   readonly runTokenLimit: number;
 };
+
+const FAILURE_CHARS_MAX = 2_000;
 
 /** THE WORKERS' DOOR. Register takes a worker key, everything else the session token it answers. */
 export function workerRoutes(router: ConnectRouter, { worker: useCases, artifactMethods, timings, publicUrl, runTokenLimit }: WorkerRoutesDeps): void {
@@ -67,18 +73,28 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
       const { assignments, lost } = await useCases.accept(await sessionOf(context), leases.map(leaseRef));
       return { assignments: assignments.map((assignment) => assignmentMessage(assignment, timings, runTokenLimit)), lost: lost.map(leaseMessage) };
     },
+    async dispatch({ leases }, context) {
+      const { dispatches, lost } = await useCases.dispatch(await sessionOf(context), leases.map(leaseRef));
+      return { executions: dispatches.map(dispatchMessage), lost: lost.map(leaseMessage) };
+    },
+    async failDispatch(request, context) {
+      const { reason, message } = request;
+      await useCases.failDispatch(await sessionOf(context), { ...leaseRef(request), reason: storable(reason), message: storable(message).slice(0, FAILURE_CHARS_MAX) });
+      return {};
+    },
     async decline({ leases }, context) {
       await useCases.decline(await sessionOf(context), leases.map(leaseRef));
       return {};
     },
     async heartbeat(request, context) {
-      const { leases, directives } = await useCases.heartbeat(await sessionOf(context), {
+      const { leases, watched, directives } = await useCases.heartbeat(await sessionOf(context), {
         state: request.state === "DRAINING" ? "DRAINING" : "READY",
         freeSlots: Math.max(0, request.freeSlots),
         leases: request.leases.map((lease) => ({ ...leaseRef(lease), phase: lease.phase, ackedDirectiveSeq: Number(lease.ackedDirectiveSeq) })),
         modelCalls: request.modelCalls.map(({ provider, outcome, count }) => ({ provider, outcome, count })),
+        watched: request.watched.map(leaseRef),
       });
-      return { leases: leases.map(leaseStatus), directives: directives.map(directiveMessage) };
+      return { leases: leases.map(leaseStatus), watched: watched.map((one) => ({ ...leaseMessage(one), status: one.status, stopping: one.isStopping })), directives: directives.map(directiveMessage) };
     },
     async appendEvents({ batches }, context) {
       const results = await useCases.append(await sessionOf(context), batches.map(eventBatch));

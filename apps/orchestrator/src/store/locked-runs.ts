@@ -12,7 +12,7 @@ type Row = {
   has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
   id: number; seq: number; execution_state: ExecutionState; attempt: number; outcome: string | null;
   setup_losses: number; run_losses: number; lane_id: number; is_local: boolean; worker_host: string | null; traceparent: string | null;
-  session_uid: string | null; lease_attempt: number | null; accepted: boolean | null; is_over: boolean | null;
+  session_uid: string | null; dispatcher_uid: string | null; lease_attempt: number | null; accepted: boolean | null; is_over: boolean | null;
 };
 
 /** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
@@ -21,7 +21,7 @@ const lockedRuns = (which: string): string => `
          r.title, r.source, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
          w.policy, w.run_uids AS awaited,
          x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.is_local, x.worker_host, x.traceparent,
-         l.session_uid, l.attempt AS lease_attempt, l.accepted,
+         l.session_uid, l.dispatcher_uid, l.attempt AS lease_attempt, l.accepted,
          coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over
     FROM runs r
     JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = ANY($1::bigint[])) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
@@ -101,7 +101,7 @@ function toLockedRun(row: Row): LockedRun {
       ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
       ...(row.session_uid === null || row.lease_attempt === null
         ? {}
-        : { lease: { sessionUid: row.session_uid, attempt: row.lease_attempt, isAccepted: row.accepted === true, isOver: row.is_over === true } }),
+        : { lease: { sessionUid: row.session_uid, ...(row.dispatcher_uid === null ? {} : { dispatcherUid: row.dispatcher_uid }), attempt: row.lease_attempt, isAccepted: row.accepted === true, isOver: row.is_over === true } }),
     },
   };
 }

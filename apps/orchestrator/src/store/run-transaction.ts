@@ -13,6 +13,7 @@ import { markReported, unreportedChildren } from "./children-store.ts";
 import { holdForClient } from "./local-run-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
+import { openToOffer } from "./dispatch-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
 import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
@@ -74,6 +75,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   onWorkerLoss: (runUid) => onWorkerLoss(sql, runUid),
   debugWindowMs: (runUid) => debugWindowMs(sql, runUid, timings),
   leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
+  openToOffer: (sessionUid, lease, token) => openToOffer(sql, sessionUid, lease, token),
   hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
   untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
   dropUnseenFollowups: (runUid, reason, stopping) => dropUnseenFollowups(sql, runUid, reason, stopping),

@@ -36,15 +36,30 @@ export type Accepted = { readonly assignments: readonly Assignment[]; readonly l
  * Errors: unavailable when a neighbour cannot be asked; the offers stay open.
  */
 export async function acceptOffers(deps: AcceptOffersDeps, session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted> {
+  const { items, claims } = await claimOffers(deps, session, offers);
+  const assignments = await Promise.all(items.map((item) => assignmentOf(deps, item, claims.get(item.offer))));
+  const accepted = new Set(items.filter((_item, n) => assignments[n]).map(({ offer }) => offer));
+  return { assignments: assignments.filter((one) => one !== undefined), lost: offers.filter((offer) => !accepted.has(offer)) };
+}
+
+/** Takes offers, and answers what was had on offer and what of it is this session's now. `alsoTo` is done in the transaction that takes them. */
+export async function claimOffers(
+  deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,
+  session: WorkerSession,
+  offers: readonly LeaseRef[],
+  alsoTo?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
+): Promise<{ readonly items: readonly Item[]; readonly claims: ReadonlyMap<LeaseRef, Claim> }> {
   const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter((item) => item !== undefined);
   const claims = new Map<LeaseRef, Claim>();
   await inGroups(items, ownRun, (group) => deps.runs(async (tx) => {
     const taken = await take(tx, session, group);
-    for (const [n, { offer }] of group.entries()) if (taken[n]) claims.set(offer, taken[n]);
+    for (const [n, { offer }] of group.entries()) {
+      if (!taken[n]) continue;
+      await alsoTo?.(tx, offer);
+      claims.set(offer, taken[n]);
+    }
   }));
-  const assignments = await Promise.all(items.map((item) => assignmentOf(deps, item, claims.get(item.offer))));
-  const accepted = new Set(items.filter((_item, n) => assignments[n]).map(({ offer }) => offer));
-  return { assignments: assignments.filter((one) => one !== undefined), lost: offers.filter((offer) => !accepted.has(offer)) };
+  return { items, claims };
 }
 
 type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Prepared };
@@ -52,7 +67,7 @@ type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Pr
 /** A run with a parent, which others may share, and one that ends at once are dealt with by themselves. */
 const ownRun = ({ job: { run }, prepared }: Item): string | undefined => (run.parentRunUid || "failure" in prepared ? undefined : run.runUid);
 
-async function prepareOffer(deps: AcceptOffersDeps, session: WorkerSession, offer: LeaseRef): Promise<Item | undefined> {
+async function prepareOffer(deps: Pick<AcceptOffersDeps, "findJob" | "prepareAssignment">, session: WorkerSession, offer: LeaseRef): Promise<Item | undefined> {
   const job = await deps.findJob(session, offer);
   return job && { offer, job, prepared: await prepare(deps, job, session) };
 }
@@ -77,7 +92,7 @@ const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 
 /** Before anything is locked: neighbours are asked here. */
-async function prepare(deps: AcceptOffersDeps, job: Job, session: WorkerSession): Promise<Prepared> {
+async function prepare(deps: Pick<AcceptOffersDeps, "prepareAssignment">, job: Job, session: WorkerSession): Promise<Prepared> {
   try {
     return { details: await deps.prepareAssignment(job, session) };
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { RunTokenClaims, RunRef } from "../domain/run-token.ts";
 import type { LinkedDirective } from "../domain/directive.ts";
-import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
+import type { DispatchStatus, LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 
 export type HeartbeatDeps = {
   /** Notes that the worker is there. */
@@ -11,6 +11,8 @@ export type HeartbeatDeps = {
   pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
   countModelCalls?(counts: readonly ModelCallCount[]): void;
+  /** Renews what nobody has taken yet. */
+  watchDispatches(session: WorkerSession, watched: readonly LeaseRef[]): Promise<readonly DispatchStatus[]>;
 };
 
 export type HeldLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
@@ -19,7 +21,7 @@ export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isSto
 /** Calls of models since the worker said so last. */
 export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };
 
-export type Heartbeat = { readonly state: "READY" | "DRAINING"; readonly freeSlots: number; readonly leases: readonly HeldLease[]; readonly modelCalls?: readonly ModelCallCount[] };
+export type Heartbeat = { readonly state: "READY" | "DRAINING"; readonly freeSlots: number; readonly leases: readonly HeldLease[]; readonly modelCalls?: readonly ModelCallCount[]; /** What it has dispatched. */ readonly watched?: readonly LeaseRef[] };
 
 export type LeaseStatus = LeaseRef & { readonly status: "OK" | "STOP" | "LOST"; readonly expiresAt?: Date; readonly runToken?: string };
 
@@ -31,7 +33,7 @@ export async function heartbeat(
   deps: HeartbeatDeps,
   session: WorkerSession,
   beat: Heartbeat,
-): Promise<{ leases: readonly LeaseStatus[]; directives: readonly LinkedDirective[] }> {
+): Promise<{ leases: readonly LeaseStatus[]; watched: readonly DispatchStatus[]; directives: readonly LinkedDirective[] }> {
   await deps.touchSession(session, beat);
   deps.countModelCalls?.(beat.modelCalls ?? []);
   await deps.ackDirectives(session, beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({ executionId, attempt, seq: ackedDirectiveSeq })));
@@ -45,5 +47,6 @@ export async function heartbeat(
       return { executionId, attempt, status: "OK", expiresAt: lease.expiresAt, runToken };
     }),
   );
-  return { leases, directives: await deps.pendingDirectives(session) };
+  const watched = await deps.watchDispatches(session, beat.watched ?? []);
+  return { leases, watched, directives: await deps.pendingDirectives(session) };
 }

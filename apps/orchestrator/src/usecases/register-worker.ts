@@ -22,6 +22,16 @@ const SLOTS_MAX = 1_000;
  */
 export async function registerWorker(deps: RegisterWorkerDeps, key: string, registration: WorkerRegistration): Promise<string> {
   const { keyUid, teamUid } = await deps.authenticateKey(key);
+  checkRegistration(registration);
+  const token = newSessionToken();
+  await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), ...(teamUid ? { teamUid } : {}), registration });
+  return token;
+}
+
+export const newSessionToken = (): string => `mws_${randomToken(32)}`;
+
+/** Errors: worker_too_old · worker_invalid. */
+export function checkRegistration(registration: WorkerRegistration): void {
   if (!isVersionAtLeast(registration.version, WORKER_VERSION_MIN)) {
     throw new DomainError({
       kind: "conflict", reason: "worker_too_old", message: `This worker is too old; it must be at least ${WORKER_VERSION_MIN}.`,
@@ -31,7 +41,4 @@ export async function registerWorker(deps: RegisterWorkerDeps, key: string, regi
   if (!registration.workerHost || !registration.instanceUid || registration.slots < 0 || registration.slots > SLOTS_MAX) {
     throw invalidArgument("worker_invalid", `A worker names itself and its process, and has 0 to ${SLOTS_MAX} slots.`);
   }
-  const token = `mws_${randomToken(32)}`;
-  await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), ...(teamUid ? { teamUid } : {}), registration });
-  return token;
 }

@@ -83,6 +83,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   onWorkerLoss: async () => "resume",
   debugWindowMs: async (runUid) => (rows.runs.get(runUid)!.record.frozen.failure_session_retention_minutes ?? 0) * 60_000,
   leaseExpiry: async () => new Date(0),
+  openToOffer: async () => {},
   hasUnseenDirectives: async (runUid, executionId) => unseen(rows, runUid).some((one) => one.executionId === executionId && one.takenAs === "directive"),
   async untakeMessages(runUid, executionId) {
     for (const { executionId: _, takenAs: _as, ...rest } of rows.messagesOf(runUid).filter((one) => one.executionId === executionId && !one.isDelivered)) rows.messages.put(rest.uid, rest);

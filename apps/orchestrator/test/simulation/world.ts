@@ -103,6 +103,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           ackDirectives: (who, acks) => step(() => world.ackDirectives(who, acks)),
           pendingDirectives: (who) => step(async () => (await world.pendingDirectives(who)).map((directive) => ({ ...directive, files: [] }))),
           mintRunToken: async () => "token",
+          watchDispatches: async () => [],
         },
         session,
         beat,

@@ -78,6 +78,7 @@ export class HeldExecution implements KeptLease {
   /** Aborted when no debug window shall be open any more. */
   readonly #leave = new AbortController();
   #saved: ParkedWorkspace | undefined;
+  #isReported = false;
   #phase: ExecutionPhase = "SETUP";
   #runToken: string;
   #reportedSeq = 0n;
@@ -104,6 +105,11 @@ export class HeldExecution implements KeptLease {
       onError: (error) => this.#log.warn({ operation: "directive", error }, "directive handler failed"),
     });
     for (const directive of assignment.directives) this.#directives.deliver(directive);
+  }
+
+  /** Whether the platform knows how it ended. */
+  get isReported(): boolean {
+    return this.#isReported;
   }
 
   get phase(): string {
@@ -214,6 +220,7 @@ export class HeldExecution implements KeptLease {
       // A directive handled but not known to be would be given to the next execution once more.
       if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), this.#lost.signal);
       await completeExecution({ ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker }, result, this.#lost.signal, { parkedMs });
+      this.#isReported = true;
       this.#lost.abort(new LeaseLost("The execution has ended.")); // what a heartbeat under way says of it is no news
       this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
     } catch (error) {

@@ -25,6 +25,14 @@ export type KeptLease = {
   checkDoors(): void;
 };
 
+/** A dispatched execution as the heartbeat sees it. */
+export type WatchedLease = {
+  readonly executionId: bigint;
+  readonly attempt: number;
+  /** What the platform says of it. */
+  told(status: worker.WatchedStatus): void;
+};
+
 export type LeaseKeeperDeps = {
   readonly client: Pick<WorkerClient, "heartbeat">;
   readonly clock: Clock;
@@ -32,6 +40,7 @@ export type LeaseKeeperDeps = {
   readonly timings: () => Timings;
   readonly log: Logger;
   readonly leases: () => readonly KeptLease[];
+  readonly watched?: () => readonly WatchedLease[];
   readonly state: () => { readonly state: "READY" | "DRAINING"; readonly freeSlots: number };
   readonly onDirective: (directive: worker.Directive) => void;
   readonly modelCalls: ModelCallCounts;
@@ -77,6 +86,7 @@ export class LeaseKeeper {
   async #exchange(): Promise<boolean> {
     const { client, clock, timings, log } = this.#deps;
     const leases = this.#deps.leases().map((lease) => ({ lease, ackedDirectiveSeq: lease.ackedDirectiveSeq }));
+    const watched = this.#deps.watched?.() ?? [];
     const sent = momentOf(clock);
     const modelCalls = this.#deps.modelCalls.take();
     try {
@@ -84,6 +94,7 @@ export class LeaseKeeper {
         {
           ...this.#deps.state(),
           modelCalls: [...modelCalls],
+          watched: watched.map(({ executionId, attempt }) => ({ executionId, attempt })),
           leases: leases.map(({ lease, ackedDirectiveSeq }) => ({
             executionId: lease.executionId,
             attempt: lease.attempt,
@@ -97,6 +108,7 @@ export class LeaseKeeper {
         const kept = leases.find(({ lease }) => lease.executionId === status.executionId && lease.attempt === status.attempt);
         if (kept) applyStatus(kept.lease, status, sent, kept.ackedDirectiveSeq);
       }
+      for (const status of answer.watched) watched.find(({ executionId, attempt }) => executionId === status.executionId && attempt === status.attempt)?.told(status);
       for (const directive of answer.directives) this.#deps.onDirective(directive);
       return true;
     } catch (error) {

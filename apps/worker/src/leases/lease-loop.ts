@@ -1,15 +1,16 @@
+import type { CallOptions } from "@connectrpc/connect";
 import type { Clock } from "@millwright/clock";
-import type { worker } from "@millwright/contracts";
 import type { Logger } from "@millwright/telemetry";
 import { platformError } from "../protocol/platform-error.ts";
 import type { WorkerClient } from "../protocol/client.ts";
+import type { LeaseRef } from "../protocol/offer.ts";
 import { retrying, retryDelayMs } from "../protocol/retrying.ts";
 import type { Timings } from "../protocol/timings.ts";
 import { pause, type Timers } from "../time.ts";
 import { momentOf, type Moment } from "./lease-clock.ts";
 
 export type LeaseLoopDeps = {
-  readonly client: Pick<WorkerClient, "lease" | "accept" | "decline">;
+  readonly client: Pick<WorkerClient, "lease" | "decline">;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly timings: () => Timings;
@@ -19,8 +20,8 @@ export type LeaseLoopDeps = {
   readonly slotFreed: () => Promise<void>;
   /** Whether there is disk for another workspace. */
   readonly hasRoom: () => Promise<boolean>;
-  /** A lease is ours since `acceptSent`. */
-  readonly onAssignment: (assignment: worker.Assignment, acceptSent: Moment) => void;
+  /** Makes offers ours; asked again when its answer was lost. `sent`: when that was asked first. Answers those that were gone. */
+  readonly take: (leases: readonly LeaseRef[], sent: Moment, options: CallOptions) => Promise<readonly LeaseRef[]>;
 };
 
 /** Takes work while slots are free, until `signal` is aborted. */
@@ -74,24 +75,21 @@ export class LeaseLoop {
   }
 
   /** Goes on over a beginning drain: an accepted lease whose answer is lost would hang until its end. */
-  async #accept(leases: { executionId: bigint; attempt: number }[]): Promise<void> {
+  async #accept(leases: LeaseRef[]): Promise<void> {
     if (leases.length === 0) return;
-    const { client, clock, timers, timings, log, onAssignment } = this.#deps;
+    const { take, clock, timers, timings, log } = this.#deps;
     const offersOpen = new AbortController();
     const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have ended.")));
     try {
       const sent = momentOf(clock); // of the first try: it may be the one that counted
-      const answer = await retrying({ timers, timings }, offersOpen.signal, () =>
-        client.accept({ leases }, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }),
-      );
-      for (const assignment of answer.assignments) onAssignment(assignment, sent);
-      for (const { executionId, attempt } of answer.lost) log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was gone");
+      const lost = await retrying({ timers, timings }, offersOpen.signal, () => take(leases, sent, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }));
+      for (const { executionId, attempt } of lost) log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was gone");
     } finally {
       cancel();
     }
   }
 
-  async #decline(leases: { executionId: bigint; attempt: number }[], reason: string): Promise<void> {
+  async #decline(leases: LeaseRef[], reason: string): Promise<void> {
     if (leases.length === 0) return;
     const { client, timings, log } = this.#deps;
     await client.decline({ leases, reason }, { timeoutMs: timings().callTimeoutMs }).catch((error: unknown) => {

@@ -51,8 +51,8 @@ export class ParkedWorkspaces {
    */
   async put(runUid: string, workspace: string, parked: ParkedWorkspace, forMs: number): Promise<boolean> {
     await this.drop(runUid);
-    if (forMs <= 0) return false;
-    const { dir, timers, log } = this.#deps;
+    const { dir, bytesMax, timers, log } = this.#deps;
+    if (forMs <= 0 || bytesMax === 0) return false;
     let kept: Kept | undefined;
     await bestEffort("park a workspace", log, async () => {
       await mkdir(dir, { recursive: true, mode: 0o700 });

@@ -1,0 +1,39 @@
+import { newUid } from "@millwright/ids";
+import { lifeOf, type LockedRun } from "../domain/run-change.ts";
+import type { NewRunEvent } from "../domain/run-events.ts";
+import { isHeld, transition, type Next } from "../domain/run-state.ts";
+import type { InRunTransaction } from "../domain/run-transaction.ts";
+import { isTerminal } from "../domain/run.ts";
+import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
+import { finished, queuedAgain } from "./execution-events.ts";
+import { settleChanges } from "./settle-changes.ts";
+
+/** Why no machine runs an execution: a word for programs, and what the backend said. */
+export type DispatchFailure = LeaseRef & { readonly reason: string; readonly message: string };
+
+/**
+ * The machine of an execution that a session dispatched could not be started, or has gone: the attempt is lost at once, instead of when its lease
+ * runs out. The run is queued again, or ends with the reason when that has happened too often. An attempt that is not this session's is left alone.
+ */
+export async function failDispatch(deps: { readonly runs: InRunTransaction }, session: WorkerSession, failure: DispatchFailure): Promise<void> {
+  const { executionId, attempt } = failure;
+  await deps.runs(async (tx) => {
+    const ref = await tx.runOfExecution(executionId);
+    if (!ref) return;
+    const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
+    const run = locked.find(({ uid }) => uid === ref.uid);
+    if (run?.execution.id !== executionId || run.execution.attempt !== attempt || !isHeld(run.execution.state) || run.execution.lease?.dispatcherUid !== session.uid) return;
+    const next = withReason(transition(lifeOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }), failure);
+    await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+  });
+}
+
+const withReason = (next: Next, { message }: DispatchFailure): Next =>
+  isTerminal(next.run) && next.status ? { ...next, status: { ...next.status, message: `${next.status.message} ${message}` } } : next;
+
+function eventsOf(run: LockedRun, next: Next, { reason, message }: DispatchFailure, session: WorkerSession): NewRunEvent[] {
+  const { id, attempt, state, workerHost = "", lease } = run.execution;
+  const kind = lease?.sessionUid === session.uid ? "dispatch_failed" : "worker_lost";
+  const lost: NewRunEvent = { kind, payload: { worker_host: workerHost, reason, message, attempt }, executionId: id };
+  return [lost, isTerminal(next.run) ? finished(next, id, { reason }) : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
+}

@@ -1,0 +1,212 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { domainError } from "@millwright/testing";
+import type { LeaseRef, WorkerRegistration, WorkerSession } from "../src/domain/worker-session.ts";
+import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+const registration = (instanceUid = newUid() as string): WorkerRegistration => ({
+  workerHost: "pod-1", instanceUid, version: "0.1.0", backend: "direct", slots: 9, labels: {},
+  harnesses: [{ type: "oz", version: "1" }], models: [], images: [], sandbox: "none", sandboxFeatures: [], skills: [],
+});
+
+/** A team with a worker that has dispatched one run. */
+async function dispatched(request: { config?: Record<string, string> } = {}) {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller, request);
+  const { dispatches } = await platform.life.worker.dispatch(worker.session, await platform.claim(worker));
+  const { executionId, attempt, offerToken } = dispatches[0]!;
+  return { caller, worker, run, offerToken, lease: { executionId, attempt }, dispatch: dispatches[0]! };
+}
+
+/** A worker process that brings the token. */
+async function take(offerToken: string, instanceUid?: string): Promise<WorkerSession> {
+  return platform.life.worker.authenticate(await platform.life.worker.register(offerToken, registration(instanceUid)));
+}
+
+async function holdTaken(offerToken: string, lease: LeaseRef): Promise<HeldExecution> {
+  const session = await take(offerToken);
+  const { assignments } = await platform.life.worker.accept(session, [lease]);
+  return new HeldExecution(platform, session, assignments[0]!);
+}
+
+const watch = async (session: WorkerSession, ...watched: LeaseRef[]) => {
+  const { watched: statuses } = await platform.life.worker.heartbeat(session, { state: "READY", freeSlots: 0, leases: [], watched });
+  return statuses.map(({ status, isStopping }) => status + (isStopping ? " stopping" : ""));
+};
+
+const GONE = domainError({ kind: "unauthenticated", reason: "offer_gone" });
+
+test("a dispatched run is claimed, is taken over with all that it is asked and its secrets, and goes to its end as any other", async () => {
+  const { caller, worker, run, offerToken, lease, dispatch } = await dispatched();
+  expect(offerToken).toMatch(new RegExp(`^mwo_${lease.executionId}_1_[\\w-]{40,}$`));
+  expect(dispatch.job.run.runUid).toBe(run.uid);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("CLAIMED");
+  expect(await watch(worker.session, lease)).toEqual(["WAITING"]);
+  const held = await holdTaken(offerToken, lease);
+  expect(held.assignment).toMatchObject({ ...lease, executionSeq: 1, isRestarted: false, details: { secrets: { TOKEN: "s3cret" } }, inputs: [{ text: "Do it." }] });
+  expect(await watch(worker.session, lease)).toEqual(["TAKEN"]);
+  await held.start();
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  await held.complete("DONE");
+  expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "SUCCEEDED" });
+  expect(await watch(worker.session, lease)).toEqual(["ENDED"]);
+  expect(await platform.kinds(run.uid)).toEqual(["run_created", "run_claimed", "sandbox_ready", "agent_started", "message", "run_finished"]);
+  expect(await platform.inUse(teamOf(caller))).toBe(0);
+});
+
+test("a token is taken by one process, which may register again, and by no other", async () => {
+  const { offerToken, lease } = await dispatched();
+  const [first, second] = await Promise.allSettled([take(offerToken, "one"), take(offerToken, "two")]);
+  expect([first.status, second.status].toSorted()).toEqual(["fulfilled", "rejected"]);
+  const holder = first.status === "fulfilled" ? "one" : "two";
+  const session = await take(offerToken, holder);
+  expect((await platform.life.worker.accept(session, [lease])).assignments).toHaveLength(1);
+  await expect(take(offerToken, holder === "one" ? "two" : "one")).rejects.toEqual(GONE);
+});
+
+test("what a token opens gets no other work, though it says that it has slots", async () => {
+  const { caller, offerToken } = await dispatched();
+  await platform.run(caller);
+  expect(await platform.claim({ session: await take(offerToken) }, 5)).toEqual([]);
+});
+
+test("a token of another attempt, a cut one, and one of a lease that ran out open nothing", async () => {
+  const { worker, lease, offerToken } = await dispatched();
+  await expect(take(offerToken.replace(`_${lease.attempt}_`, "_2_"))).rejects.toEqual(GONE);
+  await expect(take(offerToken.slice(0, -1))).rejects.toEqual(GONE);
+  await expect(take("mwo_")).rejects.toEqual(GONE);
+  await platform.expire(lease.executionId);
+  await expect(take(offerToken)).rejects.toEqual(GONE);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  expect(await watch(worker.session, lease)).toEqual(["LOST"]);
+});
+
+test("a token whose dispatcher's key was revoked opens nothing", async () => {
+  const { worker, offerToken } = await dispatched();
+  platform.keys.delete(worker.key);
+  await expect(take(offerToken)).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "key_invalid" }));
+});
+
+test("dispatching again answers a new token, and the earlier one is dead", async () => {
+  const { worker, offerToken, lease } = await dispatched();
+  const again = await platform.life.worker.dispatch(worker.session, [lease]);
+  await expect(take(offerToken)).rejects.toEqual(GONE);
+  expect((await take(again.dispatches[0]!.offerToken)).workerHost).toBe(worker.session.workerHost);
+  expect((await platform.life.worker.dispatch(worker.session, [lease])).lost).toEqual([lease]); // it is another's now
+});
+
+test("the worker that dispatched it renews it only until it is taken; afterwards it lives and dies with who took it", async () => {
+  const { caller, worker, run, offerToken, lease } = await dispatched();
+  const expiry = async () => (await platform.database.sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [lease.executionId])).rows[0]!.at;
+  const first = await expiry();
+  await watch(worker.session, lease);
+  const renewed = await expiry();
+  expect(renewed.getTime()).toBeGreaterThan(first.getTime());
+  const held = await (await holdTaken(offerToken, lease)).start();
+  const taken = await expiry();
+  await watch(worker.session, lease);
+  expect(await expiry()).toEqual(taken);
+  await platform.expire(lease.executionId);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+  expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
+});
+
+test("other teams' workers learn nothing of it", async () => {
+  const { offerToken, lease } = await dispatched();
+  const stranger = await platform.worker({ teamUid: teamOf(aCaller()) });
+  const never = { executionId: 999_999_999, attempt: 1 };
+  expect(await watch(stranger.session, lease, never)).toEqual(["LOST", "LOST"]);
+  const held = await (await holdTaken(offerToken, lease)).start();
+  await held.complete("DONE");
+  expect(await watch(stranger.session, lease, never)).toEqual(["LOST", "LOST"]);
+});
+
+test("a follow-up between dispatch and take-over reaches the agent", async () => {
+  const { caller, run, offerToken, lease } = await dispatched();
+  await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "and this", mode: "normal", attachmentUids: [] });
+  const held = await (await holdTaken(offerToken, lease)).start();
+  expect((await held.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "and this" } }]);
+});
+
+describe("a run that is cancelled", () => {
+  test("before it is taken cannot be taken any more, and is completed by the worker that dispatched it", async () => {
+    const { caller, worker, run, offerToken, lease } = await dispatched();
+    await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+    expect(await watch(worker.session, lease)).toEqual(["WAITING stopping"]);
+    await expect(take(offerToken)).rejects.toEqual(GONE);
+    await platform.life.worker.complete(worker.session, [{ ...lease, outcome: "CANCELLED", lastClientSeq: 0 }]);
+    expect(await watch(worker.session, lease)).toEqual(["ENDED"]);
+    expect(await platform.inUse(teamOf(caller))).toBe(0);
+  });
+
+  test("after it was taken is stopped by who took it", async () => {
+    const { caller, worker, run, offerToken, lease } = await dispatched();
+    const held = await (await holdTaken(offerToken, lease)).start();
+    await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+    expect(await watch(worker.session, lease)).toEqual(["TAKEN stopping"]);
+    expect((await held.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
+    await held.complete("CANCELLED");
+    expect((await platform.getRun(caller, run.uid)).state).toBe("CANCELLED");
+  });
+});
+
+describe("a dispatch that failed", () => {
+  const failure = (lease: LeaseRef) => ({ ...lease, reason: "image_pull", message: "The image x cannot be pulled." });
+
+  test("queues the run again with the reason told, three times, then ends it as an infrastructure fault", async () => {
+    const { caller, worker, run, lease } = await dispatched();
+    let now = lease;
+    for (let tries = 1; tries <= 3; tries++) {
+      await platform.life.worker.failDispatch(worker.session, failure(now));
+      expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+      const { dispatches } = await platform.life.worker.dispatch(worker.session, await platform.claim(worker));
+      now = { executionId: dispatches[0]!.executionId, attempt: dispatches[0]!.attempt };
+    }
+    expect(now.attempt).toBe(4);
+    await platform.life.worker.failDispatch(worker.session, failure(now));
+    await platform.life.worker.failDispatch(worker.session, failure(now)); // its answer was lost
+    expect(await platform.getRun(caller, run.uid)).toMatchObject({
+      state: "ERROR",
+      status: { message: "The workers that held this run were lost, repeatedly. The image x cannot be pulled.", errorCode: "resource_unavailable", retryable: true },
+    });
+    const events = await platform.events(run.uid);
+    expect(events.filter(({ kind }) => kind === "dispatch_failed").map(({ payload }) => payload["reason"])).toEqual(Array(4).fill("image_pull"));
+    expect(events.at(-1)).toMatchObject({ kind: "run_finished", payload: { reason: "image_pull", error_code: "resource_unavailable" } });
+    expect(await platform.inUse(teamOf(caller))).toBe(0);
+  });
+
+  test("of a run that was taken loses the attempt at once, and whoever took it has nothing to say any more", async () => {
+    const { caller, worker, run, offerToken, lease } = await dispatched();
+    const held = await (await holdTaken(offerToken, lease)).start();
+    await platform.life.worker.failDispatch(worker.session, { ...lease, reason: "evicted", message: "The pod was evicted." });
+    expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
+    expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
+    expect((await platform.events(run.uid)).find(({ kind }) => kind === "worker_lost")?.payload).toMatchObject({ reason: "evicted", message: "The pod was evicted." });
+  });
+
+  test("changes nothing for another worker, nor for an attempt that has ended or was not dispatched", async () => {
+    const { caller, worker, run, offerToken, lease } = await dispatched();
+    const stranger = await platform.worker({ teamUid: teamOf(caller) });
+    const held = await (await holdTaken(offerToken, lease)).start();
+    await platform.life.worker.failDispatch(stranger.session, failure(lease));
+    await platform.life.worker.failDispatch(held.session, failure(lease));
+    await held.complete("DONE");
+    await platform.life.worker.failDispatch(worker.session, failure(lease));
+    expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");
+    await platform.run(caller);
+    const own = await holdStarted(platform, stranger);
+    await platform.life.worker.failDispatch(stranger.session, failure(own.ref));
+    expect((await own.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  });
+});
