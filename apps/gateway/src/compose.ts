@@ -3,7 +3,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type FeedReader } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, type Doorbell, type ConsumerDeps, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
@@ -58,17 +58,18 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const identity = { db, clock, vault, pushSecret: secretPusher(neighbours.webhooks), authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
   const door = publicDoor({ options: o, identity, neighbours });
 
-  const consumer = (name: string, source: string, read: FeedReader, handlers: EventHandlers) =>
-    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, handlers, ...bell(o) });
+  const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
+    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell(o) });
   const readFeed = (transport: Transport): FeedReader =>
     feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () => call(serviceCaller("gateway", newUid())));
+  const auditOf = (source: Parameters<typeof onAuditedEvents>[0]) => ({ handlers: {}, together: onAuditedEvents(source) });
   const consumers = [
-    consumer("identity", "factories", readFeed(o.neighbours.factories), onFactoryEvents({ clock })),
-    consumer("audit", "gateway", (range) => eventLog.read(range), onAuditedEvents("gateway")),
-    consumer("audit", "factories", readFeed(o.neighbours.factories), onAuditedEvents("factories")),
-    consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), onAuditedEvents("orchestrator")),
-    consumer("audit", "scheduler", readFeed(o.neighbours.scheduler), onAuditedEvents("scheduler")),
-    consumer("audit", "webhook-ingress", readFeed(o.neighbours.webhookIngress), onAuditedEvents("webhook-ingress")),
+    consumer("identity", "factories", readFeed(o.neighbours.factories), { handlers: onFactoryEvents({ clock }) }),
+    consumer("audit", "gateway", (range) => eventLog.read(range), auditOf("gateway")),
+    consumer("audit", "factories", readFeed(o.neighbours.factories), auditOf("factories")),
+    consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), auditOf("orchestrator")),
+    consumer("audit", "scheduler", readFeed(o.neighbours.scheduler), auditOf("scheduler")),
+    consumer("audit", "webhook-ingress", readFeed(o.neighbours.webhookIngress), auditOf("webhook-ingress")),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pruner = new BackgroundLoop({

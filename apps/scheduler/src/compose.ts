@@ -4,7 +4,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type EventHandlers, type FeedReader, type NatsLink } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type ConsumerDeps, type FeedReader, type NatsLink } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
@@ -24,7 +24,7 @@ import { schedulerRoutes, type RoutesDeps } from "./rpc/routes.ts";
 import { SlotLoop } from "./slot-loop.ts";
 import { DATABASE_TIME, readTime } from "./store/database-time.ts";
 import { schedulesOf, scheduleStore } from "./store/schedule-store.ts";
-import { noteRun, noteRunEnd, slotStore } from "./store/slot-store.ts";
+import { noteRuns, noteRunEnd, slotStore } from "./store/slot-store.ts";
 import { forgetTriggers, triggerStore } from "./store/trigger-store.ts";
 import { fireSlots } from "./usecases/fire-slots.ts";
 import { followAgentDeletion } from "./usecases/follow-identity.ts";
@@ -110,18 +110,18 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
   };
   const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
-  const consumer = (name: string, source: string, read: FeedReader, handlers: EventHandlers) =>
-    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, handlers, ...bell });
+  const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
+    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
   const consumers = [
-    consumer("slots", "orchestrator", ofScheduledRuns(readFeed(o.neighbours.orchestrator)), onRunEvents({ noteRun, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
-    consumer("schedules", "gateway", readFeed(o.neighbours.identity), onIdentityEvents({
+    consumer("slots", "orchestrator", ofScheduledRuns(readFeed(o.neighbours.orchestrator)), onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
+    consumer("schedules", "gateway", readFeed(o.neighbours.identity), { handlers: onIdentityEvents({
       pauseAgent: async (tx, agentUid, origin) => followAgentDeletion(schedulesOf(tx, { agentUid }), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
       deleteTeam: async (tx, teamUid, origin) => {
         await schedulesOf(tx, { teamUid }).deleteAll(await readTime(tx, databaseTime), (schedule) => scheduleDeleted(schedule, origin));
         await forgetTriggers(tx, { teamUid });
       },
-    })),
-    consumer("triggers", "factories", readFeed(o.neighbours.factories), onAutomationEvents({ follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt), forget: forgetTriggers, ring: () => triggerLoop.ring() })),
+    }) }),
+    consumer("triggers", "factories", readFeed(o.neighbours.factories), { handlers: onAutomationEvents({ follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt), forget: forgetTriggers, ring: () => triggerLoop.ring() }) }),
   ];
   const unwatch = watchService({ service: "scheduler", metrics: o.metrics, database, consumers });
   const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), triggerLoop.stop(), ...consumers.map((each) => each.stop())]));

@@ -14,7 +14,7 @@ export type SlotLoopDeps = {
 /** Schedules, or slots, taken at once. */
 const BATCH = 500;
 /** Of these under way at once: while runs are being made, the next slots are planned. */
-const BATCHES_AT_ONCE = 3;
+const BATCHES_AT_ONCE = 2;
 
 /** What the service does by itself: when a schedule comes due, its slots are planned, claimed and fired. */
 export class SlotLoop {

@@ -163,11 +163,11 @@ describe("when the orchestrator", () => {
 });
 
 test("slots that are due together make their runs in batches, for each maker apart", async () => {
-  for (let n = 0; n < 120; n += 1) await w.aSchedule({ name: `s ${n}` });
+  for (let n = 0; n < 300; n += 1) await w.aSchedule({ name: `s ${n}` });
   await w.aSchedule({ name: "own", ownerType: "user", ownerUid: OWNER.principal.uid });
   await w.setTime("2026-11-20T10:01:00Z");
   await settle();
-  expect(w.orchestrator.batches.toSorted((a, b) => a - b)).toEqual([1, 20, 100]);
+  expect(w.orchestrator.batches.toSorted((a, b) => a - b)).toEqual([1, 50, 250]);
 });
 
 describe("a slot that was taken and not decided", () => {

@@ -5,7 +5,7 @@ import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/
 import type { Doorbell } from "./doorbell.ts";
 import type { FeedPage, FeedReader, StoredEvent } from "./event.ts";
 import { applyAllInSavepoint, applyInSavepoint, entityKey, park, parkedEntities, reasonOf, replay } from "./parked-events.ts";
-import type { EventHandler, EventHandlers, Subscription } from "./parked-events.ts";
+import type { EventHandler, EventHandlers, EventsHandler, EventsHandlers, Subscription } from "./parked-events.ts";
 
 export type ConsumerDeps = {
   /** The reader: unique within this service for one source, and stable, since the cursor is kept under it. */
@@ -19,6 +19,8 @@ export type ConsumerDeps = {
   log: Logger;
   /** By event type. Other types are passed over. */
   handlers: EventHandlers;
+  /** By event type, of those of which many come at once: what is next to each other and has the same function here is applied together. */
+  together?: EventsHandlers;
   doorbell?: Doorbell;
   /** Records a span per event, below what brought the event about; absent: none. */
   tracer?: Tracer | undefined;
@@ -53,6 +55,7 @@ export class Consumer {
   readonly #log: Logger;
   readonly #subscription: Subscription;
   readonly #handlers: EventHandlers;
+  readonly #together: EventsHandlers;
   readonly #loop: BackgroundLoop;
   #unlisten: () => void = () => {};
   #lookedMs = Number.NaN;
@@ -62,7 +65,11 @@ export class Consumer {
     this.#deps = deps;
     this.#log = deps.log.child({ consumer: deps.name, source: deps.source });
     this.#subscription = { reader: deps.name, source: deps.source };
-    this.#handlers = Object.fromEntries(Object.entries(deps.handlers).map(([type, handle]) => [type, inScopeOfCause(deps, handle)]));
+    const together = Object.entries(deps.together ?? {});
+    const alone = together.map(([type, handle]): [string, EventHandler] => [type, (tx, event) => handle(tx, [event])]);
+    this.#handlers = Object.fromEntries([...alone, ...Object.entries(deps.handlers)].map(([type, handle]) => [type, inScopeOfCause(deps, handle)]));
+    const inScope = new Map(together.map(([, handle]) => [handle, inScopeOfCauses(deps, handle)]));
+    this.#together = Object.fromEntries(together.map(([type, handle]) => [type, inScope.get(handle)!]));
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
       restMs: REST_MS,
@@ -72,7 +79,7 @@ export class Consumer {
   }
 
   start(): void {
-    const entities = new Set(Object.keys(this.#deps.handlers).map(entityOf));
+    const entities = new Set(Object.keys(this.#handlers).map(entityOf));
     this.#unlisten = this.#deps.doorbell?.listen((entity) => entities.has(entity) && this.ring()) ?? (() => {});
     this.#loop.start();
   }
@@ -154,7 +161,7 @@ export class Consumer {
     if (handled.length === 0) return;
     const parked = await parkedEntities(tx, this.#subscription);
     const isUsual = handled.every((event) => !parked.has(entityKey(event)));
-    const failure = isUsual ? await applyAllInSavepoint(tx, this.#handlers, handled) : "not tried";
+    const failure = isUsual ? await applyAllInSavepoint(tx, this.#handlers, this.#together, handled) : "not tried";
     if (failure === undefined) return;
     if (isTransient(failure)) throw failure;
     for (const event of handled) {
@@ -202,6 +209,15 @@ const inScopeOfCause =
     const attributes = { "messaging.operation.type": "process", "messaging.destination.name": event.type, "messaging.message.id": event.uid, "messaging.consumer.group.name": `${name}/${source}` };
     const fields = { requestId: event.requestId, eventUid: event.uid, eventType: event.type };
     return traced(`process ${event.type}`, { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields }, () => handle(tx, event));
+  };
+
+/** The same of many events: one span, linked to what brought each about. */
+const inScopeOfCauses =
+  ({ name, source, tracer }: ConsumerDeps, handle: EventsHandler): EventsHandler =>
+  (tx, events) => {
+    const links = events.flatMap((event) => parseTraceparent(event.traceparent) ?? []);
+    const attributes = { "messaging.operation.type": "process", "messaging.batch.message_count": events.length, "messaging.consumer.group.name": `${name}/${source}` };
+    return traced("process events", { tracer, kind: "consumer", parent: undefined, links, attributes }, () => handle(tx, events));
   };
 
 /** "run" of "millwright.run.created.v1". */

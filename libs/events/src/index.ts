@@ -9,7 +9,7 @@ export type { EventLogDeps, ReadRange } from "./event-log.ts";
 export { feedReader, serveEventFeed } from "./feed-service.ts";
 export { readFeedState, type FeedState } from "./feed-state.ts";
 export { NatsLink } from "./nats-link.ts";
-export type { EventHandler, EventHandlers } from "./parked-events.ts";
+export type { EventHandler, EventHandlers, EventsHandler, EventsHandlers } from "./parked-events.ts";
 export type { ReplicaBell } from "./replica-bell.ts";
 export type { ReplicaCast } from "./replica-cast.ts";
 export { Relay, STREAM } from "./relay.ts";

@@ -4,6 +4,9 @@ import type { StoredEvent } from "./event.ts";
 /** Applies one event in the caller's transaction. Throwing parks the event. */
 export type EventHandler = (tx: Sql, event: StoredEvent) => Promise<void>;
 export type EventHandlers = Readonly<Record<string, EventHandler>>;
+/** Applies events that follow one another at once; some of them, or one, may come alone when others have failed. */
+export type EventsHandler = (tx: Sql, events: readonly StoredEvent[]) => Promise<void>;
+export type EventsHandlers = Readonly<Record<string, EventsHandler>>;
 
 export type Subscription = { reader: string; source: string };
 
@@ -25,12 +28,18 @@ export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: St
 }
 
 /**
- * Applies events one after the other in one savepoint. Returns the error of the first that failed; all writes are then
- * undone, and each event must be tried by itself.
+ * Applies events one after the other in one savepoint, and at once those that follow one another and have a handler in common.
+ * Returns the error of the first that failed; all writes are then undone, and each event must be tried by itself.
  */
-export async function applyAllInSavepoint(tx: Sql, handlers: EventHandlers, events: readonly StoredEvent[]): Promise<unknown> {
+export async function applyAllInSavepoint(tx: Sql, handlers: EventHandlers, together: EventsHandlers, events: readonly StoredEvent[]): Promise<unknown> {
   const all: EventHandler = async () => {
-    for (const event of events) await handlers[event.type]!(tx, event);
+    for (let left = events; left.length > 0; ) {
+      const handleAll = together[left[0]!.type];
+      const others = handleAll ? left.findIndex(({ type }) => together[type] !== handleAll) : 1;
+      const some = left.slice(0, others < 0 ? left.length : others);
+      await (handleAll && some.length > 1 ? handleAll(tx, some) : handlers[some[0]!.type]!(tx, some[0]!));
+      left = left.slice(some.length);
+    }
   };
   return applyInSavepoint(tx, all, events[0]!);
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
 import { appendEvents, Consumer, EVENT_TABLES_SQL, localDoorbell } from "@millwright/events";
-import type { EventHandler, EventLog, FeedReader } from "@millwright/events";
+import type { EventHandler, EventLog, EventsHandler, FeedReader } from "@millwright/events";
 import { currentScope, formatTraceparent, inScope, NO_TRACER, type TraceContext } from "@millwright/telemetry";
 import { eventually, memoryLog, memoryTracer, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
@@ -148,6 +148,42 @@ describe("an event that cannot be applied", () => {
     await append(owner.database, ...versions("a", 1), ...versions("b", 1));
     await aConsumer(undefined, undefined, failing).drain();
     expect(await effects()).toEqual(["b.1"]);
+  });
+});
+
+describe("types that are applied together", () => {
+  const CHANGED = "millwright.run.changed.v1";
+  /** What was applied, call by call: "a.1 b.1" together, "c" alone. */
+  let calls: string[];
+  const aGatherer = (failsOn?: string): Consumer => {
+    calls = [];
+    const gather: EventsHandler = async (tx, events) => {
+      calls.push(events.map((event) => `${event.entityUid}.${event.entityVersion}`).join(" "));
+      for (const event of events) await note(tx, event);
+      if (events.some(({ entityUid }) => entityUid === failsOn)) throw new Error("cannot be applied");
+    };
+    const alone: EventHandler = async (tx, event) => {
+      calls.push(event.entityUid);
+      await note(tx, event);
+    };
+    return new Consumer({
+      name: "tasks", source: "orchestrator", read: (range) => source.read(range), database: reader.database, clock: systemClock, log,
+      handlers: { "millwright.other.happened.v1": alone }, together: { "millwright.run.created.v1": gather, [CHANGED]: gather },
+    });
+  };
+
+  test("are given to their function at once, in the order of all events", async () => {
+    await append(owner.database, ...versions("a", 1), { entityUid: "a", entityVersion: 2, type: CHANGED }, { type: "millwright.other.happened.v1", entityUid: "x" }, ...versions("b", 1));
+    await aGatherer().drain();
+    expect(calls).toEqual(["a.1 a.2", "x", "b.1"]);
+    expect(await effects()).toEqual(["a.1", "a.2", "x.1", "b.1"]);
+  });
+
+  test("are tried one by one where one of them fails, which alone is parked", async () => {
+    await append(owner.database, ...versions("a", 1), ...versions("b", 1), ...versions("c", 1));
+    await aGatherer("b").drain();
+    expect(calls).toEqual(["a.1 b.1 c.1", "a.1", "b.1", "c.1"]);
+    expect(await effects()).toEqual(["a.1", "c.1"]);
   });
 });
 

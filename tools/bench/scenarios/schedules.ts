@@ -6,7 +6,7 @@ import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 
 const SCHEDULES = 10_000;
-const POLL_MS = 10;
+const POLL_MS = 25;
 /** Schedules that come due first, so that nothing is done for the first time when it counts. */
 const WARM_UP = 500;
 const GIVE_UP_MS = 60_000;

@@ -1,5 +1,5 @@
-import type { EventHandlers } from "@millwright/events";
-import { insertAuditEntry } from "../store/audit-store.ts";
+import type { EventsHandler, EventsHandlers } from "@millwright/events";
+import { insertAuditEntries } from "../store/audit-store.ts";
 
 /** The facts an auditor asks for: who was given or lost access, who changed what works, who set work going or stopped it. */
 const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]>>>> = {
@@ -20,7 +20,8 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
 type Source = "gateway" | "factories" | "orchestrator" | "scheduler" | "webhook-ingress";
 
 /** Notes the audited events of one source. */
-export function onAuditedEvents(source: Source): EventHandlers {
+export function onAuditedEvents(source: Source): EventsHandlers {
   const types = Object.entries(AUDITED[source]).flatMap(([entity, facts]) => facts.map((fact) => `millwright.${entity}.${fact}.v1`));
-  return Object.fromEntries(types.map((type) => [type, (sql, event) => insertAuditEntry(sql, source, event)]));
+  const note: EventsHandler = (sql, events) => insertAuditEntries(sql, source, events);
+  return Object.fromEntries(types.map((type) => [type, note]));
 }

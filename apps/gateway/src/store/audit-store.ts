@@ -5,15 +5,18 @@ import type { Tx } from "./identity-db.ts";
 
 export type { AuditEntry };
 
-/** Notes an event; a second time changes nothing. */
-export async function insertAuditEntry(sql: Sql, source: string, event: StoredEvent): Promise<void> {
+/** Notes events of one source; a second time changes nothing. */
+export async function insertAuditEntries(sql: Sql, source: string, events: readonly StoredEvent[]): Promise<void> {
+  const rows = events.map((event) => ({
+    uid: event.uid, team_uid: event.teamUid, type: event.type, entity: event.entity, entity_uid: event.entityUid, actor_type: event.actor.type, actor_uid: event.actor.uid,
+    request_id: event.requestId, cause: event.cause, payload: event.payload, occurred_at: event.occurredAt,
+  }));
   await sql.query(
     `INSERT INTO audit_log (uid, team_uid, source, type, entity, entity_uid, actor_type, actor_uid, request_id, cause, payload, occurred_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (uid) DO NOTHING`,
-    [
-      ...[event.uid, event.teamUid ?? null, source, event.type, event.entity, event.entityUid, event.actor.type, event.actor.uid],
-      ...[event.requestId, event.cause ?? null, event.payload, event.occurredAt],
-    ],
+     SELECT uid, team_uid, $2, type, entity, entity_uid, actor_type, actor_uid, request_id, cause, payload, occurred_at
+       FROM jsonb_to_recordset($1::jsonb) AS g (uid uuid, team_uid uuid, type text, entity text, entity_uid text, actor_type text, actor_uid text, request_id text, cause text, payload jsonb, occurred_at timestamptz)
+     ON CONFLICT (uid) DO NOTHING`,
+    [JSON.stringify(rows), source],
   );
 }
 

@@ -55,7 +55,7 @@ export const runAllowList = allowServices(orchestrator.RunService, {
   getRunTitles: ["factories"],
 });
 
-const RUNS_MAX = 100;
+const RUNS_MAX = 500;
 const TITLES_MAX = 500;
 
 /** The methods of RunService that change runs; run-view-routes.ts has those that show them. */

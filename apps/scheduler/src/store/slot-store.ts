@@ -137,12 +137,21 @@ async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: reado
   );
 }
 
-/** A run that a slot is known to have made, whatever was thought of the slot before. */
-export async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { scheduleUid: string; slotAt: Date; runUid: string; now: Date }): Promise<void> {
+/** Whatever was thought of the slot before. */
+async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { scheduleUid: string; slotAt: Date; runUid: string; now: Date }): Promise<void> {
   await tx.query(
     "UPDATE slots SET state = 'fired', run_uid = $3, reason = NULL, message = NULL, lease = NULL, due_at = NULL, decided_at = $4 WHERE schedule_uid = $1 AND slot_at = $2 AND state <> 'fired'",
     [scheduleUid, slotAt, runUid, now],
   );
+}
+
+/** Runs that slots are known to have made; most of them were settled before. */
+export async function noteRuns(tx: Sql, made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void> {
+  const { rows } = await tx.query<{ n: number }>(
+    "SELECT g.n FROM jsonb_to_recordset($1::jsonb) AS g (n integer, u uuid, s timestamptz) JOIN slots x ON x.schedule_uid = g.u AND x.slot_at = g.s WHERE x.state <> 'fired' ORDER BY g.n",
+    [JSON.stringify(made.map(({ scheduleUid: u, slotAt: s }, n) => ({ n, u, s })))],
+  );
+  for (const { n } of rows) await noteRun(tx, made[n]!);
 }
 
 /** A run of a slot has ended: what waits for it is looked at again, and the schedule knows of its last success. */

@@ -20,10 +20,10 @@ export type FireSlotsDeps = {
   timeScale: number;
 };
 
-/** As many as CreateRuns takes at once. */
-const BATCH = 100;
-/** Batches under way at once; slots whose neighbours are asked one by one, too. */
-const AT_ONCE = 4;
+/** Runs made by one call. */
+const BATCH = 250;
+/** Batches under way at once, of calls as of slots whose neighbours are asked one by one: more wait for each other in the same index pages. */
+const AT_ONCE = 2;
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
 /** How soon a slot that waits for other runs looks again, when no event rings. */
 const LOOK_AGAIN_MS = 5_000;
