@@ -11,6 +11,7 @@ import { agentIdentityRoutes } from "./routes/agent-identities.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { auditRoute } from "./routes/audit.ts";
 import { blobMount } from "./routes/blobs.ts";
+import { codeHostWebhookRoutes } from "./routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
@@ -69,6 +70,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...skillRoutes(neighbours),
     ...networkingRoutes(o),
     ...codeHostRoutes(neighbours),
+    ...codeHostWebhookRoutes(neighbours),
     ...factoryRoutes(shared),
     ...factorySourceRoutes(neighbours),
     ...factoryFilesRoutes,

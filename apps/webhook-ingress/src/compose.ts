@@ -17,8 +17,11 @@ import { identityClient } from "./clients/identity-client.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ingressDoor } from "./http/ingress-door.ts";
 import { TrustedProxies } from "./http/sender-address.ts";
+import { codeHostAllowList, codeHostRoutes } from "./rpc/code-host-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { webhookRoutes, type RoutesDeps } from "./rpc/routes.ts";
+import { codeHostDeliveryStore } from "./store/code-host-delivery-store.ts";
+import { codeHostWebhookStore } from "./store/code-host-webhook-store.ts";
 import { deliveryStore } from "./store/delivery-store.ts";
 import { teamSecretStore } from "./store/team-secret-store.ts";
 import { webhookStore } from "./store/webhook-store.ts";
@@ -31,6 +34,7 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 export const allowedServices = {
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories"] }),
   ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"], pushManagedSecret: ["gateway"] }),
+  ...codeHostAllowList,
   ...definitionAllowList,
 };
 
@@ -87,6 +91,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const bell = o.doorbell ? { doorbell: o.doorbell } : {};
   const eventLog = new EventLog({ database, clock, log, ...bell });
   const deliveries = deliveryStore(database, vault);
+  const codeHostDeliveries = codeHostDeliveryStore(database, vault);
   const teamSecrets = new TeamSecrets({ copies: teamSecretStore(database, vault), identity: identityClient(o.neighbours.identity, signer), clock });
   const deps: RoutesDeps = {
     webhooks: webhookStore(database, vault),
@@ -97,6 +102,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     webhookBase: o.webhookBase,
     clock,
   };
+  const codeHosts = { codeHostWebhooks: codeHostWebhookStore(database, vault), codeHostDeliveries, cursors: deps.cursors, webhookBase: o.webhookBase, clock };
   const factoryEvents = new Consumer({
     name: "webhooks",
     source: "factories",
@@ -108,7 +114,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     handlers: onFactoryEvents({ clock }),
     ...bell,
   });
-  const prune = () => deliveries.prune(clock.now());
+  const prune = async () => (await deliveries.prune(clock.now())) + (await codeHostDeliveries.prune(clock.now()));
   const loop = (component: string, everyMs: number, step: () => Promise<"again" | "idle">) =>
     new BackgroundLoop({ everyMs, step, onError: (error) => log.warn({ component, error }, "a step failed and is tried again") });
   const loops = [
@@ -121,11 +127,12 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   return {
     routes(router) {
       webhookRoutes(router, deps);
+      codeHostRoutes(router, codeHosts);
       definitionRoutes(router, { database, teamSecrets, clock });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     requestListener: ingressDoor({
-      deliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
+      deliveries, codeHostDeliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
     }),
     async start() {
       eventLog.start();

@@ -8,4 +8,4 @@ export * as orchestrator from "./orchestrator.ts";
 export * as rpc from "./gen/millwright/rpc/v1/error_detail_pb.ts";
 export * as scheduler from "./gen/millwright/scheduler/v1/schedule_pb.ts";
 export * as worker from "./gen/millwright/worker/v1/worker_pb.ts";
-export * as webhooks from "./gen/millwright/webhooks/v1/webhook_pb.ts";
+export * as webhooks from "./webhooks.ts";

@@ -13,6 +13,7 @@ export type Neighbours = {
   readonly tasks: Client<typeof factories.TaskService>;
   readonly schedules: Client<typeof scheduler.ScheduleService>;
   readonly webhooks: Client<typeof webhooks.WebhookService>;
+  readonly codeHostWebhooks: Client<typeof webhooks.CodeHostWebhookService>;
 };
 
 export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport; scheduler: Transport; webhookIngress: Transport }, signer: CallerSigner): Neighbours {
@@ -24,6 +25,7 @@ export function connectNeighbours(transports: { orchestrator: Transport; factori
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),
     schedules: clientFor(scheduler.ScheduleService, transports.scheduler, { signer }),
     webhooks: clientFor(webhooks.WebhookService, transports.webhookIngress, { signer }),
+    codeHostWebhooks: clientFor(webhooks.CodeHostWebhookService, transports.webhookIngress, { signer }),
   };
 }
 

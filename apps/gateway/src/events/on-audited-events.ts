@@ -13,7 +13,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
   factories: { factory: ["created", "updated", "deleted"], definition: ["activated"], task: ["created", "updated"] },
   orchestrator: { run: ["created", "finished"] },
   scheduler: { schedule: ["created", "updated", "deleted"] },
-  "webhook-ingress": { webhook: ["created", "updated", "deleted"] },
+  "webhook-ingress": { webhook: ["created", "updated", "deleted"], code_host_webhook: ["created", "updated", "deleted"] },
 };
 
 /** The services whose feeds are audited. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isMember } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
-import { pathUid, route, timestamp, type Route } from "../rest/index.ts";
+import { pathUid, route, timestamp, type Route, type RouteInput } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { isoTime } from "./json-values.ts";
 
@@ -30,8 +30,19 @@ const NewCodeHost = z.object({
 
 const teamParams = z.object({ uid: pathUid("team") });
 
+export type CodeHostInput = RouteInput & Parameters<typeof onBehalf>[0] & { readonly params: { readonly uid: string; readonly codeHostUid: string } };
+
+/** The connection that a path names, as the orchestrator knows it. Errors: code_host_not_found (also: of another team than the path's). */
+export async function findCodeHost({ catalog }: Pick<Neighbours, "catalog">, input: CodeHostInput): Promise<orchestrator.CodeHost> {
+  const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
+  const found = codeHosts.find((one) => one.uid === input.params.codeHostUid);
+  if (!found) throw notFound("code_host");
+  return found;
+}
+
 /** Connections to code hosts: where repositories are cloned from and pull requests opened. Ours. */
-export function codeHostRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[] {
+export function codeHostRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHostWebhooks">): Route[] {
+  const { catalog, codeHostWebhooks } = neighbours;
   return [
     route({
       method: "GET",
@@ -86,9 +97,9 @@ export function codeHostRoutes({ catalog }: Pick<Neighbours, "catalog">): Route[
       errors: [403],
       status: 204,
       handler: async (input) => {
-        const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
-        if (!codeHosts.some((one) => one.uid === input.params.codeHostUid)) throw notFound("code_host"); // the path names another team
-        await catalog.deleteCodeHost({ uid: input.params.codeHostUid }, onBehalf(input));
+        const { uid, teamUid, kind } = await findCodeHost(neighbours, input);
+        if (kind !== "local") await codeHostWebhooks.retireCodeHost({ teamUid, codeHostUid: uid }, onBehalf(input)); // its webhooks are refused before it is gone
+        await catalog.deleteCodeHost({ uid }, onBehalf(input));
       },
     }),
   ];

@@ -32,8 +32,8 @@ export const Webhook = z
 /** With what is shown once. */
 export const WebhookWithSecret = Webhook.extend({ secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }) }).meta({ id: "WebhookWithSecret" });
 
-const LABELS = { accepted: "Accepted", duplicate: "Duplicate", rejected_auth: "Rejected (auth)", rejected_invalid_json: "Rejected (invalid JSON)", rejected_too_large: "Rejected (too large)" } as const;
-type Outcome = keyof typeof LABELS;
+export const LABELS = { accepted: "Accepted", duplicate: "Duplicate", rejected_auth: "Rejected (auth)", rejected_invalid_json: "Rejected (invalid JSON)", rejected_too_large: "Rejected (too large)" } as const;
+export type DeliveryOutcome = keyof typeof LABELS;
 
 /** Spec §2 "Delivery log entry", webhooks §6. */
 export const Delivery = z
@@ -91,7 +91,7 @@ export const deliveryRecord = (delivery: webhooks.Delivery): z.input<typeof Deli
   uid: delivery.uid,
   webhook_uid: delivery.webhookUid,
   delivery_id: delivery.deliveryId || null,
-  label: LABELS[delivery.outcome as Outcome] as "Accepted",
+  label: LABELS[delivery.outcome as DeliveryOutcome] as "Accepted",
   outcome: delivery.outcome as "accepted",
   size_bytes: Number(delivery.sizeBytes),
   received_at: isoTime(delivery.receivedAt!),

@@ -126,7 +126,7 @@ export function webhookRoutes({ webhooks }: Pick<Neighbours, "webhooks">): Route
 }
 
 /** The record with the stored bytes as its last member, as they are: reading and writing them again would change numbers and repeated keys. */
-function withPayload(record: object, payload: Uint8Array | undefined): Reply {
+export function withPayload(record: object, payload: Uint8Array | undefined): Reply {
   const text = JSON.stringify(record);
   return new Reply(200, payload ? `${text.slice(0, -1)},"payload":${Buffer.from(payload).toString("utf8")}}` : text, { "content-type": "application/json; charset=utf-8" });
 }

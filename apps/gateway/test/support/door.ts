@@ -21,6 +21,7 @@ import { signInMount } from "../../src/pages/sign-in.ts";
 import { restApp, type Route } from "../../src/rest/index.ts";
 import { artifactRoutes } from "../../src/routes/artifacts.ts";
 import { blobMount } from "../../src/routes/blobs.ts";
+import { codeHostWebhookRoutes } from "../../src/routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
 import { scheduleRoutes } from "../../src/routes/schedules.ts";
 import { conversationRoutes } from "../../src/routes/conversations.ts";
@@ -45,7 +46,7 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService, scheduler.ScheduleService, webhooks.WebhookService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService, scheduler.ScheduleService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -100,7 +101,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
-    ...codeHostRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
+    ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),

@@ -48,7 +48,9 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const identity = await api.post("/agent/identities", { name: "extra" });
   const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
   await api.put(`/team/${team}/secrets/TOKEN`, { value: "hidden" });
-  const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
+  await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
+  const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "hub", kind: "github", owners: ["nobody"] });
+  await api.put(`/team/${team}/code-hosts/${codeHost.uid}/webhook`, {});
   const webhook = await api.post(`/factory/${factory}/webhooks`, { name: "hook" });
   await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
   const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;

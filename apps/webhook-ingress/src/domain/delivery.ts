@@ -41,7 +41,7 @@ export function identityOf(webhook: Pick<WebhookAuth, "signatureScheme"> & Pick<
 }
 
 /** 1 to 256 visible ASCII characters between spaces; anything else counts as absent. */
-function usable(value: string | undefined): string | undefined {
+export function usable(value: string | undefined): string | undefined {
   const trimmed = value?.trim();
   return trimmed !== undefined && /^[\x21-\x7e]{1,256}$/.test(trimmed) ? trimmed : undefined;
 }

@@ -7,6 +7,8 @@ export const CODE_HOST_BODY_BYTES_MAX = 25 * 1024 * 1024;
 export const WINDOW_MS = 60_000;
 /** Spec §8: authenticated deliveries of one webhook, whatever becomes of them. */
 export const DELIVERIES_PER_WINDOW = 60;
+/** Ours: of one code-host connection, which sends for all its repositories. GitHub does not repeat what was refused. */
+export const CODE_HOST_DELIVERIES_PER_WINDOW = 600;
 /** Of one address at one webhook (decisions "failed-auth budgets"): then the address is refused unheard. */
 export const FAILURES_PER_ADDRESS = 10;
 /** Of one webhook: then failures are no longer logged, and answered 429. A valid credential never is. */

@@ -1,21 +1,26 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
 import { inScope } from "@millwright/telemetry";
+import { receiveCodeHostDelivery, type ReceiveCodeHostDeliveryDeps } from "../usecases/receive-code-host-delivery.ts";
 import { receiveDelivery, type InboundDelivery, type ReadBody, type ReceiveDeliveryDeps, type Reception } from "../usecases/receive-delivery.ts";
 import { drain, readBody } from "./read-body.ts";
 import { senderAddress, type TrustedProxies } from "./sender-address.ts";
 import { watchRequest, type Watch } from "./watch-request.ts";
 
-export type IngressDoorDeps = ReceiveDeliveryDeps & Watch & {
+export type IngressDoorDeps = ReceiveDeliveryDeps & ReceiveCodeHostDeliveryDeps & Watch & {
   publicUrl: string;
   proxies: TrustedProxies;
   /** A body that has not come to its end by then is given up. */
   bodyTimeoutMs: number;
 };
 
-type Target = { readonly route: string; readonly uid: string; readonly token: string | undefined };
+/** `path`: what of it may be told; what comes after it may be a credential. */
+type Target = { readonly kind: "webhook" | "code_host"; readonly route: string; readonly path: string; readonly uid: string; readonly token: string | undefined };
 
-/** The hostile edge: `POST /webhooks/w/<uid>[/<token>]`, bodies as raw bytes. Answers everything below `/webhooks/`. */
+/**
+ * The hostile edge: `POST /webhooks/w/<uid>[/<token>]` for senders of factories' webhooks, `POST /webhooks/c/<uid>` for code
+ * hosts; bodies as raw bytes. Answers everything below `/webhooks/`.
+ */
 export function ingressDoor(deps: IngressDoorDeps): RequestListener {
   return (req, res) => {
     const target = targetOf(req.url ?? "");
@@ -30,8 +35,7 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
       } catch (thrown) {
         const error = asDomainError(thrown);
         if (error.kind === "wrong_method") res.setHeader("allow", "POST");
-        const path = target ? `/webhooks/w/${target.uid}` : "/webhooks/"; // what comes after it may be a credential
-        const problem = problemOf(error, { publicUrl: deps.publicUrl, path, traceId: scope.trace.traceId, isUnrepeatable: false });
+        const problem = problemOf(error, { publicUrl: deps.publicUrl, path: target?.path ?? "/webhooks/", traceId: scope.trace.traceId, isUnrepeatable: false });
         if (problem.status >= 500) deps.log.error({ operation: "POST /webhooks", reason: error.reason, error }, "request failed");
         await send(req, res, problem.status, problem.headers, JSON.stringify(problem.body));
       }
@@ -48,11 +52,13 @@ function receive(deps: IngressDoorDeps, req: IncomingMessage, target: Target | u
     const value = req.headers[name];
     return Array.isArray(value) ? value.join(", ") : value;
   };
-  return receiveDelivery(deps, {
-    webhookUid: target.uid, token: target.token, requestId, header,
+  const inbound: Omit<InboundDelivery, "webhookUid" | "token"> = {
+    requestId, header,
     address: senderAddress(req.socket.remoteAddress, header("x-forwarded-for"), deps.proxies),
     body: (bytesMax) => (read ??= readBody(req, bytesMax, deps.bodyTimeoutMs)),
-  });
+  };
+  if (target.kind === "code_host") return receiveCodeHostDelivery(deps, { ...inbound, codeHostUid: target.uid });
+  return receiveDelivery(deps, { ...inbound, webhookUid: target.uid, token: target.token });
 }
 
 /** The status and the text of each refusal; the log's labels are the use case's. */
@@ -64,17 +70,20 @@ const REFUSALS: Readonly<Record<Exclude<Reception["outcome"], "accepted" | "dupl
       kind: "rate_limited", reason: "too_many_deliveries", message: "Too many deliveries, or too many failed attempts; wait as Retry-After says.",
       ...("retryAfterSeconds" in reception && { retryAfterSeconds: reception.retryAfterSeconds }),
     }),
-  rejected_too_large: () => new DomainError({ kind: "too_large", reason: "body_too_large", message: "A delivery has at most 262144 bytes." }),
+  rejected_too_large: () => new DomainError({ kind: "too_large", reason: "body_too_large", message: "A delivery has at most 262144 bytes, one of a code host 26214400." }),
   rejected_invalid_json: () => new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body is not JSON." }),
   body_lost: () => new DomainError({ kind: "invalid_argument", reason: "body_incomplete", message: "The body did not come to its end in time." }),
 };
 
-/** `/webhooks/w/<uid>[/<token>]`; a slash at the end and a query mean nothing. */
+/** `/webhooks/w/<uid>[/<token>]` or `/webhooks/c/<uid>`; a slash at the end and a query mean nothing. */
 function targetOf(url: string): Target | undefined {
-  const [, kind, uid, token, ...rest] = url.split("?")[0]!.replace(/\/$/, "").split("/").slice(1);
-  if (kind !== "w" || !uid || rest.length > 0) return undefined;
+  const [, kind, uid = "", token, ...rest] = url.split("?")[0]!.replace(/\/$/, "").split("/").slice(1);
+  if (uid === "" || rest.length > 0) return undefined;
+  const target = { uid: uid.toLowerCase(), path: `/webhooks/${kind}/${uid.toLowerCase()}` };
+  if (kind === "c" && token === undefined) return { ...target, kind: "code_host", route: "/webhooks/c/{code_host_uid}", token };
+  if (kind !== "w") return undefined;
   const route = token === undefined ? "/webhooks/w/{webhook_uid}" : "/webhooks/w/{webhook_uid}/{token}";
-  return { route, uid: uid.toLowerCase(), token: token === undefined ? undefined : decoded(token) };
+  return { ...target, kind: "webhook", route, token: token === undefined ? undefined : decoded(token) };
 }
 
 /** A segment that cannot be decoded is a wrong token like any other. */

@@ -3,3 +3,5 @@ export const secretPlace = (webhookUid: string, teamUid: string, secretName: str
   secretName === null ? `webhook:${webhookUid}` : teamSecretPlace(teamUid, secretName);
 
 export const teamSecretPlace = (teamUid: string, name: string): string => `team secret:${teamUid}:${name}`;
+
+export const codeHostSecretPlace = (codeHostUid: string): string => `code host webhook:${codeHostUid}`;

@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { jsonBytes } from "@millwright/code-host-events";
+import type { orchestrator, webhooks } from "@millwright/contracts";
+import { DomainError } from "@millwright/errors";
+import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, timestamp, type Route } from "../rest/index.ts";
+import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { findCodeHost, type CodeHostInput } from "./code-hosts.ts";
+import { isoTime } from "./json-values.ts";
+import { LABELS, type DeliveryOutcome } from "./webhook-schemas.ts";
+import { withPayload } from "./webhooks.ts";
+
+const CodeHostWebhook = z
+  .object({
+    code_host_uid: z.string(),
+    provider: z.enum(["github", "gitlab"]),
+    ingress_url: z.string().meta({ description: "Where the code host POSTs to." }),
+    enabled: z.boolean(),
+    bot_login: z.string().nullable().meta({ description: "The account under which the platform acts there: what it does triggers nothing; at GitLab, who mentions it triggers bot_mentioned." }),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    last_delivery_at: timestamp().nullable(),
+  })
+  .meta({ id: "CodeHostWebhook" });
+
+const WithSecret = CodeHostWebhook.extend({ secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }) }).meta({ id: "CodeHostWebhookWithSecret" });
+
+const Delivery = z
+  .object({
+    uid: z.string(),
+    code_host_uid: z.string(),
+    provider: z.enum(["github", "gitlab"]),
+    event: z.string().nullable().meta({ description: "As its header names it, such as pull_request or Merge Request Hook." }),
+    action: z.string().nullable().meta({ description: "As its payload names it, such as opened." }),
+    delivery_id: z.string().nullable().meta({ description: "Its identity, as told to the code host; null of what was rejected." }),
+    label: z.enum(Object.values(LABELS) as ["Accepted"]),
+    outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
+    size_bytes: z.int(),
+    received_at: timestamp(),
+  })
+  .meta({ id: "CodeHostDelivery" });
+
+const WithPayload = Delivery.extend({
+  headers: z.record(z.string(), z.string()).meta({ description: "Those that say what it is; never a credential." }),
+  payload: z.unknown().optional().meta({ description: "The body as received, of accepted deliveries only; of a form, the JSON in it." }),
+}).meta({ id: "CodeHostDeliveryWithPayload" });
+
+/** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). Ours. */
+export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHostWebhooks">): Route[] {
+  const { codeHostWebhooks } = neighbours;
+  const of = "/team/{uid}/code-hosts/{codeHostUid}/webhook";
+  const params = z.object({ uid: pathUid("team"), codeHostUid: pathUid("code_host") });
+  const common = { verbs: ["factory.manage"] as const, errors: [403], params };
+  const refOf = (host: orchestrator.CodeHost) => ({ teamUid: host.teamUid, codeHostUid: host.uid });
+  const find = async (input: CodeHostInput) => refOf(await findCodeHost(neighbours, input));
+  return [
+    route({
+      ...common, method: "GET", path: of, summary: "Read the address that a code host sends its webhooks to", response: CodeHostWebhook,
+      handler: async (input) => webhookRecord((await codeHostWebhooks.getCodeHostWebhook(await find(input), onBehalf(input))).webhook!),
+    }),
+    route({
+      ...common, method: "PUT", path: of, summary: "Open the address that a code host sends its webhooks to, or change its settings",
+      description: "The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
+      errors: [403, 422], response: WithSecret,
+      body: z.object({ enabled: z.boolean().optional(), bot_login: z.string().max(300).nullable().optional() }).optional(),
+      handler: async (input) => {
+        const host = await findCodeHost(neighbours, input);
+        if (host.kind === "local") throw new DomainError({ kind: "unsupported", reason: "code_host_sends_nothing", message: "Local repositories send no webhooks." });
+        const { webhook, secret } = await codeHostWebhooks.putCodeHostWebhook({ ...refOf(host), provider: host.kind, enabled: input.body?.enabled ?? true, botLogin: input.body?.bot_login ?? "" }, onBehalf(input));
+        return { ...webhookRecord(webhook!), ...(secret && { secret }) };
+      },
+    }),
+    route({
+      ...common, method: "DELETE", path: of, summary: "Close the address that a code host sends its webhooks to", description: "The code host gets 404 at once.", status: 204,
+      handler: async (input) => void (await codeHostWebhooks.closeCodeHostWebhook(await find(input), onBehalf(input))),
+    }),
+    route({
+      ...common, method: "POST", path: `${of}/rotate`, summary: "Give the address of a code host another secret",
+      description: "Generated unless the code host's own is sent. It counts at once, and the old one no longer.",
+      body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(), response: WithSecret,
+      handler: async (input) => {
+        const { webhook, secret } = await codeHostWebhooks.rotateCodeHostSecret({ ...(await find(input)), secret: input.body?.secret ?? "" }, onBehalf(input));
+        return { ...webhookRecord(webhook!), ...(secret && { secret }) };
+      },
+    }),
+    route({
+      ...common, method: "GET", path: `${of}/deliveries`, summary: "List what a code host delivered, newest first", query: z.object({ limit: pageLimit(50), cursor: cursor() }),
+      response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
+      handler: async (input) => {
+        const page = await codeHostWebhooks.listCodeHostDeliveries({ ...(await find(input)), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" }, onBehalf(input));
+        return { deliveries: page.deliveries.map(deliveryRecord), page_info: pageInfo(page.nextPageToken) };
+      },
+    }),
+    route({
+      ...common, method: "GET", path: `${of}/deliveries/{deliveryUid}`, summary: "Read what a code host delivered, with its payload", params: params.extend({ deliveryUid: pathUid("delivery") }), response: WithPayload,
+      handler: async (input) => {
+        const { delivery, headers, body } = await codeHostWebhooks.getCodeHostDelivery({ ...(await find(input)), deliveryUid: input.params.deliveryUid }, onBehalf(input));
+        return withPayload({ ...deliveryRecord(delivery!), headers }, body && jsonBytes({ headers, body }));
+      },
+    }),
+  ];
+}
+
+const webhookRecord = (webhook: webhooks.CodeHostWebhook): z.input<typeof CodeHostWebhook> => ({
+  code_host_uid: webhook.codeHostUid, provider: webhook.provider as "github", ingress_url: webhook.ingressUrl, enabled: webhook.enabled, bot_login: webhook.botLogin || null,
+  created_at: isoTime(webhook.createdAt!), updated_at: isoTime(webhook.updatedAt!), last_delivery_at: webhook.lastDeliveryAt ? isoTime(webhook.lastDeliveryAt) : null,
+});
+
+const deliveryRecord = (delivery: webhooks.CodeHostDelivery): z.input<typeof Delivery> => ({
+  uid: delivery.uid, code_host_uid: delivery.codeHostUid, provider: delivery.provider as "github", event: delivery.event || null, action: delivery.action || null,
+  delivery_id: delivery.deliveryId || null, label: LABELS[delivery.outcome as DeliveryOutcome] as "Accepted", outcome: delivery.outcome as "accepted",
+  size_bytes: Number(delivery.sizeBytes), received_at: isoTime(delivery.receivedAt!),
+});

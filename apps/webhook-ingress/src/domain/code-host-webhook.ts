@@ -1,0 +1,110 @@
+import { createHash, randomBytes } from "node:crypto";
+import { invalidArgument } from "@millwright/errors";
+import type { TeamUid, Uid } from "@millwright/ids";
+import { sameText } from "./constant-time.ts";
+import { usable, type Outcome } from "./delivery.ts";
+import { SCHEMES, type SignedRequest } from "./signature-schemes.ts";
+
+export type CodeHostUid = Uid<"code_host">;
+export type CodeHostDeliveryUid = Uid<"code_host_delivery">;
+
+export const PROVIDERS = ["github", "gitlab"] as const;
+export type Provider = (typeof PROVIDERS)[number];
+
+/** The address of one code-host connection. */
+export type CodeHostWebhook = {
+  readonly codeHostUid: CodeHostUid;
+  readonly teamUid: TeamUid;
+  readonly provider: Provider;
+  /** The account under which the platform acts there; "" = not known. */
+  readonly botLogin: string;
+  readonly enabled: boolean;
+  readonly version: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly lastDeliveryAt: Date | undefined;
+};
+
+/** An entry of a connection's log. Only an accepted one keeps its bytes and headers. */
+export type CodeHostDelivery = {
+  readonly uid: CodeHostDeliveryUid;
+  readonly codeHostUid: CodeHostUid;
+  readonly teamUid: TeamUid;
+  readonly provider: Provider;
+  /** As its header names it; "" = none, or not read. */
+  readonly event: string;
+  /** As its payload names it; "" = none, or not read. */
+  readonly action: string;
+  readonly deliveryId: string | undefined;
+  readonly outcome: Outcome;
+  readonly sizeBytes: number;
+  readonly receivedAt: Date;
+};
+
+export type CodeHostIdentity = { readonly kind: "provider" | "event" | "hash"; readonly id: string };
+
+export const codeHostIngressUrl = (base: string, codeHostUid: string): string => `${base}/webhooks/c/${codeHostUid}`;
+
+/** GitLab takes a text of this form both as its secret token and as its signing token. */
+export const generateCodeHostSecret = (provider: Provider): string => (provider === "gitlab" ? `whsec_${randomBytes(32).toString("base64")}` : randomBytes(32).toString("base64url"));
+
+const SECRET = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/;
+
+/** Refuses a text that a code host could not send or sign with. Errors: invalid_secret; the text itself is never repeated. */
+export function checkCodeHostSecret(secret: string): void {
+  if (!SECRET.test(secret)) throw invalidArgument("invalid_secret", "A secret has 1 to 4096 visible ASCII characters, and spaces between them.");
+}
+
+/** Errors: invalid_code_host_webhook. */
+export function checkBotLogin(login: string): string {
+  if (login === "" || /^[A-Za-z0-9_][\w.-]{0,254}(?:\[bot\])?$/.test(login)) return login;
+  throw invalidArgument("invalid_code_host_webhook", "bot_login is the name of an account, without @.", { field: "bot_login" });
+}
+
+/** The headers that carry a GitLab signature: the scheme of Standard Webhooks, with the signing token as the key. */
+const SIGNATURE = "webhook-signature";
+
+/** Whether a request shows before its body is read that its sender does not know the secret: GitLab's token stands in a header. */
+export const isRefusedUnread = (provider: Provider, header: SignedRequest["header"], secret: string): boolean =>
+  provider === "gitlab" && header(SIGNATURE) === undefined && !sameText(header("x-gitlab-token") ?? "", secret);
+
+/** Whether the sender knows the secret. A GitLab delivery that is signed is believed by its signature alone. */
+export function isCodeHostSender(provider: Provider, request: SignedRequest, secret: string, now: Date): boolean {
+  if (secret === "") return false;
+  const settings = { secret, now, signatureHeader: undefined, signaturePrefix: undefined };
+  if (provider === "github") return SCHEMES.github.verify(request, settings);
+  return request.header(SIGNATURE) === undefined ? SCHEMES.gitlab.verify(request, settings) : SCHEMES.standard_webhooks.takesSecret(secret) && SCHEMES.standard_webhooks.verify(request, settings);
+}
+
+/** What makes two deliveries of a connection one: the provider's own id, which it keeps when it sends again. */
+export function codeHostIdentity(provider: Provider, header: SignedRequest["header"], body: Uint8Array): CodeHostIdentity {
+  const own = (provider === "github" ? ["x-github-delivery"] : ["idempotency-key"]).map((name) => usable(header(name))).find((id) => id !== undefined);
+  if (own !== undefined) return { kind: "provider", id: own };
+  const hash = createHash("sha256").update(body).digest("hex");
+  // Older GitLabs name the event only, and give the events that a webhook's work causes the name of the first.
+  const event = provider === "gitlab" ? header("x-gitlab-event-uuid")?.trim() : undefined;
+  return event !== undefined && /^[\w-]{1,64}$/.test(event) ? { kind: "event", id: `${event}:${hash}` } : { kind: "hash", id: `sha256:${hash}` };
+}
+
+const EVENT_HEADERS: Readonly<Record<Provider, string>> = { github: "x-github-event", gitlab: "x-gitlab-event" };
+
+/** What the provider calls what happened; "" when it does not say. */
+export const eventName = (provider: Provider, header: SignedRequest["header"]): string => shownText(header(EVENT_HEADERS[provider]));
+
+const KEPT_HEADERS = [
+  "content-type", "user-agent", "x-github-event", "x-github-delivery", "x-github-hook-id", "x-github-hook-installation-target-id", "x-github-hook-installation-target-type",
+  "x-gitlab-event", "x-gitlab-instance", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid", "idempotency-key", "webhook-id", "webhook-timestamp",
+];
+
+/** The headers that are stored with a delivery: what says which it is, never a credential. */
+export const keptHeaders = (header: SignedRequest["header"]): Record<string, string> =>
+  Object.fromEntries(KEPT_HEADERS.flatMap((name) => (/^[\x20-\x7e]{1,500}$/.test(header(name) ?? "") ? [[name, header(name)!] as const] : [])));
+
+/** What the payload calls what was done; "" when it does not say. */
+export function actionOf(provider: Provider, payload: unknown): string {
+  const of = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined);
+  const action = provider === "github" ? of(payload, "action") : of(of(payload, "object_attributes"), "action");
+  return typeof action === "string" ? shownText(action) : "";
+}
+
+const shownText = (text: string | undefined): string => (/^[\x20-\x7e]{1,100}$/.test(text ?? "") ? text!.trim() : "");

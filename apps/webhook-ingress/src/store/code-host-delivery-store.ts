@@ -1,0 +1,176 @@
+import type { Database } from "@millwright/database";
+import { EVENTS_APPENDED } from "@millwright/events";
+import { as, newUid, type TeamUid } from "@millwright/ids";
+import { currentScope, formatTraceparent } from "@millwright/telemetry";
+import type { Vault } from "@millwright/vault";
+import type { CodeHostDelivery, CodeHostDeliveryUid, CodeHostIdentity, CodeHostUid, Provider } from "../domain/code-host-webhook.ts";
+import type { Outcome } from "../domain/delivery.ts";
+import { CODE_HOST_DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST, retryAfterSeconds, WINDOW_MS } from "../domain/limits.ts";
+import { codeHostSecretPlace } from "./secret-places.ts";
+
+/** An open, enabled address as its code host meets it. */
+export type CodeHostReceiver = {
+  readonly codeHostUid: CodeHostUid;
+  readonly teamUid: TeamUid;
+  readonly provider: Provider;
+  readonly secret: string;
+  /** Set while the sender's address has used up its failures. */
+  readonly refusedForSeconds: number | undefined;
+};
+
+export type CodeHostEntry = {
+  readonly outcome: Exclude<Outcome, "duplicate">;
+  readonly event: string;
+  readonly action: string;
+  readonly identity?: CodeHostIdentity;
+  readonly sizeBytes: number;
+  readonly body?: Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly receivedAt: Date;
+};
+
+/** What became of an entry: stored, or not, because a budget is used up. */
+export type CodeHostRecorded = { readonly outcome: Outcome } | { readonly limitedForSeconds: number };
+
+export type StoredCodeHostDelivery = {
+  readonly delivery: CodeHostDelivery;
+  readonly body: Uint8Array | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  /** As its connection says now. */
+  readonly botLogin: string;
+};
+
+const DELIVERIES = "deliveries";
+const FAILURES = "failures";
+const failuresOf = (address: string): string => `${FAILURES} ${address}`;
+const RECENT = (hits: string, at: string): string => `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
+
+/** One more hit in a budget of $1, if there is room: a row then, and none otherwise. A hit of exactly a minute ago has left. */
+const hit = (bucket: string, at: string, most: number, from = ""): string => `
+  INSERT INTO rate_windows AS w (webhook_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
+  ON CONFLICT (webhook_uid, bucket) DO UPDATE SET hits = ARRAY(${RECENT("w.hits", at)} ORDER BY h) || ${at}
+   WHERE (SELECT count(*) FROM (${RECENT("w.hits", at)}) r) < ${most}
+  RETURNING 1`;
+
+/** The log of code-host connections. */
+export function codeHostDeliveryStore(database: Database, vault: Vault) {
+  const retryAfter = async (codeHostUid: string, bucket: string, now: Date): Promise<{ limitedForSeconds: number }> => {
+    const { rows } = await database.sql.query<{ at: Date | null }>(`SELECT (SELECT min(h) FROM (${RECENT("hits", "$3::timestamptz")}) r) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`, [codeHostUid, bucket, now]);
+    return { limitedForSeconds: retryAfterSeconds(rows[0]?.at ?? now, now) };
+  };
+  return {
+    /** An open, enabled address; undefined otherwise. Looked up for every request: what closes it, or changes its secret, counts at once. */
+    async meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined> {
+      const { rows } = await database.lookups.query<{ team_uid: string; provider: Provider; secret_sealed: string; hits: Date[] | null }>(
+        `SELECT w.team_uid, w.provider, w.secret_sealed, f.hits
+           FROM code_host_webhooks w LEFT JOIN rate_windows f ON f.webhook_uid = w.code_host_uid AND f.bucket = $2
+          WHERE w.code_host_uid = $1 AND w.enabled AND w.secret_sealed IS NOT NULL`,
+        [codeHostUid, failuresOf(address)],
+      );
+      const row = rows[0];
+      if (!row) return undefined;
+      const recent = (row.hits ?? []).filter((at) => at.getTime() > now.getTime() - WINDOW_MS).toSorted((a, b) => a.getTime() - b.getTime());
+      return {
+        codeHostUid: as<CodeHostUid>(codeHostUid), teamUid: as<TeamUid>(row.team_uid), provider: row.provider, secret: vault.open(row.secret_sealed, codeHostSecretPlace(codeHostUid)),
+        refusedForSeconds: recent.length >= FAILURES_PER_ADDRESS ? retryAfterSeconds(recent.at(-FAILURES_PER_ADDRESS)!, now) : undefined,
+      };
+    },
+
+    /**
+     * Counts a delivery of somebody who knows the secret, and stores it: an accepted one claims its identity, and is
+     * announced, or is a duplicate. One statement, so that of copies that come at once exactly one is accepted.
+     */
+    async record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<CodeHostRecorded> {
+      const scope = currentScope();
+      const { rows } = await database.sql.query<{ counted: boolean; stored: boolean }>(RECORD, [
+        to.codeHostUid, entry.receivedAt, newUid<CodeHostDeliveryUid>(), to.teamUid, to.provider, entry.event, entry.action, entry.outcome, entry.identity?.kind ?? null, entry.identity?.id ?? null,
+        entry.sizeBytes, entry.headers ? JSON.stringify(entry.headers) : null, entry.body ?? null, newUid(), requestId, scope ? formatTraceparent(scope.trace) : null,
+      ]);
+      const { counted, stored } = rows[0]!;
+      if (stored) database.sql.announce?.(EVENTS_APPENDED);
+      if (!counted) return retryAfter(to.codeHostUid, DELIVERIES, entry.receivedAt);
+      return { outcome: entry.outcome === "accepted" && !stored ? "duplicate" : entry.outcome };
+    },
+
+    /** Counts a wrong credential, for its address and for the connection; logged while both budgets last. */
+    async recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<CodeHostRecorded> {
+      const { rows } = await database.sql.query<{ of_address: boolean; of_webhook: boolean }>(FAIL, [
+        to.codeHostUid, entry.receivedAt, failuresOf(address), newUid<CodeHostDeliveryUid>(), to.teamUid, to.provider, entry.outcome, entry.sizeBytes,
+      ]);
+      const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
+      if (ofWebhook) return { outcome: entry.outcome };
+      return retryAfter(to.codeHostUid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt);
+    },
+
+    /** Newest first, after a position. */
+    async list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]> {
+      const { rows } = await database.sql.query<DeliveryRow>(
+        `SELECT ${COLUMNS} FROM code_host_deliveries d WHERE code_host_uid = $1 AND ($2::timestamptz IS NULL OR (received_at, uid) < ($2, $3::uuid)) ORDER BY received_at DESC, uid DESC LIMIT $4`,
+        [codeHostUid, after?.at ?? null, after?.uid ?? null, limit],
+      );
+      return rows.map(toDelivery);
+    },
+
+    async find(uid: string): Promise<StoredCodeHostDelivery | undefined> {
+      const { rows } = await database.sql.query<DeliveryRow & { body: Uint8Array | null; headers: Record<string, string> | null; bot_login: string | null }>(
+        `SELECT ${COLUMNS}, d.body, d.headers, w.bot_login FROM code_host_deliveries d LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid WHERE d.uid = $1`,
+        [uid],
+      );
+      const row = rows[0];
+      return row && { delivery: toDelivery(row), body: row.body ?? undefined, headers: row.headers ?? {}, botLogin: row.bot_login ?? "" };
+    },
+
+    /** Forgets what is older than a week, and not among the newest fifty of an open address. */
+    async prune(now: Date): Promise<number> {
+      const { rowCount } = await database.sql.query(
+        `DELETE FROM code_host_deliveries d USING (
+           SELECT o.code_host_uid, CASE WHEN w.secret_sealed IS NULL THEN 'infinity'
+                  ELSE (SELECT n.received_at FROM code_host_deliveries n WHERE n.code_host_uid = o.code_host_uid ORDER BY n.received_at DESC, n.uid DESC OFFSET ${KEPT_NEWEST - 1} LIMIT 1) END AS newest
+             FROM (SELECT DISTINCT code_host_uid FROM code_host_deliveries WHERE received_at < $1) o LEFT JOIN code_host_webhooks w USING (code_host_uid)) k
+          WHERE d.code_host_uid = k.code_host_uid AND d.received_at < $1 AND d.received_at < k.newest`,
+        [new Date(now.getTime() - KEPT_DAYS * 24 * 3_600_000)],
+      );
+      return rowCount;
+    },
+  };
+}
+
+// $1 connection, $2 time, $3 uid, $4 team, $5 provider, $6 event, $7 action, $8 outcome, $9 kind of identity, $10 identity, $11 size, $12 headers, $13 body, $14 event's uid, $15 request, $16 trace
+const RECORD = `
+WITH counted AS (${hit(`'${DELIVERIES}'`, "$2::timestamptz", CODE_HOST_DELIVERIES_PER_WINDOW)}),
+stored AS (
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id, size_bytes, received_at, headers, body)
+  SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text, 'accepted', $9::text, $10::text, $11::bigint, $2::timestamptz, $12::jsonb, $13::bytea FROM counted WHERE $8::text = 'accepted'
+  ON CONFLICT (code_host_uid, identity_kind, delivery_id) WHERE outcome = 'accepted' DO NOTHING
+  RETURNING 1
+), logged AS (
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id, size_bytes, received_at)
+  SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text, CASE $8::text WHEN 'accepted' THEN 'duplicate' ELSE $8::text END, $9::text, $10::text, $11::bigint, $2::timestamptz
+    FROM counted WHERE NOT EXISTS (SELECT FROM stored)
+), told AS (
+  INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid, request_id, traceparent, occurred_at, payload)
+  SELECT $14::uuid, 'millwright.code_host_delivery.accepted.v1', 'code_host_delivery', $3::uuid::text, 1, $4::uuid, 'code_host', $1::uuid::text, $15::text, $16::text, $2::timestamptz,
+         jsonb_build_object('code_host_uid', $1::uuid, 'provider', $5::text, 'event', $6::text, 'delivery_id', $10::text, 'size_bytes', $11::bigint)
+    FROM stored
+)
+SELECT EXISTS (SELECT FROM counted) AS counted, EXISTS (SELECT FROM stored) AS stored`;
+
+// $1 connection, $2 time, $3 bucket of the address, $4 uid, $5 team, $6 provider, $7 outcome, $8 size
+const FAIL = `
+WITH of_address AS (${hit("$3::text", "$2::timestamptz", FAILURES_PER_ADDRESS)}),
+of_webhook AS (${hit(`'${FAILURES}'`, "$2::timestamptz", FAILURES_PER_WEBHOOK, "FROM of_address")}),
+logged AS (
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, outcome, size_bytes, received_at)
+  SELECT $4::uuid, $1::uuid, $5::uuid, $6::text, $7::text, $8::bigint, $2::timestamptz FROM of_webhook
+)
+SELECT EXISTS (SELECT FROM of_address) AS of_address, EXISTS (SELECT FROM of_webhook) AS of_webhook`;
+
+const COLUMNS = "d.uid, d.code_host_uid, d.team_uid, d.provider, d.event, d.action, d.outcome, d.delivery_id, d.size_bytes, d.received_at";
+type DeliveryRow = {
+  uid: string; code_host_uid: string; team_uid: string; provider: Provider; event: string; action: string; outcome: Outcome; delivery_id: string | null; size_bytes: number; received_at: Date;
+};
+
+const toDelivery = (row: DeliveryRow): CodeHostDelivery => ({
+  uid: as<CodeHostDeliveryUid>(row.uid), codeHostUid: as<CodeHostUid>(row.code_host_uid), teamUid: as<TeamUid>(row.team_uid), provider: row.provider, event: row.event, action: row.action,
+  outcome: row.outcome, deliveryId: row.delivery_id ?? undefined, sizeBytes: row.size_bytes, receivedAt: row.received_at,
+});

@@ -1,0 +1,36 @@
+import type { Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import { clampPageSize, type Cursors } from "@millwright/paging";
+import type { CodeHostDelivery } from "../domain/code-host-webhook.ts";
+import type { StoredCodeHostDelivery } from "../store/code-host-delivery-store.ts";
+import { findCodeHostWebhook, type CodeHostRef, type CodeHostScopeDeps } from "./code-host-webhooks.ts";
+
+export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
+  codeHostDeliveries: {
+    list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]>;
+    find(uid: string): Promise<StoredCodeHostDelivery | undefined>;
+  };
+  cursors: Cursors;
+};
+
+/** A connection's log, newest first. Errors: code_host_not_found · not_authorized · code_host_webhook_not_found · invalid_cursor. */
+export async function listCodeHostDeliveries(deps: ReadCodeHostDeliveriesDeps, caller: Caller, ref: CodeHostRef, page: { size: number; token: string }): Promise<{ deliveries: CodeHostDelivery[]; nextPageToken: string }> {
+  const { codeHostUid } = await findCodeHostWebhook(deps, caller, ref);
+  const bind = { code_host: codeHostUid };
+  const [at, uid] = (page.token === "" ? [] : deps.cursors.open("code host deliveries", bind, page.token)) as string[];
+  const limit = clampPageSize(page.size, { default: 50, max: 100 });
+  const rows = await deps.codeHostDeliveries.list(codeHostUid, at === undefined ? undefined : { at: new Date(at), uid: uid ?? "" }, limit + 1);
+  const deliveries = rows.slice(0, limit);
+  const last = deliveries.at(-1);
+  return { deliveries, nextPageToken: rows.length > limit && last ? deps.cursors.seal("code host deliveries", bind, [last.receivedAt.toISOString(), last.uid]) : "" };
+}
+
+/** One entry, with its bytes and headers if it was accepted. A service reads any. Errors: delivery_not_found (also of another connection) · code_host_not_found · not_authorized · code_host_webhook_not_found. */
+export async function getCodeHostDelivery(deps: ReadCodeHostDeliveriesDeps, caller: Caller, ref: CodeHostRef & { deliveryUid: string }): Promise<StoredCodeHostDelivery> {
+  const isService = caller.principal.type === "service";
+  const codeHostUid = isService ? undefined : (await findCodeHostWebhook(deps, caller, ref)).codeHostUid;
+  const found = isUuid(ref.deliveryUid) ? await deps.codeHostDeliveries.find(ref.deliveryUid) : undefined;
+  if (!found || (codeHostUid !== undefined && found.delivery.codeHostUid !== codeHostUid)) throw notFound("delivery");
+  return found;
+}
