@@ -11,15 +11,19 @@ import { existsSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-const PROGRAMS = [{ variable: "MILLWRIGHT_TEST_CLAUDE", name: "@anthropic-ai/claude-code-linux-x64", version: "2.1.197", program: "claude" }];
+/** `file`: the program, beneath the prefix that its package is installed into. */
+const PROGRAMS = [
+  { variable: "MILLWRIGHT_TEST_CLAUDE", name: "@anthropic-ai/claude-code-linux-x64", version: "2.1.197", program: "claude", file: "@anthropic-ai/claude-code-linux-x64/claude" },
+  { variable: "MILLWRIGHT_TEST_CODEX", name: "@openai/codex", version: "0.169.0", program: "codex", file: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex" },
+];
 
 const cache = process.env["MILLWRIGHT_HARNESS_CACHE"] ?? join(homedir(), ".cache", "millwright-harnesses");
 const isSupported = process.platform === "linux" && process.arch === "x64";
 const env = { ...process.env };
 
-for (const { variable, name, version, program } of isSupported ? PROGRAMS : []) {
+for (const { variable, name, version, program, file } of isSupported ? PROGRAMS : []) {
   const prefix = join(cache, `${program}-${version}`);
-  const path = join(prefix, "node_modules", name, program);
+  const path = join(prefix, "node_modules", file);
   if (!existsSync(path)) {
     mkdirSync(prefix, { recursive: true });
     execFileSync("npm", ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", prefix, `${name}@${version}`], { stdio: "inherit" });

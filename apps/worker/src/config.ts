@@ -57,6 +57,8 @@ function readSettings(env: Env) {
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
     /** Claude Code's program, in a directory of its own, where runs may use it; none by default. */
     claude: optional.string("MILLWRIGHT_HARNESS_CLAUDE", ""),
+    /** The same of Codex. */
+    codex: optional.string("MILLWRIGHT_HARNESS_CODEX", ""),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
     /** Copies of repositories, all together; those not used for the longest time go first. */

@@ -20,7 +20,7 @@ const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
 const tracing = await startTracing(config.tracing, { log });
 const probed = await probeSandbox(config);
-const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude });
+const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude, codex: config.codex });
 const sandbox = { ...probed, host, warnings: [...probed.warnings, ...warnings] };
 for (const warning of sandbox.warnings) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, warning);
 const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log, tracer: tracing.tracer("worker") });

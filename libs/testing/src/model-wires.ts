@@ -1,7 +1,7 @@
 /** A whole answer of a model; counts are disjoint, and those left out are not sent. */
 export type WholeAnswer = {
   readonly text?: string;
-  readonly calls?: readonly { readonly name: string; readonly input: object }[];
+  readonly calls?: readonly { readonly name: string; readonly input: object; /** Group of tools, where a wire has some. */ readonly namespace?: string }[];
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number; readonly cacheWrite?: number };
   readonly end?: "length" | "refused";
 };
@@ -38,18 +38,18 @@ function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: st
 
 function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: string): SaidEvents {
   const event = (type: string, fields: object) => typed({ type, ...fields });
-  const texts = text === "" ? [] : [{ item: { type: "message", id: "msg_1", role: "assistant", status: "completed", content: [] }, deltas: halves(text).map((delta) => event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta })) }];
-  const tools = calls.map(({ name, input }, index) => ({
-    item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name, arguments: JSON.stringify(input), status: "completed" },
+  const texts = text === "" ? [] : [{ item: { type: "message", id: "msg_1", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] }, deltas: halves(text).map((delta) => event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta })) }];
+  const tools = calls.map(({ name, input, namespace }, index) => ({
+    item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name, ...(namespace === undefined ? {} : { namespace }), arguments: JSON.stringify(input), status: "completed" },
     deltas: halves(JSON.stringify(input)).map((delta) => event("response.function_call_arguments.delta", { item_id: `fc_${index}`, output_index: texts.length + index, delta })),
   }));
   const items = [...texts, ...tools].flatMap(({ item, deltas }, index) => [
-    event("response.output_item.added", { output_index: index, item: "arguments" in item ? { ...item, arguments: "" } : item }),
+    event("response.output_item.added", { output_index: index, item: "arguments" in item ? { ...item, arguments: "" } : { ...item, content: [] } }),
     ...deltas,
     event("response.output_item.done", { output_index: index, item }),
   ]);
   const counted = usage && {
-    ...{ input_tokens: usage.input + (usage.cacheRead ?? 0), output_tokens: usage.output },
+    ...{ input_tokens: usage.input + (usage.cacheRead ?? 0), output_tokens: usage.output, total_tokens: usage.input + (usage.cacheRead ?? 0) + usage.output },
     ...(usage.cacheRead === undefined ? {} : { input_tokens_details: { cached_tokens: usage.cacheRead } }),
   };
   const isIncomplete = end !== undefined;

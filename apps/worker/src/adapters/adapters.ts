@@ -1,7 +1,8 @@
 import type { HarnessAdapter } from "./harness-adapter.ts";
 import { claudeAdapter } from "./claude/claude-adapter.ts";
+import { codexAdapter } from "./codex/codex-adapter.ts";
 
 /** Harnesses of others that this release can drive. */
-export const ADAPTERS: readonly HarnessAdapter[] = [claudeAdapter];
+export const ADAPTERS: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter];
 
 export const adapterNamed = (type: string): HarnessAdapter | undefined => ADAPTERS.find((adapter) => adapter.type === type);

@@ -2,6 +2,7 @@ import type { ActionCategory } from "./harness-adapter.ts";
 
 /** Tools of harnesses, as the public actions they are (fields-runs §6.8). */
 const ACTIONS: Readonly<Record<string, readonly [name: string, category: ActionCategory]>> = {
+  // Claude Code
   Bash: ["run_command", "command"],
   TaskOutput: ["read_command_output", "command"],
   TaskStop: ["stop_command", "command"],
@@ -13,6 +14,11 @@ const ACTIONS: Readonly<Record<string, readonly [name: string, category: ActionC
   Glob: ["file_glob", "search"],
   WebSearch: ["web_search", "search"],
   Skill: ["read_skill", "skill"],
+  // Codex
+  exec_command: ["run_command", "command"],
+  apply_patch: ["edit_files", "files"],
+  web_search: ["web_search", "search"],
+  view_image: ["read_files", "files"],
 };
 
 export const actionOf = (tool: string): { readonly name: string; readonly category: ActionCategory } => {

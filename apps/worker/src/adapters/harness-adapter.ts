@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
 /** Agent programs of others that this worker can drive. */
-export type HarnessName = "claude";
+export type HarnessName = "claude" | "codex";
 
 /** The conversation that a process of a harness is in. */
 export type HarnessSession = {
@@ -19,7 +19,8 @@ export type HarnessEvent =
   | { readonly t: "message"; readonly text: string }
   | { readonly t: "tool_start"; readonly id: string; readonly name: string; readonly input: JsonObject }
   | { readonly t: "tool_end"; readonly id: string; readonly ok: boolean; readonly output: string }
-  | { readonly t: "retry"; readonly text: string }
+  /** Nobody's fault yet: the model is asked again, a part of the program did not start. */
+  | { readonly t: "warning"; readonly text: string }
   /** What it counted since it last said so, under its own names; what it did not count is absent. */
   | { readonly t: "usage"; readonly counted: JsonObject }
   | { readonly t: "turn_end"; readonly ok: boolean; readonly message?: string };
@@ -29,6 +30,8 @@ export type StartOptions = {
   readonly program: string;
   /** Where it keeps its sessions: saved with the workspace. */
   readonly stateDir: string;
+  /** Of this sandbox alone. */
+  readonly home: string;
   readonly cwd: string;
   /** The conversation's, or a new one that the program may take or replace by its own. */
   readonly sessionId: string;
@@ -67,10 +70,14 @@ export type HarnessAdapter = {
   readonly type: HarnessName;
   readonly argv: (options: StartOptions) => readonly string[];
   readonly env: (options: StartOptions) => Readonly<Record<string, string>>;
+  /** Directories that must be there before it starts. */
+  readonly directories?: (options: StartOptions) => readonly string[];
   /** Files that are written before it starts, by their path in the workspace. */
   readonly files?: (options: StartOptions) => Readonly<Record<string, string>>;
   /** The file without which a session cannot be gone on with. Absent: the program itself says whether it can. */
   readonly sessionFile?: (options: Pick<StartOptions, "stateDir" | "sessionId" | "cwd">) => string;
+  /** It cannot look without being able to change: while a plan awaits approval, the platform's tools read for it. */
+  readonly looksByPlatform?: boolean;
   readonly connect: (options: StartOptions, link: HarnessLink) => HarnessTalk;
 };
 

@@ -39,7 +39,7 @@ export class HarnessRecord {
         return isPlatformTool(event.name) ? undefined : this.#began(event);
       case "tool_end":
         return this.#ended(event.id, event.ok ? "completed" : isWanted ? "interrupted" : "failed", event.output);
-      case "retry":
+      case "warning":
         return conversation.record("warning", { text: event.text });
       case "usage":
         return this.#usage.add(event.counted);

@@ -21,6 +21,8 @@ const INTERRUPT_GRACE_MS = 10_000;
 const CRASHES_MAX = 1;
 const LONGEST_MS = 2 ** 31 - 1;
 const SYSTEM_FILE = "harness-instructions.md";
+/** For a harness that cannot look by itself while it plans. */
+export const LOOKING_TOOLS: readonly string[] = ["read_file", "list", "search"];
 const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
 
 /** An agent program of others for one execution: how it is spoken with, the program in the sandbox, and its way to a model. */
@@ -66,7 +68,7 @@ export class HarnessTurns {
     const { adapter, gateway } = deps.harness;
     this.#record = new HarnessRecord({ ...deps, harness: adapter.type });
     gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
-    gateway.platformTools = { tools: () => deps.tools.filter((tool) => isAllowed(tool, this.#mode)), run: (name, input) => this.#runTool(name, input) };
+    gateway.platformTools = { tools: () => deps.tools.filter((tool) => this.#offers(tool)), run: (name, input) => this.#runTool(name, input) };
   }
 
   /** One turn, from what people have said to its end. Errors: the abort reason of the execution, SandboxGone. */
@@ -179,6 +181,8 @@ export class HarnessTurns {
     const { adapter } = harness;
     const { sandbox, base } = context.workspace;
     const options = await this.#startOptions(isLooking);
+    const directories = adapter.directories?.(options) ?? [];
+    if (directories.length > 0) await sandbox.exec(["mkdir", "-p", ...directories]);
     await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(options.instructions));
     for (const [path, text] of Object.entries(adapter.files?.(options) ?? {})) await sandbox.writeFile(sandbox.workspace, path, Buffer.from(text));
     this.#hasSession = false;
@@ -194,6 +198,10 @@ export class HarnessTurns {
     return process;
   }
 
+  #offers(tool: Tool): boolean {
+    return isAllowed(tool, this.#mode) && (awaitsPlan(this.#mode) || !LOOKING_TOOLS.includes(tool.name));
+  }
+
   async #startOptions(isLooking: boolean): Promise<StartOptions> {
     const { ctx, conversation, harness, context, notices } = this.#deps;
     const { adapter, program } = harness;
@@ -205,7 +213,7 @@ export class HarnessTurns {
     const isResumed = known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
     const { modelId: model, reasoningLevel: reasoning } = ctx.assignment;
     const instructions = harnessInstructions(ctx.assignment, isLooking, notices);
-    return { program, stateDir, cwd, sessionId, isResumed, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
+    return { program, stateDir, home: sandbox.home, cwd, sessionId, isResumed, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
   }
 
   #onEvent(event: Exclude<HarnessEvent, { t: "session" }>): void {

@@ -5,7 +5,7 @@ import { ToolFailure, type Tool, type ToolContext } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
 import type { PastCall, Resumption } from "./resumption.ts";
 
-export type ResumeDeps = {
+type ResumeDeps = {
   readonly conversation: Conversation;
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId">;
@@ -17,8 +17,8 @@ export type ResumeDeps = {
   readonly isRestored: boolean;
 };
 
-/** An interrupted call that a script cannot judge ends it: nobody knows whether its effect is there. */
-export const isUnrepeatable = (tool: Tool | undefined): boolean => tool?.isRepeatable === false;
+/** Nobody knows whether the effect of such a call is there once it was interrupted: a script passes over it, and does not make it again. */
+const isUnrepeatable = (tool: Tool | undefined): boolean => tool?.isRepeatable === false;
 
 /**
  * Makes workspace and record agree before an agent goes on: files that later steps wrote are written again, calls that were running are closed as

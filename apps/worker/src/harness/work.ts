@@ -1,4 +1,4 @@
-import { HarnessTurns, type Harness } from "../adapters/harness-turns.ts";
+import { HarnessTurns, LOOKING_TOOLS, type Harness } from "../adapters/harness-turns.ts";
 import { newUid } from "@millwright/ids";
 import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
@@ -83,7 +83,7 @@ type HarnessWork = Extract<WorkDeps, { harness: Harness }> & { readonly tools: r
 
 /** The same with an agent program of others, which goes on from its own session. */
 async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: () => Promise<void>): Promise<ExecutionResult> {
-  const { ctx, conversation, messages, context, lost } = deps;
+  const { ctx, conversation, messages, harness, context, lost } = deps;
   const checkpoints = new Checkpoints({ ctx, conversation, workspace: context.workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, deps.tools) : undefined;
   const begun = { session_id: newUid(), workspace: sandbox.workspace };
@@ -91,7 +91,7 @@ async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: ()
     closeLostCalls(conversation, lost);
     conversation.record("agent_resumed", { ...begun, lost, text: `The ${lost} you worked in was lost; you go on in a new one.`, repeats: [] });
   } else conversation.record("agent_started", begun);
-  const tools = deps.tools.filter(({ name }) => HARNESS_TOOLS.includes(name) || name.startsWith("mcp__"));
+  const tools = deps.tools.filter(({ name }) => HARNESS_TOOLS.includes(name) || name.startsWith("mcp__") || (harness.adapter.looksByPlatform === true && LOOKING_TOOLS.includes(name)));
   const turns = new HarnessTurns({ ...deps, tools, checkpoints });
   try {
     const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past));

@@ -1,7 +1,7 @@
 import type { HarnessAdapter, HarnessEvent, HarnessTalk, StartOptions } from "../../src/adapters/harness-adapter.ts";
 
 const OPTIONS: StartOptions = {
-  ...{ program: "/program", stateDir: "/workspace/.harness/x", cwd: "/workspace", sessionId: "known", isResumed: false, model: "", reasoning: "" },
+  ...{ program: "/program", stateDir: "/workspace/.harness/x", home: "/home/agent", cwd: "/workspace", sessionId: "known", isResumed: false, model: "", reasoning: "" },
   ...{ instructions: "Be good.", systemFile: "/home/agent/system.md", isLooking: false, gateway: "http://127.0.0.1:3129" },
 };
 
@@ -13,4 +13,20 @@ export function heard(adapter: HarnessAdapter, lines: readonly string[] = [], ov
   const talk = adapter.connect({ ...OPTIONS, ...over }, { send: (text) => void sent.push(text), tell: (event) => void events.push(event) });
   for (const line of lines) talk.receive(line);
   return { events, sent, talk };
+}
+
+/** The same line by line, with time for what follows from each; `on` may answer to what is told. */
+export async function played(adapter: HarnessAdapter, lines: readonly string[], on: (event: HarnessEvent, talk: HarnessTalk) => void, over: Partial<StartOptions> = {}): Promise<Omit<Heard, "talk">> {
+  const { events, sent, talk } = heard(adapter, [], over);
+  let known = 0;
+  const settle = async (): Promise<void> => {
+    await new Promise((resolve) => setImmediate(resolve));
+    for (; known < events.length; known += 1) on(events[known]!, talk);
+  };
+  await settle();
+  for (const line of lines) {
+    talk.receive(line);
+    await settle();
+  }
+  return { events, sent };
 }

@@ -32,4 +32,4 @@ test("a success that is an error is one", () =>
   expect(read(['{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'])).toEqual([{ t: "turn_end", ok: false, message: "API Error: 401" }]));
 
 test("a retry of the model is told", () =>
-  expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([{ t: "retry", text: "The model gave no answer (529); it is asked again." }]));
+  expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([{ t: "warning", text: "The model gave no answer (529); it is asked again." }]));

@@ -58,7 +58,7 @@ function read(text: string): readonly HarnessEvent[] {
     case "user":
       return contentOf(message).flatMap(answered);
     case "system":
-      return textAt(message, "subtype") === "api_retry" ? [{ t: "retry", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }] : [];
+      return textAt(message, "subtype") === "api_retry" ? [{ t: "warning", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }] : [];
     case "result":
       return ended(message);
     default:

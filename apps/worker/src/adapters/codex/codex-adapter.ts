@@ -1,0 +1,44 @@
+import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
+import { PLATFORM_SERVER } from "../platform-mcp.ts";
+import { CodexTalk } from "./codex-talk.ts";
+
+const PROVIDER = "millwright";
+/** A pull request of the platform's may take its time. */
+const TOOL_TIMEOUT_SECONDS = 900;
+const STARTUP_TIMEOUT_SECONDS = 60;
+/** Parts of the program that go elsewhere than to the model, or run what others have written. */
+const FEATURES_OFF = ["apps", "plugins", "hooks", "goals", "memories", "shell_snapshot", "image_generation"];
+
+/** Codex, by its `app-server` (execution design §3.2). */
+export const codexAdapter: HarnessAdapter = {
+  type: "codex",
+  argv: (options) => [options.program, "app-server", ...settings(options).flatMap((setting) => ["-c", setting])],
+  env: ({ stateDir }) => ({ CODEX_HOME: stateDir }),
+  directories: ({ stateDir, home }) => [stateDir, databases(home)],
+  looksByPlatform: true,
+  connect: (options, link) => new CodexTalk(options, link),
+};
+
+const databases = (home: string): string => `${home}/.codex-databases`;
+
+/** All of its configuration. The sandbox around it is the border, so its own is off; what a repository brings for the program is not loaded. */
+function settings({ gateway, cwd, model, reasoning, isLooking, home }: StartOptions): string[] {
+  return [
+    `model_provider=${toml(PROVIDER)}`,
+    `model_providers.${PROVIDER}={name="Millwright",base_url=${toml(`${gateway}/v1`)},wire_api="responses",supports_websockets=false}`,
+    `mcp_servers.${PLATFORM_SERVER}={url=${toml(`${gateway}/mcp`)},tool_timeout_sec=${TOOL_TIMEOUT_SECONDS},default_tools_approval_mode="approve",startup_timeout_sec=${STARTUP_TIMEOUT_SECONDS}}`,
+    `projects={${toml(cwd)}={trust_level="untrusted"}}`,
+    `approval_policy="never"`,
+    `sandbox_mode=${toml(isLooking ? "read-only" : "danger-full-access")}`,
+    `web_search="disabled"`,
+    `check_for_update_on_startup=false`,
+    `sqlite_home=${toml(databases(home))}`,
+    ...FEATURES_OFF.map((name) => `features.${name}=false`),
+    ...(isLooking ? ["features.shell_tool=false"] : []),
+    ...(model === "" ? [] : [`model=${toml(model)}`]),
+    ...(reasoning === "" ? [] : [`model_reasoning_effort=${toml(reasoning)}`]),
+  ];
+}
+
+/** A text of TOML; its escapes are JSON's. */
+const toml = (text: string): string => JSON.stringify(text);

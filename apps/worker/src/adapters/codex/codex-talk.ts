@@ -1,0 +1,152 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
+import type { HarnessLink, HarnessSession, HarnessTalk, StartOptions } from "../harness-adapter.ts";
+import { JsonRpc } from "../json-rpc.ts";
+import { itemBegan, itemEnded } from "./codex-items.ts";
+
+/** Names under which its counters are published (fields-runs §6.10), by those of the protocol. */
+const COUNTERS: Readonly<Record<string, string>> = {
+  ...{ inputTokens: "input_tokens", cachedInputTokens: "cached_input_tokens", cacheWriteInputTokens: "cache_write_input_tokens" },
+  ...{ outputTokens: "output_tokens", reasoningOutputTokens: "reasoning_output_tokens", totalTokens: "total_tokens" },
+};
+
+/** A process of `codex app-server`: one thread, whose turns follow each other. */
+export class CodexTalk implements HarnessTalk {
+  readonly #options: StartOptions;
+  readonly #tell: HarnessLink["tell"];
+  readonly #rpc: JsonRpc;
+  #threadId = "";
+  /** The turn that runs; "" = none, or its id is not known yet. */
+  #turnId = "";
+  #isInTurn = false;
+  #isToEnd = false;
+  #lastText = "";
+  /** What the thread has counted, over all its processes. */
+  #total: JsonObject | undefined;
+
+  constructor(options: StartOptions, { send, tell }: HarnessLink) {
+    this.#options = options;
+    this.#tell = tell;
+    this.#rpc = new JsonRpc({ send, onNotification: (method, params) => this.#heard(method, params), onRequest: (method) => this.#asked(method) });
+    void this.#begin();
+  }
+
+  say(text: string): void {
+    this.#isInTurn = true;
+    this.#isToEnd = false;
+    this.#turnId = this.#lastText = "";
+    this.#rpc.request("turn/start", { threadId: this.#threadId, input: [{ type: "text", text }] }).then(
+      ({ turn }) => this.#started(isAnObject(turn) ? turn : {}),
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  interrupt(): void {
+    this.#isToEnd = true;
+    if (this.#turnId === "") return;
+    // It may end at this very moment, and then there is nothing to interrupt.
+    this.#rpc.request("turn/interrupt", { threadId: this.#threadId, turnId: this.#turnId }).catch(() => undefined);
+  }
+
+  receive(line: string): void {
+    this.#rpc.receive(line);
+  }
+
+  async #begin(): Promise<void> {
+    try {
+      const clientInfo = { name: "millwright", title: "Millwright", version: "1.0.0" };
+      await this.#rpc.request("initialize", { clientInfo, capabilities: { experimentalApi: true, requestAttestation: false } });
+      this.#rpc.notify("initialized");
+      this.#tell({ t: "session", session: await this.#thread() });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The thread of before, where the program finds it; else a new one. */
+  async #thread(): Promise<HarnessSession> {
+    const { sessionId, isResumed, instructions: developerInstructions } = this.#options;
+    const resumed = isResumed ? await this.#rpc.request("thread/resume", { threadId: sessionId, developerInstructions, excludeTurns: true }).catch(() => undefined) : undefined;
+    const thread = objectAt(resumed ?? (await this.#rpc.request("thread/start", { developerInstructions })), "thread");
+    this.#threadId = textAt(thread, "id");
+    const file = textAt(thread, "path");
+    return { id: this.#threadId, isResumed: resumed !== undefined, ...(file === "" ? {} : { file }) };
+  }
+
+  #heard(method: string, params: JsonObject): void {
+    if (method === "thread/tokenUsage/updated") return this.#counted(params);
+    if (method === "mcpServer/startupStatus/updated" && params["status"] === "failed") return this.#tell({ t: "warning", text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "nobody knows why"}.` });
+    if (!this.#isInTurn || textAt(params, "threadId") !== this.#threadId) return; // of a thread that the program has begun beside
+    if (method === "turn/started") return this.#started(objectAt(params, "turn"));
+    if ((textAt(params, "turnId") || textAt(objectAt(params, "turn"), "id")) !== this.#turnId) return; // of a turn that is over
+    const item = objectAt(params, "item");
+    switch (method) {
+      case "item/started":
+        return itemBegan(item).forEach(this.#tell);
+      case "item/completed":
+        if (item["type"] === "agentMessage") this.#lastText = textAt(item, "text");
+        return itemEnded(item).forEach(this.#tell);
+      case "error":
+        if (params["willRetry"] === true) this.#tell({ t: "warning", text: `The model gave no answer (${wordsOf(objectAt(params, "error"))}); it is asked again.` });
+        return;
+      case "turn/completed":
+        return void this.#ended(objectAt(params, "turn"));
+      default:
+    }
+  }
+
+  #started(turn: JsonObject): void {
+    if (!this.#isInTurn || this.#turnId !== "") return;
+    this.#turnId = textAt(turn, "id");
+    if (this.#isToEnd) this.interrupt();
+  }
+
+  async #ended(turn: JsonObject): Promise<void> {
+    const status = textAt(turn, "status");
+    // Commands outlive an interrupted turn unless they are ended one by one.
+    if (status === "interrupted") await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
+    this.#isInTurn = false;
+    const message = status === "failed" ? wordsOf(objectAt(turn, "error")) : this.#lastText;
+    this.#tell({ t: "turn_end", ok: status === "completed", ...(message === "" ? {} : { message }) });
+  }
+
+  #fail(error: unknown): void {
+    this.#isInTurn = false;
+    this.#tell({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
+  }
+
+  /** A thread that is gone on with begins by telling what it had counted before. */
+  #counted(params: JsonObject): void {
+    if (textAt(params, "threadId") !== this.#threadId && this.#threadId !== "") return;
+    const usage = objectAt(params, "tokenUsage");
+    const [total, before] = [objectAt(usage, "total"), this.#total];
+    this.#total = total;
+    if (!this.#isInTurn) return;
+    const since = before ? Object.fromEntries(Object.entries(total).flatMap(([name, count]) => (typeof count === "number" ? [[name, count - numberAt(before, name)]] : []))) : objectAt(usage, "last");
+    const counted = Object.fromEntries(Object.entries(COUNTERS).flatMap(([name, published]) => (typeof since[name] === "number" ? [[published, since[name]]] : [])));
+    if (Object.keys(counted).length > 0) this.#tell({ t: "usage", counted });
+  }
+
+  /** Nobody is there to be asked: the sandbox is the border, and questions go through the platform's tool. */
+  #asked(method: string): JsonValue | undefined {
+    const { isLooking } = this.#options;
+    switch (method) {
+      case "item/commandExecution/requestApproval":
+      case "item/fileChange/requestApproval":
+        return { decision: isLooking ? "decline" : "accept" };
+      case "item/tool/requestUserInput":
+        return { answers: {} };
+      case "mcpServer/elicitation/request":
+        return { action: "decline", content: null, _meta: null };
+      default:
+        return undefined;
+    }
+  }
+}
+
+const numberAt = (object: JsonObject, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
+
+function wordsOf(error: JsonObject): string {
+  const [message, details] = [textAt(error, "message"), textAt(error, "additionalDetails")];
+  return [message, details].filter((text) => text !== "").join(": ") || "it does not say why";
+}
