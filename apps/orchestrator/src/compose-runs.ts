@@ -1,7 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import type { Blob, BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
-import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
+import { BackgroundLoop, isTransient, type Database, type Sql } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
 import type { ReplicaBell, ReplicaCast } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
@@ -162,7 +162,7 @@ export function composeRuns(options: RunLifeOptions) {
     return new BackgroundLoop({
       everyMs,
       step: () => step().then(() => "idle" as const),
-      onError: (error) => log.error({ component, error }, "a background step failed"),
+      onError: (error) => log[isTransient(error) ? "warn" : "error"]({ component, error }, "a background step failed; it is tried again"),
     });
   }
   const stopping = new AbortController();

@@ -1,6 +1,5 @@
 import type { Clock } from "@millwright/clock";
-import { BackgroundLoop } from "@millwright/database";
-import type { Database } from "@millwright/database";
+import { BackgroundLoop, isTransient, type Database } from "@millwright/database";
 import type { Logger } from "@millwright/telemetry";
 import { EVENTS_APPENDED } from "./append-events.ts";
 import type { Doorbell } from "./doorbell.ts";
@@ -50,7 +49,7 @@ export class EventLog {
         await this.#advance();
         return "idle";
       },
-      onError: (error) => deps.log.error({ component: "sequencer", error }, "the sequencer failed"),
+      onError: (error) => deps.log[isTransient(error) ? "warn" : "error"]({ component: "sequencer", error }, "the sequencer failed; it goes on"),
     });
   }
 
