@@ -192,5 +192,5 @@ describe("code hosts", () => {
   ]);
   refusalsBecomeProblems(() => door, () => door.call("DELETE", `${PATH}/${UID}`), ["deleteCodeHost", refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")], { listCodeHosts: { codeHosts: [codeHost] } });
   neverReachNeighbours(() => door, 404, [["GET", `/api/v1/team/${OTHER_TEAM}/code-hosts`], ["GET", "/api/v1/team/x/code-hosts"], ["POST", "/api/v1/team/x/code-hosts", { name: "n", kind: "local" }], ["DELETE", `${PATH}/x`]]);
-  neverReachNeighbours(() => door, 400, [{}, { name: "n" }, { name: "", kind: "local" }, { name: "n".repeat(101), kind: "local" }, { name: "n", kind: "gitlab" }, { name: "n", kind: "github", base_url: "not a url" }, { name: "n", kind: "github", base_url: "file:///etc" }, { name: "n", kind: "local", owners: [""] }].map((body) => ["POST", PATH, body] as const));
+  neverReachNeighbours(() => door, 400, [{}, { name: "n" }, { name: "", kind: "local" }, { name: "n".repeat(101), kind: "local" }, { name: "n", kind: "svn" }, { name: "n", kind: "github", base_url: "not a url" }, { name: "n", kind: "github", base_url: "file:///etc" }, { name: "n", kind: "local", owners: [""] }].map((body) => ["POST", PATH, body] as const));
 });

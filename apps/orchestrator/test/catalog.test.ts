@@ -183,9 +183,10 @@ describe("code hosts", () => {
     expect(host).toMatchObject({ kind: "local", root: roots[0], owners: ["acme"], teamUid });
     await expect(connect()).rejects.toEqual(domainError({ kind: "conflict", reason: "name_taken" }));
     await connect({ name: "GitHub", kind: "github", root: "", secretName: "TOKEN" });
-    expect(await names(caller)).toEqual(["GitHub", "here"]);
+    expect(await connect({ name: "GitLab", kind: "gitlab", root: "" })).toMatchObject({ kind: "gitlab", baseUrl: "https://gitlab.com/api/v4" });
+    expect(await names(caller)).toEqual(["GitHub", "GitLab", "here"]);
     await p.catalogue.deleteCodeHost({ uid: host.uid }, p.as(caller));
-    expect(await names(caller)).toEqual(["GitHub"]);
+    expect(await names(caller)).toEqual(["GitHub", "GitLab"]);
   });
 
   test("outside the operator's directories are refused", async () => {

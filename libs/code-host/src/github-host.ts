@@ -1,6 +1,6 @@
-import { DomainError, notFound } from "@millwright/errors";
+import { notFound } from "@millwright/errors";
 import type { FileChoice, NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository, RepositoryFile } from "./code-host.ts";
-import { githubApi, repositoryNotFound, type GithubApi } from "./github-api.ts";
+import { forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, type ForgeApi } from "./forge-api.ts";
 import { checkBranch, checkRepository, isSha } from "./names.ts";
 
 export type GithubOptions = {
@@ -13,9 +13,11 @@ export type GithubOptions = {
   readonly fetch?: typeof fetch;
 };
 
-/** A code host that speaks GitHub's REST API. Errors of all calls: those of `githubApi`. */
+const HEADERS = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
+
+/** A code host that speaks GitHub's REST API. Errors of all calls: those of `forgeApi`. */
 export function githubHost(options: GithubOptions): PullRequestHost {
-  const api = githubApi({ baseUrl: options.baseUrl.replace(/\/+$/, ""), token: options.token, fetch: options.fetch ?? fetch });
+  const api = forgeApi({ baseUrl: options.baseUrl.replace(/\/+$/, ""), token: options.token, headers: HEADERS, fetch: options.fetch ?? fetch });
   const cloneBase = (options.cloneBaseUrl ?? webOrigin(options.baseUrl)).replace(/\/+$/, "");
   return {
     cloneUrl: (repository) => {
@@ -40,20 +42,20 @@ const repoPath = (repository: Repository): string => {
   return `/repos/${owner}/${repo}`;
 };
 
-async function defaultBranch(api: GithubApi, repository: Repository): Promise<string> {
+async function defaultBranch(api: ForgeApi, repository: Repository): Promise<string> {
   const { status, body } = await api("GET", repoPath(repository));
   if (status === 404) throw repositoryNotFound();
   return text(body, "default_branch");
 }
 
-async function branchSha(api: GithubApi, repository: Repository, branch: string): Promise<string | undefined> {
+async function branchSha(api: ForgeApi, repository: Repository, branch: string): Promise<string | undefined> {
   const ref = checkBranch(branch).split("/").map(encodeURIComponent).join("/");
   const { status, body } = await api("GET", `${repoPath(repository)}/git/ref/heads/${ref}`);
   return status === 200 ? text(member(body, "object"), "sha") : undefined;
 }
 
 /** The whole tree in one answer (GitHub cuts it at 100,000 entries), then each chosen file by itself. */
-async function readFiles(api: GithubApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
+async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
   const branch = checkBranch(await defaultBranch(api, repository));
   const { status, body } = await api("GET", `${repoPath(repository)}/git/trees/${encodeURIComponent(branch)}?recursive=1`);
   const tree: unknown = member(body, "tree");
@@ -71,12 +73,12 @@ async function readFiles(api: GithubApi, repository: Repository, { wants, filesM
   return files;
 }
 
-async function getPullRequest(api: GithubApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
+async function getPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
   const { status, body } = await api("GET", `${repoPath(repository)}/pulls/${Math.trunc(number)}`);
   return status === 200 ? pullRequest(body) : undefined;
 }
 
-async function ensurePullRequest(api: GithubApi, wanted: NewPullRequest): Promise<OpenedPullRequest> {
+async function ensurePullRequest(api: ForgeApi, wanted: NewPullRequest): Promise<OpenedPullRequest> {
   const path = repoPath(wanted.repository);
   checkBranch(wanted.base);
   const sha = await branchSha(api, wanted.repository, wanted.head);
@@ -89,18 +91,15 @@ async function ensurePullRequest(api: GithubApi, wanted: NewPullRequest): Promis
   // 422 has many meanings, told apart by texts only; whether one is open already is the question that can be asked.
   const existing = await findOpen(api, wanted);
   if (existing) return { ...existing, adopted: true };
-  throw new DomainError({ kind: "unsupported", reason: "pull_request_refused", message: `The code host refused the pull request: ${refusalText(opened.body)}` });
+  throw pullRequestRefused(refusalText(opened.body));
 }
 
-async function findOpen(api: GithubApi, wanted: NewPullRequest): Promise<PullRequest | undefined> {
+async function findOpen(api: ForgeApi, wanted: NewPullRequest): Promise<PullRequest | undefined> {
   const query = new URLSearchParams({ state: "open", head: `${wanted.repository.owner}:${wanted.head}`, base: wanted.base });
   const { status, body } = await api("GET", `${repoPath(wanted.repository)}/pulls?${query.toString()}`);
   if (status !== 200 || !Array.isArray(body)) return undefined;
   return body.map(pullRequest).find((found) => found.head === wanted.head && found.base === wanted.base);
 }
-
-const headMoved = (sha: string): DomainError =>
-  new DomainError({ kind: "conflict", reason: "head_moved", message: "The branch is no longer at the commit that was named.", metadata: { headSha: sha } });
 
 function pullRequest(body: unknown): PullRequest {
   const isMerged = member(body, "merged") === true || typeof member(body, "merged_at") === "string"; // lists lack `merged`
@@ -115,19 +114,9 @@ function pullRequest(body: unknown): PullRequest {
   };
 }
 
-/** GitHub says why in `errors[].message`, else in `message`; both are short and meant to be shown. */
-function refusalText(body: unknown): string {
+/** GitHub says why in `errors[].message`, else in `message`. */
+function refusalText(body: unknown): unknown {
   const errors = member(body, "errors");
   const first: unknown = Array.isArray(errors) ? member(errors[0], "message") : undefined;
-  const said = first ?? member(body, "message");
-  return typeof said === "string" ? said.slice(0, 300) : "no reason given";
-}
-
-const member = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
-
-function text(value: unknown, name: string): string {
-  const found = member(value, name);
-  if (typeof found === "string") return found;
-  throw new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", metadata: { missing: name } });
+  return first ?? member(body, "message");
 }

@@ -26,6 +26,12 @@ export function checkRepository(repository: Repository): Repository {
   throw invalidArgument("repository_invalid", "A repository is named owner/repo.");
 }
 
+/** A project below groups, `group/…/project`. Errors: repository_invalid. */
+export function checkProject({ owner, repo }: Repository): string {
+  if (owner.split("/").every(isRepositoryName) && isRepositoryName(repo)) return `${owner}/${repo}`;
+  throw invalidArgument("repository_invalid", "A project is named group/project, or group/subgroup/project.");
+}
+
 /** Errors: branch_invalid. */
 export function checkBranch(branch: string): string {
   if (isBranchName(branch)) return branch;

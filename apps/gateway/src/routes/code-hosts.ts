@@ -10,7 +10,7 @@ const CodeHost = z
   .object({
     uid: z.string(),
     name: z.string(),
-    kind: z.enum(["github", "local"]),
+    kind: z.enum(["github", "gitlab", "local"]),
     base_url: z.string(),
     root: z.string(),
     secret_name: z.string(),
@@ -21,8 +21,8 @@ const CodeHost = z
 
 const NewCodeHost = z.object({
   name: z.string().min(1).max(100),
-  kind: z.enum(["github", "local"]),
-  base_url: z.url({ protocol: /^https?$/ }).optional().meta({ description: "github: base URL of the REST API." }),
+  kind: z.enum(["github", "gitlab", "local"]),
+  base_url: z.url({ protocol: /^https?$/ }).optional().meta({ description: "github, gitlab: base URL of the REST API." }),
   root: z.string().optional().meta({ description: "local: directory of bare repositories `<root>/<owner>/<repo>.git`." }),
   secret_name: z.string().optional().meta({ description: "Managed secret with the token." }),
   owners: z.array(z.string().min(1)).max(100).optional().meta({ description: "Repository owners served; empty = every owner not served by another connection." }),
@@ -108,7 +108,7 @@ export function codeHostRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHos
 const codeHostRecord = (host: orchestrator.CodeHost): z.input<typeof CodeHost> => ({
   uid: host.uid,
   name: host.name,
-  kind: host.kind as "github" | "local",
+  kind: host.kind as "github" | "gitlab" | "local",
   base_url: host.baseUrl,
   root: host.root,
   secret_name: host.secretName,

@@ -30,6 +30,7 @@ describe("the root of a local connection", () => {
 
 test.each([
   [{ kind: "github", baseUrl: "" }, "https://api.github.com"],
+  [{ kind: "gitlab", baseUrl: "" }, "https://gitlab.com/api/v4"],
   [{ kind: "github", baseUrl: "http://127.0.0.1:9/api/" }, "http://127.0.0.1:9/api"],
 ] as const)("%j has the base URL %s", (over, baseUrl) => expect(checkCodeHost(asked(over), []).baseUrl).toBe(baseUrl));
 

@@ -7,8 +7,8 @@ export type CodeHost = {
   readonly uid: string;
   readonly teamUid: TeamUid;
   readonly name: string;
-  readonly kind: "github" | "local";
-  /** github: API base URL, such as https://api.github.com. */
+  readonly kind: "github" | "gitlab" | "local";
+  /** github, gitlab: API base URL, such as https://api.github.com or https://gitlab.com/api/v4. */
   readonly baseUrl: string;
   /** local: directory of bare repositories `<root>/<owner>/<repo>.git`. */
   readonly root: string;
@@ -22,6 +22,7 @@ export type CodeHost = {
 export type NewCodeHost = Pick<CodeHost, "name" | "kind" | "baseUrl" | "root" | "secretName" | "owners">;
 
 const GITHUB_API = "https://api.github.com";
+const GITLAB_API = "https://gitlab.com/api/v4";
 
 /** Where a repository is looked for when no connection serves its owner: anybody can read public repositories there. */
 export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secretName"> = { kind: "github", baseUrl: GITHUB_API, root: "", secretName: "" };
@@ -39,10 +40,12 @@ export function checkCodeHost(asked: NewCodeHost & { readonly kind: string }, lo
   switch (asked.kind as string) {
     case "github":
       return { ...base, kind: "github", baseUrl: checkBaseUrl(asked.baseUrl || GITHUB_API), root: "" };
+    case "gitlab":
+      return { ...base, kind: "gitlab", baseUrl: checkBaseUrl(asked.baseUrl || GITLAB_API), root: "" };
     case "local":
       return { ...base, kind: "local", baseUrl: "", root: checkRoot(asked.root, localRoots) };
     default:
-      throw invalid('kind must be "github" or "local"');
+      throw invalid('kind must be "github", "gitlab" or "local"');
   }
 }
 

@@ -5,7 +5,7 @@ export type PullRequest = {
   readonly uid: string;
   readonly runUid: RunUid;
   readonly codeHostUid: string;
-  readonly kind: "github" | "local";
+  readonly kind: "github" | "gitlab" | "local";
   readonly owner: string;
   readonly repo: string;
   readonly number: number;

@@ -94,7 +94,7 @@ export type AssignmentDetails = {
     readonly workBranch: string;
     /** For the worker's own git, never for the sandbox; "" = none. */
     readonly authorizationHeader: string;
-    /** "github" or "local". */
+    /** "github", "gitlab" or "local". */
     readonly codeHost: string;
   }[];
   /** By name. */

@@ -17,8 +17,8 @@ export type FileChange = { readonly path: string; readonly additions: number; re
 export type PullRequestPage = { readonly pullRequest: PullRequest; readonly diff: string; readonly files: readonly FileChange[] };
 
 /**
- * A pull request with its diff. The diff of a local one is what the run brought: from where its branch left the base. GitHub
- * shows its own; there, and when a local repository is gone, the diff is empty.
+ * A pull request with its diff. The diff of a local one is what the run brought: from where its branch left the base. GitHub and
+ * GitLab show their own; there, and when a local repository is gone, the diff is empty.
  *
  * Errors: pull_request_not_found (absent, or its run is not visible).
  */

@@ -115,7 +115,7 @@ async function openOnHost(deps: OpenPullRequestDeps, run: Run, connection: CodeH
   const secrets = connection.secretName ? await deps.identity.resolveSecrets(actingFor(run), connection.teamUid, [connection.secretName]) : {};
   const { kind, host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
   const base = input.baseBranch || (await host.defaultBranch(repository));
-  if (kind === "github") {
+  if (kind !== "local") {
     const { headBranch: head, headSha, title, body } = input;
     const { number, url, state, adopted } = await host.ensurePullRequest({ repository, head, headSha, base, title, body });
     return { number, url, status: state, baseBranch: base, baseSha: "", adopted };

@@ -4,22 +4,22 @@ import { refusalIn } from "@millwright/outbound";
 const TIMEOUT_MS = 15_000;
 const ANSWERS: readonly number[] = [404, 409, 422];
 
-export type GithubApi = (method: "GET" | "POST", path: string, body?: object) => Promise<{ readonly status: number; readonly body: unknown }>;
+/** Asks a forge's REST API. 404, 409, 422 and what else its forge refuses with are answers, for the caller to interpret. */
+export type ForgeApi = (method: "GET" | "POST", path: string, body?: object) => Promise<{ readonly status: number; readonly body: unknown }>;
 
 /**
- * Calls GitHub's REST API and names its refusals in our words. 404, 409 and 422 are answers, for the caller to interpret.
+ * Calls a forge's REST API and names its refusals in our words.
  *
  * Errors: code_host_unauthorized, code_host_forbidden, code_host_rate_limited, code_host_unavailable, internal_address_refused.
  */
-export const githubApi =
-  (options: { readonly baseUrl: string; readonly token: string; readonly fetch: typeof fetch }): GithubApi =>
+export const forgeApi =
+  (options: { readonly baseUrl: string; readonly token: string; readonly headers: Readonly<Record<string, string>>; readonly answers?: readonly number[]; readonly fetch: typeof fetch }): ForgeApi =>
   async (method, path, body) => {
     const response = await options
       .fetch(`${options.baseUrl}${path}`, {
         method,
         headers: {
-          accept: "application/vnd.github+json",
-          "x-github-api-version": "2022-11-28",
+          ...options.headers,
           "user-agent": "millwright",
           ...(options.token === "" ? {} : { authorization: `Bearer ${options.token}` }),
           ...(body ? { "content-type": "application/json" } : {}),
@@ -31,7 +31,7 @@ export const githubApi =
         const internal = refusalIn(cause);
         throw internal ? notReached(internal) : unavailable(cause);
       });
-    if (response.ok || ANSWERS.includes(response.status)) return { status: response.status, body: await parsed(response) };
+    if (response.ok || [...ANSWERS, ...(options.answers ?? [])].includes(response.status)) return { status: response.status, body: await parsed(response) };
     await response.body?.cancel();
     throw refusal(response);
   };
@@ -66,5 +66,22 @@ const unavailable = (cause: unknown): DomainError =>
 
 const notReached = ({ message }: Error): DomainError => invalidArgument("internal_address_refused", `The code host is not asked: ${message}`);
 
-/** What a 404 below `/repos/{owner}/{repo}` means to us: absent, or not visible to the credential. */
+/** What a 404 at a repository means to us: absent, or not visible to the credential. */
 export const repositoryNotFound = (): DomainError => notFound("repository");
+
+/** A member of what a forge answered; undefined when it has none. */
+export const member = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined);
+
+/** A text that every proper answer has. Errors: code_host_unavailable. */
+export function text(value: unknown, name: string): string {
+  const found = member(value, name);
+  if (typeof found === "string") return found;
+  throw new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host does not answer properly; retry in a moment.", metadata: { missing: name } });
+}
+
+export const headMoved = (sha: string): DomainError =>
+  new DomainError({ kind: "conflict", reason: "head_moved", message: "The branch is no longer at the commit that was named.", metadata: { headSha: sha } });
+
+/** `said`: why, as the code host says it; short, and meant to be shown. */
+export const pullRequestRefused = (said: unknown): DomainError =>
+  new DomainError({ kind: "unsupported", reason: "pull_request_refused", message: `The code host refused the pull request: ${typeof said === "string" ? said.slice(0, 300) : "no reason given"}` });

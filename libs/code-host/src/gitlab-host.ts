@@ -1,0 +1,103 @@
+import { notFound } from "@millwright/errors";
+import type { FileChoice, NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository, RepositoryFile } from "./code-host.ts";
+import { forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, type ForgeApi } from "./forge-api.ts";
+import { checkBranch, checkProject, isSha } from "./names.ts";
+
+export type GitlabOptions = {
+  /** API base, such as "https://gitlab.com/api/v4". */
+  readonly baseUrl: string;
+  /** A personal, group or project access token; "" for public reading. */
+  readonly token: string;
+  readonly fetch?: typeof fetch;
+};
+
+const PAGE = 100;
+const TREE_PAGES_MAX = 200;
+
+/** A code host that speaks GitLab's REST API; its merge requests are our pull requests. Errors of all calls: those of `forgeApi`. */
+export function gitlabHost(options: GitlabOptions): PullRequestHost {
+  const baseUrl = options.baseUrl.replace(/\/+$/, "");
+  const api = forgeApi({ baseUrl, token: options.token, headers: { accept: "application/json" }, answers: [400], fetch: options.fetch ?? fetch });
+  return {
+    cloneUrl: (repository) => `${baseUrl.replace(/\/api\/v4$/, "")}/${checkProject(repository)}.git`,
+    defaultBranch: (repository) => defaultBranch(api, repository),
+    branchSha: (repository, branch) => branchSha(api, repository, branch),
+    readFiles: (repository, choice) => readFiles(api, repository, choice),
+    ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
+    getPullRequest: (repository, number) => getPullRequest(api, repository, number),
+  };
+}
+
+const projectPath = (repository: Repository): string => `/projects/${encodeURIComponent(checkProject(repository))}`;
+
+async function defaultBranch(api: ForgeApi, repository: Repository): Promise<string> {
+  const { status, body } = await api("GET", projectPath(repository));
+  if (status === 404) throw repositoryNotFound();
+  return member(body, "default_branch") === null ? "main" : text(body, "default_branch"); // null: nothing was ever committed
+}
+
+async function branchSha(api: ForgeApi, repository: Repository, branch: string): Promise<string | undefined> {
+  const { status, body } = await api("GET", `${projectPath(repository)}/repository/branches/${encodeURIComponent(checkBranch(branch))}`);
+  return status === 200 ? text(member(body, "commit"), "id") : undefined;
+}
+
+/** The tree in pages, which lack the sizes; then each chosen file by itself, whose size is told with it. */
+async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
+  const ref = encodeURIComponent(checkBranch(await defaultBranch(api, repository)));
+  const chosen: { path: string; sha: string }[] = [];
+  for (let page = 1; page <= TREE_PAGES_MAX; page++) {
+    const { status, body } = await api("GET", `${projectPath(repository)}/repository/tree?ref=${ref}&recursive=true&per_page=${PAGE}&page=${page}`);
+    if (status !== 200 || !Array.isArray(body)) break; // 404: nothing was ever committed
+    for (const entry of body as unknown[]) {
+      const [path, sha, mode] = ["path", "id", "mode"].map((name) => member(entry, name));
+      const isFile = mode === "100644" || mode === "100755";
+      if (isFile && typeof path === "string" && typeof sha === "string" && isSha(sha) && wants(path)) chosen.push({ path, sha });
+    }
+    if (body.length < PAGE) break;
+  }
+  const files: RepositoryFile[] = [];
+  for (const { path, sha } of chosen) {
+    if (files.length >= filesMax) break;
+    const blob = await api("GET", `${projectPath(repository)}/repository/blobs/${sha}`);
+    if (blob.status === 200 && Number(member(blob.body, "size")) <= fileBytesMax) files.push({ path, content: new Uint8Array(Buffer.from(text(blob.body, "content"), "base64")) });
+  }
+  return files;
+}
+
+async function getPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
+  const { status, body } = await api("GET", `${projectPath(repository)}/merge_requests/${Math.trunc(number)}`);
+  return status === 200 ? mergeRequest(body) : undefined;
+}
+
+/** GitLab opens merge requests that change nothing, but never two of one source and target. */
+async function ensurePullRequest(api: ForgeApi, wanted: NewPullRequest): Promise<OpenedPullRequest> {
+  const path = projectPath(wanted.repository);
+  checkBranch(wanted.base);
+  const sha = await branchSha(api, wanted.repository, wanted.head);
+  if (sha === undefined) throw notFound("head_branch");
+  if (sha !== wanted.headSha) throw headMoved(sha);
+  const opened = await api("POST", `${path}/merge_requests`, { source_branch: wanted.head, target_branch: wanted.base, title: wanted.title, description: wanted.body });
+  if (opened.status === 201) return { ...mergeRequest(opened.body), adopted: false };
+  if (opened.status === 404) throw repositoryNotFound();
+  const query = new URLSearchParams({ state: "opened", source_branch: wanted.head, target_branch: wanted.base });
+  const { status, body } = await api("GET", `${path}/merge_requests?${query.toString()}`);
+  const existing = status === 200 && Array.isArray(body) ? body.map(mergeRequest).find(({ head, base }) => head === wanted.head && base === wanted.base) : undefined;
+  if (existing) return { ...existing, adopted: true };
+  throw pullRequestRefused(refusalText(opened.body));
+}
+
+const mergeRequest = (body: unknown): PullRequest => ({
+  number: Number(member(body, "iid")),
+  url: text(body, "web_url"),
+  state: member(body, "state") === "merged" ? "merged" : member(body, "state") === "closed" ? "closed" : "open",
+  title: text(body, "title"),
+  head: text(body, "source_branch"),
+  headSha: text(body, "sha"),
+  base: text(body, "target_branch"),
+});
+
+/** GitLab says why in `message`: a text, or a list of them. */
+function refusalText(body: unknown): unknown {
+  const message = member(body, "message");
+  return Array.isArray(message) ? (message as unknown[])[0] : (message ?? member(body, "error"));
+}
