@@ -250,5 +250,5 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
     listRunEvents: ["gateway"],
   }),
   ...allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"], getPullRequest: ["gateway"] }),
-  ...allowServices(orchestrator.CatalogService, { listModels: ["factories", "gateway"], listWorkers: ["factories"] }),
+  ...allowServices(orchestrator.CatalogService, { listModels: ["factories", "gateway"], listWorkers: ["factories"], describePullRequests: ["factories", "metrics"] }),
 };

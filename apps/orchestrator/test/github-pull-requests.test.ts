@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 
@@ -25,6 +26,10 @@ const forge = async (input: string | URL | Request, init?: RequestInit): Promise
   asked.push({ line: `${request.method} ${pathname}`, authorization: request.headers.get("authorization") });
   if (pathname === "/api/v3/repos/acme/app") return Response.json({ default_branch: "trunk" });
   if (pathname.startsWith("/api/v3/repos/acme/app/git/ref/heads/")) return Response.json({ object: { sha: SHA } });
+  if (pathname === "/api/v3/repos/acme/app/pulls/8") return Response.json({ labels: [{ name: "bug" }, { name: "api" }], user: { login: "ada" }, base: { ref: "trunk" } });
+  if (pathname === "/api/v3/repos/acme/app/pulls/9") return Response.json({ labels: [{ name: "bug" }], user: { login: "bob" }, base: { ref: "trunk" } });
+  if (pathname.endsWith("/files")) return Response.json([{ filename: "a.ts" }, { filename: pathname.includes("/8/") ? "b.ts" : "c.ts" }]);
+  if (pathname.startsWith("/api/v3/repos/acme/app/pulls/")) return Response.json({ message: "Not Found" }, { status: 404 });
   if (request.method === "GET") return Response.json(pulls.map(shown));
   if (pulls.length > 0) return Response.json({ message: "Validation Failed", errors: [{ message: "A pull request already exists" }] }, { status: 422 });
   const { head, base, title } = (await request.json()) as { head: string; base: string; title: string };
@@ -72,4 +77,18 @@ test("one that the forge has already is adopted; the forge is not asked again fo
 test("where no connection serves the owner, nothing is asked of anybody", async () => {
   await expect(open({ owner: "elsewhere", repo: "lib" })).rejects.toEqual(domainError({ reason: "code_host_not_connected", code: "integration_not_configured" }));
   expect(asked).toEqual([]);
+});
+
+test("services are told what filters select by, of all named pull requests together, as the connection's token sees them", async () => {
+  const [connection] = (await p.catalogue.listCodeHosts({}, p.as(caller))).codeHosts;
+  const named = { teamUid: connection!.teamUid, codeHostUid: connection!.uid, repository: "acme/app", numbers: [8, 9] };
+  const service = p.as(serviceCaller("factories", newUid()));
+  expect(await p.catalogueByFactories.describePullRequests(named, service)).toMatchObject({ labels: ["bug", "api"], authors: ["ada", "bob"], baseBranches: ["trunk"], paths: ["a.ts", "b.ts", "c.ts"] });
+  expect(asked.every(({ authorization }) => authorization?.endsWith("t0ken"))).toBe(true);
+  const refusal = (change: object) => p.catalogueByFactories.describePullRequests({ ...named, ...change }, service);
+  await expect(refusal({ numbers: [404] })).rejects.toEqual(domainError({ reason: "pull_request_not_found" }));
+  await expect(refusal({ numbers: [] })).rejects.toEqual(domainError({ reason: "pull_requests_invalid" }));
+  await expect(refusal({ repository: "app" })).rejects.toEqual(domainError({ reason: "repository_invalid" }));
+  for (const change of [{ codeHostUid: newUid() }, { codeHostUid: "x" }, { teamUid: newUid() }]) await expect(refusal(change)).rejects.toEqual(domainError({ reason: "code_host_not_found" }));
+  await expect(p.catalogue.describePullRequests(named, p.as(caller))).rejects.toEqual(domainError({ kind: "permission_denied", reason: "service_only" }));
 });

@@ -28,6 +28,18 @@ export type PullRequest = {
   readonly base: string;
 };
 
+/** What people and programs select pull requests by. */
+export type PullRequestFacts = {
+  readonly labels: readonly string[];
+  readonly author: string;
+  readonly base: string;
+  /** Of the changed files, at most `CHANGED_FILES_MAX`; of one that was renamed both its paths. */
+  readonly paths: readonly string[];
+};
+
+/** As many as GitHub tells of one pull request. */
+export const CHANGED_FILES_MAX = 3_000;
+
 export type NewPullRequest = {
   readonly repository: Repository;
   readonly head: string;
@@ -50,6 +62,8 @@ export interface PullRequestHost extends CodeHost {
    */
   ensurePullRequest(wanted: NewPullRequest): Promise<OpenedPullRequest>;
   getPullRequest(repository: Repository, number: number): Promise<PullRequest | undefined>;
+  /** As it is now; undefined when there is none. */
+  describePullRequest(repository: Repository, number: number): Promise<PullRequestFacts | undefined>;
 }
 
 export type DiffFile = {

@@ -2,6 +2,7 @@ import { DomainError, invalidArgument, notFound } from "@millwright/errors";
 import { refusalIn } from "@millwright/outbound";
 
 const TIMEOUT_MS = 15_000;
+const PAGE = 100;
 const ANSWERS: readonly number[] = [404, 409, 422];
 
 /** Asks a forge's REST API. 404, 409, 422 and what else its forge refuses with are answers, for the caller to interpret. */
@@ -69,8 +70,23 @@ const notReached = ({ message }: Error): DomainError => invalidArgument("interna
 /** What a 404 at a repository means to us: absent, or not visible to the credential. */
 export const repositoryNotFound = (): DomainError => notFound("repository");
 
+/** The elements of a list that a forge tells in pages of 100, at most so many. */
+export async function allPages(api: ForgeApi, path: string, most: number): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for (let page = 1; found.length < most; page++) {
+    const { status, body } = await api("GET", `${path}${path.includes("?") ? "&" : "?"}per_page=${PAGE}&page=${page}`);
+    if (status !== 200 || !Array.isArray(body)) break;
+    found.push(...(body as unknown[]));
+    if (body.length < PAGE) break;
+  }
+  return found.slice(0, most);
+}
+
 /** A member of what a forge answered; undefined when it has none. */
 export const member = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined);
+
+/** The texts among values, once each. */
+export const textsAmong = (values: readonly unknown[]): string[] => [...new Set(values.filter((value) => typeof value === "string"))];
 
 /** A text that every proper answer has. Errors: code_host_unavailable. */
 export function text(value: unknown, name: string): string {

@@ -1,6 +1,6 @@
 import { notFound } from "@millwright/errors";
-import type { FileChoice, NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository, RepositoryFile } from "./code-host.ts";
-import { forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, type ForgeApi } from "./forge-api.ts";
+import { CHANGED_FILES_MAX, type FileChoice, type NewPullRequest, type OpenedPullRequest, type PullRequest, type PullRequestFacts, type PullRequestHost, type Repository, type RepositoryFile } from "./code-host.ts";
+import { allPages, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
 import { checkBranch, checkRepository, isSha } from "./names.ts";
 
 export type GithubOptions = {
@@ -29,6 +29,7 @@ export function githubHost(options: GithubOptions): PullRequestHost {
     readFiles: (repository, choice) => readFiles(api, repository, choice),
     ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
     getPullRequest: (repository, number) => getPullRequest(api, repository, number),
+    describePullRequest: (repository, number) => describePullRequest(api, repository, number),
   };
 }
 
@@ -76,6 +77,18 @@ async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMa
 async function getPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
   const { status, body } = await api("GET", `${repoPath(repository)}/pulls/${Math.trunc(number)}`);
   return status === 200 ? pullRequest(body) : undefined;
+}
+
+async function describePullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequestFacts | undefined> {
+  const path = `${repoPath(repository)}/pulls/${Math.trunc(number)}`;
+  const { status, body } = await api("GET", path);
+  if (status !== 200) return undefined;
+  const files = await allPages(api, `${path}/files`, CHANGED_FILES_MAX);
+  const labels: unknown = member(body, "labels");
+  return {
+    labels: textsAmong(Array.isArray(labels) ? labels.map((label) => member(label, "name")) : []), author: text(member(body, "user"), "login"), base: text(member(body, "base"), "ref"),
+    paths: textsAmong(files.flatMap((file) => [member(file, "filename"), member(file, "previous_filename")])),
+  };
 }
 
 async function ensurePullRequest(api: ForgeApi, wanted: NewPullRequest): Promise<OpenedPullRequest> {

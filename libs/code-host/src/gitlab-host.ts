@@ -1,6 +1,6 @@
 import { notFound } from "@millwright/errors";
-import type { FileChoice, NewPullRequest, OpenedPullRequest, PullRequest, PullRequestHost, Repository, RepositoryFile } from "./code-host.ts";
-import { forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, type ForgeApi } from "./forge-api.ts";
+import { CHANGED_FILES_MAX, type FileChoice, type NewPullRequest, type OpenedPullRequest, type PullRequest, type PullRequestFacts, type PullRequestHost, type Repository, type RepositoryFile } from "./code-host.ts";
+import { allPages, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
 import { checkBranch, checkProject, isSha } from "./names.ts";
 
 export type GitlabOptions = {
@@ -11,8 +11,7 @@ export type GitlabOptions = {
   readonly fetch?: typeof fetch;
 };
 
-const PAGE = 100;
-const TREE_PAGES_MAX = 200;
+const TREE_ENTRIES_MAX = 20_000;
 
 /** A code host that speaks GitLab's REST API; its merge requests are our pull requests. Errors of all calls: those of `forgeApi`. */
 export function gitlabHost(options: GitlabOptions): PullRequestHost {
@@ -25,6 +24,7 @@ export function gitlabHost(options: GitlabOptions): PullRequestHost {
     readFiles: (repository, choice) => readFiles(api, repository, choice),
     ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
     getPullRequest: (repository, number) => getPullRequest(api, repository, number),
+    describePullRequest: (repository, number) => describePullRequest(api, repository, number),
   };
 }
 
@@ -44,17 +44,12 @@ async function branchSha(api: ForgeApi, repository: Repository, branch: string):
 /** The tree in pages, which lack the sizes; then each chosen file by itself, whose size is told with it. */
 async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
   const ref = encodeURIComponent(checkBranch(await defaultBranch(api, repository)));
-  const chosen: { path: string; sha: string }[] = [];
-  for (let page = 1; page <= TREE_PAGES_MAX; page++) {
-    const { status, body } = await api("GET", `${projectPath(repository)}/repository/tree?ref=${ref}&recursive=true&per_page=${PAGE}&page=${page}`);
-    if (status !== 200 || !Array.isArray(body)) break; // 404: nothing was ever committed
-    for (const entry of body as unknown[]) {
-      const [path, sha, mode] = ["path", "id", "mode"].map((name) => member(entry, name));
-      const isFile = mode === "100644" || mode === "100755";
-      if (isFile && typeof path === "string" && typeof sha === "string" && isSha(sha) && wants(path)) chosen.push({ path, sha });
-    }
-    if (body.length < PAGE) break;
-  }
+  const tree = await allPages(api, `${projectPath(repository)}/repository/tree?ref=${ref}&recursive=true`, TREE_ENTRIES_MAX);
+  const chosen = tree.flatMap((entry) => {
+    const [path, sha, mode] = ["path", "id", "mode"].map((name) => member(entry, name));
+    const isFile = mode === "100644" || mode === "100755";
+    return isFile && typeof path === "string" && typeof sha === "string" && isSha(sha) && wants(path) ? [{ path, sha }] : [];
+  });
   const files: RepositoryFile[] = [];
   for (const { path, sha } of chosen) {
     if (files.length >= filesMax) break;
@@ -67,6 +62,18 @@ async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMa
 async function getPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
   const { status, body } = await api("GET", `${projectPath(repository)}/merge_requests/${Math.trunc(number)}`);
   return status === 200 ? mergeRequest(body) : undefined;
+}
+
+async function describePullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequestFacts | undefined> {
+  const path = `${projectPath(repository)}/merge_requests/${Math.trunc(number)}`;
+  const { status, body } = await api("GET", path);
+  if (status !== 200) return undefined;
+  const files = await allPages(api, `${path}/diffs`, CHANGED_FILES_MAX);
+  const labels: unknown = member(body, "labels");
+  return {
+    labels: textsAmong(Array.isArray(labels) ? labels : []), author: text(member(body, "author"), "username"), base: text(body, "target_branch"),
+    paths: textsAmong(files.flatMap((file) => [member(file, "new_path"), member(file, "old_path")])),
+  };
 }
 
 /** GitLab opens merge requests that change nothing, but never two of one source and target. */

@@ -15,6 +15,8 @@ const shown = (pull: Pull) => ({
   title: pull.title,
   state: pull.state === "merged" ? "closed" : pull.state,
   merged_at: pull.state === "merged" ? "2026-11-20T10:00:00Z" : null,
+  labels: [{ name: "bug" }],
+  user: { login: "ada" },
   html_url: `http://host/acme/shop/pull/${pull.number}`,
   head: { ref: pull.head, sha: fake.branches.get(pull.head) },
   base: { ref: pull.base },
@@ -24,6 +26,7 @@ function answer(method: string, url: URL, body: Record<string, string>): Answer 
   if (fake.refuse) return fake.refuse;
   const [, path] = /^\/api\/v3\/repos\/acme\/shop(.*)$/.exec(decodeURIComponent(url.pathname)) ?? [];
   if (path === "") return { status: 200, body: { default_branch: "trunk" } };
+  if (path === "/pulls/1/files") return { status: 200, body: url.searchParams.get("page") === "1" ? Array.from({ length: 100 }, (_one, n) => ({ filename: `f${n}` })) : [{ filename: "new", previous_filename: "old" }] };
   const branch = /^\/git\/ref\/heads\/(.+)$/.exec(path ?? "")?.[1];
   const sha = branch === undefined ? undefined : fake.branches.get(branch);
   if (sha !== undefined) return { status: 200, body: { object: { sha } } };
@@ -109,6 +112,12 @@ test("a pull request is read with its state; a merged one is not merely closed",
   fake.pulls.push(...["open", "closed", "merged"].map((state, i) => ({ number: i + 1, title: "t", head: "same", base: "trunk", state })));
   const states = await Promise.all([1, 2, 3, 4].map(async (number) => (await host.getPullRequest(shop, number))?.state));
   expect(states).toEqual(["open", "closed", "merged", undefined]);
+});
+
+test("a pull request is described with its labels, author, base and every path that it changes", async () => {
+  fake.pulls.push({ number: 1, title: "t", head: "same", base: "trunk", state: "open" });
+  expect(await host.describePullRequest(shop, 1)).toEqual({ labels: ["bug"], author: "ada", base: "trunk", paths: [...Array.from({ length: 100 }, (_one, n) => `f${n}`), "new", "old"] });
+  expect(await host.describePullRequest(shop, 2)).toBeUndefined();
 });
 
 test("repositories tell their default branch and branches; absent ones are not found", async () => {

@@ -9,7 +9,7 @@ const SHA = "a".repeat(40);
 const PROJECT = "acme/tools/shop";
 /** A code host with one project, in the shape of GitLab's REST API. */
 const fake = { branches: new Map<string, string>(), merges: [] as Merge[], tree: [] as Entry[], isEmpty: false, refuse: undefined as { status: number; body?: unknown } | undefined, seen: [] as string[] };
-const shown = (merge: Merge) => ({ ...merge, id: 1_000 + merge.iid, sha: fake.branches.get(merge.source_branch) ?? SHA, web_url: `https://gitlab.test/${PROJECT}/-/merge_requests/${merge.iid}` });
+const shown = (merge: Merge) => ({ ...merge, labels: ["bug", "api"], author: { id: 1, username: "ada" }, id: 1_000 + merge.iid, sha: fake.branches.get(merge.source_branch) ?? SHA, web_url: `https://gitlab.test/${PROJECT}/-/merge_requests/${merge.iid}` });
 
 async function answer(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
@@ -29,6 +29,7 @@ async function answer(input: string | URL | Request, init?: RequestInit): Promis
   }
   const blob = fake.tree.find((entry) => path === `/repository/blobs/${entry.id}`);
   if (blob) return Response.json({ size: blob.content?.length ?? 0, encoding: "base64", content: Buffer.from(blob.content ?? "").toString("base64") });
+  if (path === "/merge_requests/1/diffs") return Response.json(url.searchParams.get("page") === "1" ? Array.from({ length: 100 }, (_one, n) => ({ new_path: `f${n}`, old_path: `f${n}` })) : [{ new_path: "new", old_path: "old" }]);
   const iid = /^\/merge_requests\/(\d+)$/.exec(path)?.[1];
   const merge = fake.merges.find((one) => String(one.iid) === iid);
   if (merge) return Response.json(shown(merge));
@@ -77,6 +78,12 @@ describe("opening a merge request", () => {
 test("a merge request is read with its state", async () => {
   fake.merges.push(...["opened", "closed", "merged", "locked"].map((state, index) => ({ iid: index + 1, title: "t", source_branch: "agent/run-1", target_branch: "trunk", state })));
   expect(await Promise.all([1, 2, 3, 4, 5].map(async (number) => (await host.getPullRequest(shop, number))?.state))).toEqual(["open", "closed", "merged", "open", undefined]);
+});
+
+test("a merge request is described with its labels, author, target and every path that it changes", async () => {
+  fake.merges.push({ iid: 1, title: "t", source_branch: "agent/run-1", target_branch: "trunk", state: "opened" });
+  expect(await host.describePullRequest(shop, 1)).toEqual({ labels: ["bug", "api"], author: "ada", base: "trunk", paths: [...Array.from({ length: 100 }, (_one, n) => `f${n}`), "new", "old"] });
+  expect(await host.describePullRequest(shop, 2)).toBeUndefined();
 });
 
 test("projects below groups tell their default branch and branches; absent ones are not found", async () => {

@@ -12,6 +12,7 @@ import type { EnvironmentGrant } from "../domain/environment.ts";
 import type { Model, ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
+import { describePullRequests, type DescribePullRequestsDeps } from "../usecases/describe-pull-requests.ts";
 import {
   createEnvironment, deleteEnvironment, getEnvironment, grantEnvironment, listEnvironmentGrants, listEnvironments, replaceEnvironment, revokeEnvironmentGrant,
   type EnvironmentsDeps, type EnvironmentUse, type EnvironmentView,
@@ -23,7 +24,8 @@ type ConnectedWorker = { readonly workerHost: string; readonly connectionCount: 
 
 export type CatalogRoutesDeps = EnvironmentsDeps &
   ListSkillsDeps &
-  CodeHostsDeps & {
+  CodeHostsDeps &
+  DescribePullRequestsDeps & {
     /** Absent team: what the platform offers everybody. */
     readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
     readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
@@ -92,6 +94,11 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       const { name = "", kind = "", baseUrl = "", root = "", secretName = "", owners = [], teamUid = "" } = codeHost ?? {};
       const asked = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
       return { codeHost: codeHostMessage(await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked, idempotencyKey)) };
+    },
+    async describePullRequests({ teamUid, codeHostUid, repository, numbers }, context) {
+      const found = await describePullRequests(deps, callerOf(context), { teamUid: as<TeamUid>(teamUid), codeHostUid, repository, numbers });
+      const all = (values: readonly string[]): string[] => [...new Set(values)];
+      return { labels: all(found.flatMap(({ labels }) => labels)), authors: all(found.map(({ author }) => author)), baseBranches: all(found.map(({ base }) => base)), paths: all(found.flatMap(({ paths }) => paths)) };
     },
     async deleteCodeHost({ uid }, context) {
       await deleteCodeHost(deps, callerOf(context), uid);
