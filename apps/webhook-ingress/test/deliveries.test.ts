@@ -73,6 +73,23 @@ describe("what nobody may deliver to is absent", () => {
     expect(same(await w.send(uid, { headers: bearer(secret) }))).toEqual(same(unknown));
     expect(await w.rows("SELECT outcome FROM deliveries WHERE webhook_uid = $1", [uid])).toEqual([{ outcome: "accepted" }]);
   });
+  test("what changes through one replica counts at once at another that has met the webhook", async () => {
+    const other = await w.replica();
+    const { uid, secret, factoryUid } = await w.aWebhook({ authMode: "signature", signatureScheme: "gitlab", secret: "first" });
+    const send = async (token: string, id: string) => (await w.send(uid, { headers: { "x-gitlab-token": token, "x-own": id, "x-service-delivery-id": id } }, other.url)).body.delivery_id ?? 0;
+    expect(await send(secret, "1")).toBe("1");
+    await w.client.rotateSecret({ webhookUid: uid, secret: "second" }, call(OWNER));
+    expect([await send("first", "2"), await send("second", "3")]).toEqual([0, "3"]);
+    await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true, deliveryIdHeader: "X-Own" }, call(OWNER));
+    expect(await send("second", "4")).toBe("4");
+    expect(await w.rows("SELECT identity_kind FROM deliveries WHERE webhook_uid = $1 AND delivery_id = '4'", [uid])).toEqual([{ identity_kind: "configured" }]);
+    await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: false }, call(OWNER));
+    expect((await w.send(uid, { headers: { "x-gitlab-token": "second" } }, other.url)).status).toBe(404);
+    await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true }, call(OWNER));
+    expect(await send("second", "5")).toBe("5");
+    await w.client.deleteWebhook({ factoryUid, webhookUid: uid }, call(OWNER));
+    expect((await w.send(uid, { headers: { "x-gitlab-token": "second" } }, other.url)).status).toBe(404);
+  });
   test.each(["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])("%s is 405 and says that POST is allowed, existing or not", async (method) => {
     const { uid } = await w.aWebhook();
     for (const one of [uid, "nonsense"]) {

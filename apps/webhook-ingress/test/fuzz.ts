@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, randomInt } from "node:crypto";
 import { newUid } from "@millwright/ids";
 import { ALL_SIGNATURE_SCHEMES, type SignatureScheme } from "../src/domain/signature-schemes.ts";
-import type { Receiver } from "../src/store/delivery-store.ts";
+import type { Receiver } from "../src/store/receivers.ts";
 import type { InboundDelivery } from "../src/usecases/receive-delivery.ts";
 
 const pick = <T>(values: readonly T[]): T => values[randomInt(values.length)]!;
@@ -30,13 +30,13 @@ const TOLERANCE_SECONDS: Partial<Record<SignatureScheme, number>> = { standard_w
 /** Those that sign only the body's presence, or its time within it. */
 const SCHEMES = ALL_SIGNATURE_SCHEMES.filter((scheme) => scheme !== "linear");
 
-/** A webhook, a request to it at a time, and whether its credential is right. */
-export function aRequest(now: Date): { to: Receiver; inbound: InboundDelivery; body: Buffer; isRight: boolean; at: Date } {
+/** A webhook, what is remembered of it, a request to it at a time, and whether its credential is right. */
+export function aRequest(now: Date): { to: Receiver; remembered: Receiver | undefined; inbound: InboundDelivery; body: Buffer; isRight: boolean; at: Date } {
   const authMode = pick(["token", "url_token", "signature", "signature"] as const);
   const signatureScheme = authMode === "signature" ? pick(SCHEMES) : undefined;
   const secret = signatureScheme === "standard_webhooks" ? `whsec_${randomBytes(24).toString("base64")}` : randomBytes(12).toString("base64url");
   const to: Receiver = {
-    uid: newUid(), teamUid: newUid(), factoryUid: newUid(), authMode, signatureScheme, secretName: undefined, secret: chance(20) ? undefined : secret, refusedForSeconds: undefined,
+    uid: newUid(), teamUid: newUid(), factoryUid: newUid(), authMode, signatureScheme, secretName: undefined, secret: chance(20) ? undefined : secret, version: 2, sealed: secret,
     deliveryIdHeader: chance(3) ? "X-Event-Id" : undefined, signatureHeader: signatureScheme === "generic_hmac_sha256" ? "X-Own" : undefined, signaturePrefix: signatureScheme === "generic_hmac_sha256" ? "v=" : undefined,
   };
   const body = aBody();
@@ -59,7 +59,8 @@ export function aRequest(now: Date): { to: Receiver; inbound: InboundDelivery; b
     webhookUid: to.uid, token, address: "192.0.2.1", requestId: "r", header: (name) => headers[name],
     body: async (most) => (body.length > most ? { tooLargeBytes: body.length } : { bytes: body }),
   };
-  return { to, inbound, body, isRight: to.secret !== undefined && !isFaulty && isInTime, at: new Date((seconds + skew) * 1000) };
+  const remembered = chance(3) ? undefined : chance(2) ? to : { ...to, version: 1, ...(chance(2) && { secret: used, deliveryIdHeader: undefined }), ...(chance(4) && { secret: undefined }) };
+  return { to, remembered, inbound, body, isRight: to.secret !== undefined && !isFaulty && isInTime, at: new Date((seconds + skew) * 1000) };
 }
 
 /** A header that only names the delivery may say anything. */

@@ -5,7 +5,8 @@ import { manualClock } from "@millwright/clock";
 import { aRequest } from "./fuzz.ts";
 import { identityOf } from "../src/domain/delivery.ts";
 import { receiveDelivery } from "../src/usecases/receive-delivery.ts";
-import type { Entry, Receiver } from "../src/store/delivery-store.ts";
+import type { Entry } from "../src/store/delivery-store.ts";
+import type { Receiver } from "../src/store/receivers.ts";
 import { bearer, NOW, startWorld, type World } from "./setup.ts";
 
 let w: World;
@@ -75,13 +76,14 @@ test("no request gets a wrong verdict at the use case", async () => {
   const clock = manualClock(NOW);
   const runs = Number(process.env["MILLWRIGHT_FUZZ"] ?? 5_000);
   for (let n = 0; n < runs; n++) {
-    const { to, inbound, body, isRight, at } = aRequest(NOW);
+    const { to, remembered, inbound, body, isRight, at } = aRequest(NOW);
     clock.set(at);
     const entries: Entry[] = [];
     const failures: unknown[] = [];
     const deliveries = {
-      meet: async () => to,
-      record: async (_to: Receiver, entry: Entry) => (entries.push(entry), { outcome: entry.outcome }),
+      recall: () => remembered,
+      meet: async () => ({ to, refusedForSeconds: undefined }),
+      record: async (known: Receiver, _address: string, entry: Entry) => (known.version === to.version ? (entries.push(entry), { outcome: entry.outcome }) : "changed" as const),
       recordFailure: async (_to: Receiver, _address: string, entry: Pick<Entry, "outcome">) => (failures.push(entry), { outcome: entry.outcome }),
     };
     const reception = await receiveDelivery({ deliveries, clock }, inbound);

@@ -2,11 +2,11 @@ import { expect, test } from "@jest/globals";
 import { Gathering } from "./gathering.ts";
 
 /** A gathering whose batches end when told. */
-function held() {
+function held(atOnce?: number) {
   const batches: { keys: readonly number[]; end: (error?: Error) => void }[] = [];
   const gathering = new Gathering<number, string>((keys) => new Promise((resolve, reject) => {
     batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
-  }));
+  }), undefined, atOnce);
   return { gathering, batches };
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -20,6 +20,18 @@ test("what is asked while others are under way goes in one batch, and each gets 
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2, 3, 4, 5]]);
   batches[1]!.end();
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5].map((n) => `answer ${n}`));
+});
+
+test("two batches may be under way at once, and a third waits for one of them", async () => {
+  const { gathering, batches } = held(2);
+  const answers = [1, 2, 3, 4].map((n) => gathering.ask(n));
+  expect(batches.map(({ keys }) => keys)).toEqual([[1], [2]]);
+  batches[1]!.end();
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1], [2], [3, 4]]);
+  batches[2]!.end();
+  batches[0]!.end();
+  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
 });
 
 test("nobody fails by what others asked", async () => {

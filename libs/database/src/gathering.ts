@@ -10,13 +10,18 @@ type Waiting<K, V> = { readonly key: K; readonly resolve: (value: V) => void; re
 export class Gathering<K, V> {
   readonly #together: (keys: readonly K[]) => Promise<readonly V[]>;
   readonly #mayRepeat: (error: unknown) => boolean;
+  readonly #atOnce: number;
   #waiting: Waiting<K, V>[] = [];
-  #isUnderWay = false;
+  #underWay = 0;
 
-  /** `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done. */
-  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>, mayRepeat: (error: unknown) => boolean = () => true) {
+  /**
+   * `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done.
+   * `atOnce` batches are under way at a time: more than one, where they wait for something other than each other.
+   */
+  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>, mayRepeat: (error: unknown) => boolean = () => true, atOnce = 1) {
     this.#together = together;
     this.#mayRepeat = mayRepeat;
+    this.#atOnce = atOnce;
   }
 
   ask(key: K): Promise<V> {
@@ -27,10 +32,10 @@ export class Gathering<K, V> {
   }
 
   #go(): void {
-    if (this.#isUnderWay || this.#waiting.length === 0) return;
-    this.#isUnderWay = true;
+    if (this.#underWay >= this.#atOnce || this.#waiting.length === 0) return;
+    this.#underWay += 1;
     void this.#answer(this.#waiting.splice(0, BATCH_MAX)).finally(() => {
-      this.#isUnderWay = false;
+      this.#underWay -= 1;
       this.#go();
     });
   }

@@ -1,10 +1,15 @@
 import { createHash, randomUUID } from "node:crypto";
-import { Agent, request } from "node:http";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { Pool } from "pg";
+import { ensureDatabase, freePort, migrate } from "@millwright/database";
 import { evaluateFilter, parseFilter, parsePayload } from "@millwright/payload-filter";
 import { api } from "../api.ts";
+import { DeliveryFloor } from "../baseline/deliveries.ts";
 import type { Bench } from "../bench.ts";
+import { Connections } from "../connections.ts";
+import { startProgram, untilReady, type Platform } from "../platform.ts";
 import type { Measured } from "../results.ts";
 import { median, round, summarize } from "../samples.ts";
 
@@ -14,24 +19,29 @@ const PACE_PER_SECOND = 500;
 const PER_WEBHOOK = 55;
 const FACTORIES = 40;
 const PER_FACTORY = 20;
+const DATABASE = "bench_deliveries";
+const MIGRATIONS = join(import.meta.dirname, "../../../apps/webhook-ingress/prisma/migrations");
 
 type Deliver = (body: Buffer) => Promise<void>;
 type Shot = { readonly perSecond: number; readonly latencies: readonly number[] };
 
 /**
  * Accepted deliveries of 1 KB and 64 KB, each with an id of its own, spread over enough webhooks for their rate; and as many filters as one
- * processor evaluates. The floor is this process with `pg`: one insert per delivery into a table with the same unique key, and nothing else –
- * no HTTP, no credential, no limit, no event.
+ * processor evaluates. The floor is this process with `pg`: one insert per delivery of the row that the platform writes, into a table with the
+ * same indexes, with as many connections as there are deliveries at a time, and nothing else – no HTTP, no credential, no limit, no event.
+ * Beside it, the same insert behind `node:http`, asked as the platform is: what HTTP costs anybody.
  */
-export async function measureWebhooks({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
-  const deliver = senderTo(await createWebhooks(platform.url, isQuick ? 6 : FACTORIES));
-  const floor = await DeliveryFloor.open(baseline.databaseUrl);
+export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Measured[]> {
+  const hooks = await createWebhooks(platform.url, isQuick ? 6 : FACTORIES);
+  const floor = await startFloor(platform);
+  const connections = new Connections(platform.url);
+  const deliver = senderTo(connections, hooks);
   const seconds = isQuick ? 0.5 : 1.5;
   const found: Measured[] = [];
   try {
     for (const [size, bytes] of [["1 KB", 1_024], ["64 KB", 65_536]] as const) {
       const bodies = bodyOf(bytes);
-      const who = [["millwright", deliver], ["floor", floor.insert]] as const;
+      const who = [["millwright", deliver], ["floor", floor.insert], ["floor behind http", floor.post]] as const;
       for (const [, one] of who) await deliverFor(one, bodies, 0.3);
       const shots = who.map((): Shot[] => []);
       for (let turn = 0; turn < 2; turn++) for (const [n, [, one]] of who.entries()) shots[n]!.push(await deliverFor(one, bodies, seconds));
@@ -42,6 +52,7 @@ export async function measureWebhooks({ platform, baseline, isQuick }: Bench): P
     }
     found.push({ what: `deliver 1 KB to webhooks, ${PACE_PER_SECOND}/s`, who: "millwright", latencyMs: summarize(await deliverPaced(deliver, bodyOf(1_024), seconds * 2)) });
   } finally {
+    connections.close();
     await floor.close();
   }
   return [...found, measureFilter()];
@@ -61,47 +72,39 @@ async function createWebhooks(url: string, factories: number): Promise<Hook[]> {
 }
 
 /** Sends to each webhook as often as it takes within a minute. Errors: any answer but 202; no webhook is left. */
-function senderTo(hooks: readonly Hook[]): Deliver {
-  const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+function senderTo(connections: Connections, hooks: readonly Hook[]): Deliver {
   let sent = 0;
-  return (body) => {
-    const hook = hooks[sent++ % hooks.length]!;
+  return async (body) => {
+    const { url, secret } = hooks[sent++ % hooks.length]!;
     if (sent > hooks.length * PER_WEBHOOK) throw new Error("More deliveries than there are webhooks for.");
-    return new Promise((resolve, reject) => {
-      const headers = { authorization: `Bearer ${hook.secret}`, "x-service-delivery-id": randomUUID(), "content-length": body.length };
-      const asked = request(hook.url, { method: "POST", agent, headers }, (answer) => {
-        answer.resume().once("end", () => (answer.statusCode === 202 ? resolve() : reject(new Error(`a delivery was answered ${answer.statusCode}`))));
-      });
-      asked.once("error", reject).end(body);
-    });
+    await accepted(connections.post(url.pathname, `authorization: Bearer ${secret}\r\nx-service-delivery-id: ${randomUUID()}\r\n`, body));
   };
 }
 
-/** A delivery as one insert that refuses a known identity. */
-class DeliveryFloor {
-  readonly #pool: Pool;
-  readonly #webhook = randomUUID();
+async function accepted(answer: Promise<number>): Promise<void> {
+  const status = await answer;
+  if (status !== 202) throw new Error(`a delivery was answered ${status}`);
+}
 
-  private constructor(pool: Pool) {
-    this.#pool = pool;
-  }
-
-  static async open(connectionString: string): Promise<DeliveryFloor> {
-    const pool = new Pool({ connectionString, max: 10 });
-    await pool.query("CREATE TABLE IF NOT EXISTS floor_deliveries (uid uuid PRIMARY KEY, webhook_uid uuid NOT NULL, delivery_id text NOT NULL, received_at timestamptz NOT NULL, payload bytea NOT NULL, UNIQUE (webhook_uid, delivery_id))");
-    return new DeliveryFloor(pool);
-  }
-
-  readonly insert: Deliver = async (body) => {
-    await this.#pool.query({
-      name: "deliver", text: "INSERT INTO floor_deliveries (uid, webhook_uid, delivery_id, received_at, payload) VALUES ($1, $2, $3, now(), $4) ON CONFLICT (webhook_uid, delivery_id) DO NOTHING",
-      values: [randomUUID(), this.#webhook, randomUUID(), body],
-    });
+/** The floor on the platform's PostgreSQL: in this process, and behind `node:http` in one of its own. */
+async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: Deliver; close(): Promise<void> }> {
+  const databaseUrl = await ensureDatabase(platform.databaseUrl("postgres"), DATABASE);
+  await migrate(databaseUrl, MIGRATIONS);
+  const floor = new DeliveryFloor(databaseUrl, AT_ONCE);
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const dir = await mkdtemp(join(tmpdir(), "millwright-bench-floor-"));
+  const program = startProgram("tools/bench/baseline/delivery-server.ts", dir, { DELIVERIES_DATABASE_URL: databaseUrl, PORT: new URL(url).port, CONNECTIONS: String(AT_ONCE) });
+  const connections = new Connections(url);
+  await untilReady(program, url);
+  return {
+    insert: async (body) => void (await floor.insert(body)),
+    post: (body) => accepted(connections.post("/", `x-service-delivery-id: ${randomUUID()}\r\n`, body)),
+    close: async () => {
+      connections.close();
+      await Promise.all([floor.close(), program.stop()]);
+      await rm(dir, { recursive: true, force: true });
+    },
   };
-
-  close(): Promise<void> {
-    return this.#pool.end();
-  }
 }
 
 /** JSON of about so many bytes that does not compress. */

@@ -1,10 +1,12 @@
 import type { Clock } from "@millwright/clock";
+import { DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { isJson } from "@millwright/payload-filter";
 import { isSignatureRight, isTokenRight } from "../domain/authenticate.ts";
 import { identityOf } from "../domain/delivery.ts";
 import { BODY_BYTES_MAX } from "../domain/limits.ts";
-import type { Entry, Receiver, Recorded } from "../store/delivery-store.ts";
+import type { Entry, Recorded } from "../store/delivery-store.ts";
+import type { Met, Receiver } from "../store/receivers.ts";
 
 /** A body as far as it was read: whole, or how large it is (declared, or counted so far) when that is too much; or its end never came. */
 export type ReadBody = { readonly bytes: Uint8Array } | { readonly tooLargeBytes: number } | { readonly isLost: true };
@@ -29,12 +31,21 @@ export type Reception =
 
 export type ReceiveDeliveryDeps = {
   deliveries: {
-    meet(uid: string, address: string, now: Date): Promise<Receiver | undefined>;
-    record(to: Receiver, entry: Entry, requestId: string): Promise<Recorded>;
-    recordFailure(to: Receiver, address: string, entry: Pick<Entry, "outcome" | "sizeBytes" | "receivedAt">): Promise<Recorded>;
+    recall(uid: string): Receiver | undefined;
+    meet(uid: string, address: string, now: Date): Promise<Met | undefined>;
+    record(to: Receiver, address: string, entry: Entry, requestId: string): Promise<Recorded | "changed">;
+    recordFailure(to: Receiver, address: string, entry: Failure): Promise<Recorded>;
   };
   clock: Clock;
 };
+
+type Failure = Pick<Entry, "outcome" | "sizeBytes" | "receivedAt">;
+
+/** What a webhook makes of a delivery: it is let in, to be recorded as something; its credential is wrong; or its body never came. */
+type Verdict = { readonly letIn: Entry; readonly deliveryId?: string } | { readonly failure: Failure } | { readonly isLost: true };
+
+/** A webhook that changes between being met and recording its delivery is met again, so often. */
+const CHANGES_MAX = 10;
 
 /**
  * Takes one delivery: answers only after its row is durable, and with what the sender may know. The order of checks
@@ -44,46 +55,56 @@ export type ReceiveDeliveryDeps = {
  *   a signature:  lookup → failed-auth budget → size → signature over the raw bytes → 60 a minute → JSON → identity, stored
  *
  * The 60 a minute are counted by the statement that stores, so the body is read before them; the answer keeps the order.
+ *
+ * A webhook that was met before is not looked up again for a delivery that it lets in: the statement that stores looks
+ * whether it, its secret and the budget still are so. Every other end is decided by a webhook looked up for this delivery.
  */
 export async function receiveDelivery(deps: ReceiveDeliveryDeps, inbound: InboundDelivery): Promise<Reception> {
+  const { deliveries } = deps;
   const receivedAt = deps.clock.now();
-  const to = isUuid(inbound.webhookUid) ? await deps.deliveries.meet(inbound.webhookUid, inbound.address, receivedAt) : undefined;
-  if (!to) return { outcome: "unknown" };
-  if (to.refusedForSeconds !== undefined) return { outcome: "limited", retryAfterSeconds: to.refusedForSeconds };
-  return to.authMode === "signature" ? receiveSigned(deps, inbound, to, receivedAt) : receiveWithToken(deps, inbound, to, to.authMode, receivedAt);
+  if (!isUuid(inbound.webhookUid)) return { outcome: "unknown" };
+  const record = async (to: Receiver, { letIn, deliveryId }: Extract<Verdict, { letIn: Entry }>): Promise<Reception | undefined> => {
+    const recorded = await deliveries.record(to, inbound.address, letIn, inbound.requestId);
+    return recorded === "changed" ? undefined : ended(recorded, deliveryId);
+  };
+  const known = deliveries.recall(inbound.webhookUid);
+  const hope = known && (await judge(inbound, known, receivedAt));
+  const reception = known && hope && "letIn" in hope ? await record(known, hope) : undefined;
+  if (reception) return reception;
+  for (let changes = 0; changes < CHANGES_MAX; changes++) {
+    const met = await deliveries.meet(inbound.webhookUid, inbound.address, receivedAt);
+    if (!met) return { outcome: "unknown" };
+    const { to, refusedForSeconds } = met;
+    if (refusedForSeconds !== undefined) return { outcome: "limited", retryAfterSeconds: refusedForSeconds };
+    const verdict = await judge(inbound, to, receivedAt);
+    if ("isLost" in verdict) return { outcome: "body_lost" };
+    if ("failure" in verdict) return ended(await deliveries.recordFailure(to, inbound.address, verdict.failure));
+    const recorded = await record(to, verdict);
+    if (recorded) return recorded;
+  }
+  throw new DomainError({ kind: "unavailable", reason: "webhook_changing", message: "The webhook is being changed; try again." });
 }
 
-async function receiveWithToken(deps: ReceiveDeliveryDeps, inbound: InboundDelivery, to: Receiver, mode: "token" | "url_token", receivedAt: Date): Promise<Reception> {
-  if (!isTokenRight(mode, inbound, to.secret)) {
+async function judge(inbound: InboundDelivery, to: Receiver, receivedAt: Date): Promise<Verdict> {
+  const isSigned = to.authMode === "signature";
+  if (to.authMode !== "signature" && !isTokenRight(to.authMode, inbound, to.secret)) {
     const sizeBytes = Number(inbound.header("content-length") ?? 0) || 0; // unread
-    return ended(await deps.deliveries.recordFailure(to, inbound.address, { outcome: "rejected_auth", sizeBytes, receivedAt }));
+    return { failure: { outcome: "rejected_auth", sizeBytes, receivedAt } };
   }
   const body = await inbound.body(BODY_BYTES_MAX);
-  if ("isLost" in body) return { outcome: "body_lost" };
-  if ("tooLargeBytes" in body) return ended(await deps.deliveries.record(to, { outcome: "rejected_too_large", sizeBytes: body.tooLargeBytes, receivedAt }, inbound.requestId));
-  return store(deps, inbound, to, body.bytes, receivedAt);
-}
-
-async function receiveSigned(deps: ReceiveDeliveryDeps, inbound: InboundDelivery, to: Receiver, receivedAt: Date): Promise<Reception> {
-  const body = await inbound.body(BODY_BYTES_MAX);
-  if ("isLost" in body) return { outcome: "body_lost" };
-  // Nobody has vouched for it: it counts as failed authentication.
-  if ("tooLargeBytes" in body) return ended(await deps.deliveries.recordFailure(to, inbound.address, { outcome: "rejected_too_large", sizeBytes: body.tooLargeBytes, receivedAt }));
-  const request = { header: inbound.header, token: inbound.token, body: body.bytes };
-  if (!isSignatureRight(to, request, to.secret, receivedAt)) {
-    return ended(await deps.deliveries.recordFailure(to, inbound.address, { outcome: "rejected_auth", sizeBytes: body.bytes.length, receivedAt }));
+  if ("isLost" in body) return body;
+  if ("tooLargeBytes" in body) {
+    const entry = { outcome: "rejected_too_large", sizeBytes: body.tooLargeBytes, receivedAt } as const;
+    return isSigned ? { failure: entry } : { letIn: entry }; // nobody has vouched for one that would be signed
   }
-  return store(deps, inbound, to, body.bytes, receivedAt);
-}
-
-async function store(deps: ReceiveDeliveryDeps, inbound: InboundDelivery, to: Receiver, bytes: Uint8Array, receivedAt: Date): Promise<Reception> {
-  const isIdentity = /^(?:identity)?$/i.test(inbound.header("content-encoding")?.trim() ?? ""); // a compressed body is no JSON, and never inflated
-  if (!isIdentity || !isJson(bytes)) {
-    return ended(await deps.deliveries.record(to, { outcome: "rejected_invalid_json", sizeBytes: bytes.length, receivedAt }, inbound.requestId));
+  const { bytes } = body;
+  if (isSigned && !isSignatureRight(to, { header: inbound.header, token: inbound.token, body: bytes }, to.secret, receivedAt)) {
+    return { failure: { outcome: "rejected_auth", sizeBytes: bytes.length, receivedAt } };
   }
+  const isPlain = /^(?:identity)?$/i.test(inbound.header("content-encoding")?.trim() ?? ""); // a compressed body is no JSON, and never inflated
+  if (!isPlain || !isJson(bytes)) return { letIn: { outcome: "rejected_invalid_json", sizeBytes: bytes.length, receivedAt } };
   const identity = identityOf(to, inbound.header, bytes);
-  const recorded = await deps.deliveries.record(to, { outcome: "accepted", identity, sizeBytes: bytes.length, payload: bytes, receivedAt }, inbound.requestId);
-  return ended(recorded, identity.id);
+  return { letIn: { outcome: "accepted", identity, sizeBytes: bytes.length, payload: bytes, receivedAt }, deliveryId: identity.id };
 }
 
 function ended(recorded: Recorded, deliveryId = ""): Reception {

@@ -1,0 +1,104 @@
+import { Gathering, isTransient, type Database } from "@millwright/database";
+import { EVENTS_APPENDED } from "@millwright/events";
+import { DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, WINDOW_MS } from "../domain/limits.ts";
+
+export const DELIVERIES = "deliveries";
+export const failuresOf = (address: string): string => `failures ${address}`;
+
+/** A delivery whose credential was right, as far as its webhook was known. Names are those of the statement's record. */
+export type Letter = {
+  readonly webhook: string;
+  readonly team: string;
+  readonly factory: string;
+  /** The webhook's version, and the sealed text of the secret, by which the sender was let in. */
+  readonly version: number;
+  readonly sealed: string | null;
+  readonly failures: string;
+  readonly at: Date;
+  readonly uid: string;
+  readonly outcome: string;
+  readonly kind: string | null;
+  readonly id: string | null;
+  readonly size: number;
+  readonly payload: Uint8Array | undefined;
+  readonly event: string;
+  readonly request: string;
+  readonly trace: string | null;
+};
+
+/** `changed`: the webhook is not what its sender was let in by, or refuses its address; nothing was counted or stored. */
+export type Filed = "stored" | "logged" | "limited" | "changed";
+
+/** While one statement waits for the disk, the next works. */
+const AT_ONCE = 2;
+
+/**
+ * Files deliveries: counts each against its webhook's budget, claims its identity, stores it, and announces it, or logs what
+ * it is. One statement for all that come while others are being filed;
+ * of copies that come at once, in one statement or several, exactly one is stored.
+ */
+export function letterFile(database: Database): (letter: Letter) => Promise<Filed> {
+  const letters = new Gathering((all: readonly Letter[]) => fileTogether(database, all), (error) => !isTransient(error) || isDeadlock(error), AT_ONCE);
+  return (letter) => letters.ask(letter);
+}
+
+async function fileTogether(database: Database, all: readonly Letter[]): Promise<Filed[]> {
+  let from = 1;
+  const given = all.map(({ payload, ...letter }, n) => {
+    const record = { n, from: payload ? from : null, ...letter };
+    from += payload?.length ?? 0;
+    return record;
+  });
+  const payloads = all.flatMap(({ payload }) => payload ?? []);
+  const { rows } = await database.sql.query<{ n: number; filed: Filed }>(FILE, [JSON.stringify(given), payloads.length === 1 ? payloads[0] : Buffer.concat(payloads)]);
+  const filed = Array<Filed>(all.length).fill("changed");
+  for (const row of rows) filed[row.n] = row.filed;
+  if (filed.includes("stored")) database.sql.announce?.(EVENTS_APPENDED);
+  return filed;
+}
+
+/** Undone as a whole, for certain. */
+const isDeadlock = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "40P01";
+
+/** Those hits of a window that count at a time. A hit of exactly a minute ago has left. */
+export const RECENT = (at: string, hits: string): string => `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
+
+// $1 the letters without their payloads, $2 the payloads, one after the other.
+// JSON, because PostgreSQL plans arrays anew at each use; subqueries, because it would rather read small tables whole than look things up in them. Budgets are taken in the
+// order of webhooks, so that replicas never wait for each other in circles; whoever holds a webhook's has its identities for itself.
+const FILE = `
+WITH given AS MATERIALIZED (
+  SELECT g.*, row_number() OVER (PARTITION BY g.webhook ORDER BY g.n) AS nth
+    FROM json_to_recordset($1::json) AS g (n integer, "from" integer, webhook uuid, team uuid, factory uuid, version integer, sealed text, failures text, at timestamptz, uid uuid,
+                                           outcome text, kind text, id text, size bigint, event uuid, request text, trace text)
+   WHERE (SELECT w.enabled AND w.deleted_at IS NULL AND w.version = g.version AND g.sealed IS NOT DISTINCT FROM
+                 CASE WHEN w.secret_name IS NULL THEN w.secret_sealed ELSE (SELECT s.sealed FROM team_secrets s WHERE s.team_uid = w.team_uid AND s.name = w.secret_name) END
+            FROM webhooks w WHERE w.uid = g.webhook)
+     AND coalesce((SELECT (SELECT count(*) FROM (${RECENT("g.at", "f.hits")}) h) < ${FAILURES_PER_ADDRESS} FROM rate_windows f WHERE f.webhook_uid = g.webhook AND f.bucket = g.failures), true)
+), counted AS (
+  INSERT INTO rate_windows AS w (webhook_uid, bucket, hits, let_in)
+  SELECT webhook, '${DELIVERIES}', array_fill(max(at), ARRAY[least(count(*), ${DELIVERIES_PER_WINDOW})::integer]), least(count(*), ${DELIVERIES_PER_WINDOW})
+    FROM given GROUP BY webhook ORDER BY webhook
+  ON CONFLICT (webhook_uid, bucket) DO UPDATE
+     SET (hits, let_in) = (
+       SELECT r.hits || array_fill(excluded.hits[1], ARRAY[least(excluded.let_in, r.room)]), least(excluded.let_in, r.room)
+         FROM (SELECT coalesce(array_agg(h ORDER BY h), '{}') AS hits, greatest(0, ${DELIVERIES_PER_WINDOW} - count(*))::integer AS room FROM (${RECENT("excluded.hits[1]", "w.hits")}) h) r)
+  RETURNING webhook_uid, let_in
+), stored AS (
+  INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at, payload)
+  SELECT g.uid, g.webhook, g.team, g.factory, g.outcome, g.kind, g.id, g.size, g.at, substring($2::bytea FROM g."from" FOR g.size::integer)
+    FROM given g JOIN counted c ON c.webhook_uid = g.webhook AND g.nth <= c.let_in WHERE g.outcome = 'accepted'
+  ON CONFLICT (webhook_uid, identity_kind, delivery_id) WHERE outcome = 'accepted' DO NOTHING
+  RETURNING uid
+), logged AS (
+  INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at)
+  SELECT g.uid, g.webhook, g.team, g.factory, CASE g.outcome WHEN 'accepted' THEN 'duplicate' ELSE g.outcome END, g.kind, g.id, g.size, g.at
+    FROM given g JOIN counted c ON c.webhook_uid = g.webhook AND g.nth <= c.let_in LEFT JOIN stored s ON s.uid = g.uid WHERE s.uid IS NULL
+), told AS (
+  INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid, request_id, traceparent, occurred_at, payload)
+  SELECT g.event, 'millwright.delivery.accepted.v1', 'delivery', g.uid, 1, g.team, 'webhook', g.webhook, g.request, g.trace, g.at,
+         jsonb_build_object('webhook_uid', g.webhook, 'factory_uid', g.factory, 'delivery_id', g.id, 'size_bytes', g.size)
+    FROM given g JOIN stored s ON s.uid = g.uid
+)
+SELECT g.n, CASE WHEN s.uid IS NOT NULL THEN 'stored' WHEN g.nth <= c.let_in THEN 'logged' ELSE 'limited' END AS filed
+  FROM given g JOIN counted c ON c.webhook_uid = g.webhook LEFT JOIN stored s ON s.uid = g.uid`;
