@@ -14,6 +14,7 @@ import { watchService } from "@millwright/service";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
+import { composeAutomations, type AutomationsOptions } from "./compose-automations.ts";
 import { definitionOwners } from "./clients/definition-owners.ts";
 import { definitionTrees } from "./clients/definition-trees.ts";
 import { identityClient } from "./clients/identity-client.ts";
@@ -21,8 +22,10 @@ import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { withTitles } from "./clients/run-feed.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { taskCreated, taskUpdated } from "./events/task-events.ts";
-import { factoryRoutes, type RoutesDeps } from "./rpc/routes.ts";
+import { automationRoutes } from "./rpc/automation-routes.ts";
+import { factoryRoutes } from "./rpc/routes.ts";
 import { applyStore } from "./store/apply-store.ts";
+import { automationStore } from "./store/automation-store.ts";
 import { factoryStore } from "./store/factory-store.ts";
 import { changesOf, openPrisma } from "./store/prisma-client.ts";
 import { sourceStore } from "./store/source-store.ts";
@@ -72,7 +75,10 @@ export type Factories = {
   ready(): Promise<boolean>;
   /** The loops that `start` starts, for tests that drive them step by step. */
   readonly tasks: Consumer;
+  readonly automationEvents: readonly Consumer[];
   readonly work: WorkQueue;
+  /** Forgets old decisions. */
+  prune(): Promise<number>;
 };
 
 /** The object graph of this service. */
@@ -89,10 +95,11 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   const runs = orchestratorClient(o.neighbours.orchestrator, signer);
   const agents = identityClient(o.neighbours.identity, signer);
   const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer);
-  const deps: RoutesDeps = {
+  const deps: AutomationsOptions["deps"] = {
     factories: factoryStore(prisma, changes, database.sql),
     sources: sourceStore(prisma, changes),
     applies: applyStore(prisma, changes),
+    automations: automationStore(database),
     tasks: taskStore(database, clock),
     requests: { remember: (request, answer) => database.transaction((tx) => rememberAnswer(tx, request, answer, clock.now())) },
     runs,
@@ -105,7 +112,8 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     clock,
     log,
   };
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: definitionWork(deps) });
+  const automations = composeAutomations({ ...o, database, deps, runs, agents, ...bell });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...automations.work } });
   const self = serviceCaller(signer.service, newUid());
   const tasks = new Consumer({
     name: "tasks",
@@ -121,21 +129,25 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     }),
     ...bell,
   });
-  const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks], work });
-  const pause = async (): Promise<void> => void (await Promise.all([tasks.stop(), work.stop()]));
+  const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks, ...automations.consumers], work });
+  const loops = [tasks, ...automations.consumers, automations.pruner];
+  const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
     tasks,
     work,
+    automationEvents: automations.consumers,
+    prune: () => automations.prune(),
     routes(router) {
       factoryRoutes(router, deps);
+      automationRoutes(router, automations.deps);
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     async start() {
       eventLog.start();
       relay?.start();
       work.start();
-      tasks.start();
+      for (const loop of loops) loop.start();
     },
     pause,
     async stop() {

@@ -13,7 +13,7 @@ export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
-    ...allowServices(orchestrator.RunService, { getRunTitles: ["factories"] }),
+    ...allowServices(orchestrator.RunService, { createRuns: ["factories"], getRunTitles: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("runner");
@@ -21,6 +21,9 @@ export class FakeOrchestrator {
   readonly feed: { type: string; entityUid: string; teamUid: string; payload: JsonObject }[] = [];
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
+  readonly #causes = new Map<string, FakeRun>();
+  /** Thrown instead of making runs. */
+  refusal: Error | undefined;
   live = 0;
   /** Titles that the events do not tell, by run. */
   readonly titles = new Map<string, string>();
@@ -38,10 +41,14 @@ export class FakeOrchestrator {
         const caller = callerOf(context);
         const body = JSON.stringify(request, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
         const key = request.idempotencyKey && `${caller.principal.uid} ${request.idempotencyKey}`;
+        if (this.refusal) throw this.refusal;
+        const caused = request.causeKey ? this.#causes.get(request.causeKey) : undefined;
+        if (caused) return { runs: [{ run: { uid: caused.uid, conversationUid: caused.conversationUid }, created: false }] };
         const known = key ? this.#keys.get(key) : undefined;
         if (known && known.body !== body) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other body." });
         const run = known?.run ?? this.created({ teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", request, origin: request.origin ?? "" });
         if (key) this.#keys.set(key, { body, run });
+        if (request.causeKey) this.#causes.set(request.causeKey, run);
         this.beforeAnswer();
         return { runs: [{ run: { uid: run.uid, conversationUid: run.conversationUid }, created: !known }] };
       },

@@ -1,7 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { VERBS, type Caller, type Verb } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
-import { definitions, factories } from "@millwright/contracts";
+import { factories } from "@millwright/contracts";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { call, CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
@@ -9,7 +9,7 @@ import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
 import { allowedServices, composeFactories, migrationsDir, type Factories, type FactoriesOptions } from "../src/compose.ts";
 import { FakeIdentity } from "./fake-identity.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
-import { FakeOwner } from "./fake-owner.ts";
+import { FakeWebhooks } from "./fake-webhooks.ts";
 
 const gateway = await CallerSigner.create("gateway");
 const own = await CallerSigner.create("factories");
@@ -35,7 +35,7 @@ export type World = Awaited<ReturnType<typeof startWorld>>;
 export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
-  const [identity, orchestrator, webhookIngress] = [new FakeIdentity(), new FakeOrchestrator(), new FakeOwner("nothing")];
+  const [identity, orchestrator, webhookIngress] = [new FakeIdentity(), new FakeOrchestrator(), new FakeWebhooks()];
   const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
@@ -48,7 +48,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       neighbours: {
         identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
         orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
-        webhookIngress: door("webhook-ingress", (router) => router.service(definitions.DefinitionOwnerService, webhookIngress.service()), FakeIdentity.allow),
+        webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
       },
       poolSize: 3,
       ...options,
@@ -63,9 +63,10 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const service = await replica();
   const factoryService = doorOf(service);
   return {
-    t, clock, log, identity, orchestrator, replica, service, doorOf,
+    t, clock, log, identity, orchestrator, webhookIngress, replica, service, doorOf,
     factories: factoryService,
     tasks: clientFor(factories.TaskService, transportTo(service), { signer: gateway }),
+    automations: clientFor(factories.AutomationService, transportTo(service), { signer: gateway }),
 
     /** A new factory, through the door. */
     async aFactory(settings: { name?: string; alias?: string } = {}, caller: Caller = OWNER): Promise<factories.Factory> {
@@ -89,7 +90,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
 
     /** An empty database and neighbours that know nothing. */
     async reset(): Promise<void> {
-      await t.database.sql.query("TRUNCATE factories, tasks, idempotency_keys, stream.event_pending, stream.work_items CASCADE");
+      await t.database.sql.query("TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.work_items CASCADE");
       identity.owner.reset();
       orchestrator.owner.reset();
     },

@@ -142,11 +142,11 @@ describe("applying", () => {
   });
 
   test("warnings do not stand in the way and stay to be read", async () => {
-    await put(aTree({ "webhooks/ci.yaml": "secretName: K\n" }));
+    await put(aTree({ "automations/chat/automation.md": "---\ntriggers: [{ provider: slack, event: app_mention }]\n---\nAnswer.\n" }));
     w.orchestrator.owner.diagnostics = [{ path: "factory.yaml", line: 0, column: 0, code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" }];
     expect((await apply()).source?.diagnostics).toMatchObject([
+      { path: "automations/chat/automation.md", line: 2, column: 24, code: "FF_NOT_SERVED", severity: "warning" },
       { path: "factory.yaml", line: 1, column: 1, severity: "warning" },
-      { path: "webhooks/ci.yaml", code: "FF_NOT_SERVED", severity: "warning" },
     ]);
   });
 });

@@ -8,6 +8,7 @@ import { signInMount } from "./pages/sign-in.ts";
 import { restApp, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
 import { aboutErrorsRoute } from "./routes/about-errors.ts";
 import { agentIdentityRoutes } from "./routes/agent-identities.ts";
+import { automationRoutes } from "./routes/automations.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { auditRoute } from "./routes/audit.ts";
 import { blobMount } from "./routes/blobs.ts";
@@ -75,6 +76,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...factorySourceRoutes(neighbours),
     ...factoryFilesRoutes,
     ...taskRoutes(shared),
+    ...automationRoutes(neighbours),
     ...webhookRoutes(neighbours),
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),

@@ -43,14 +43,16 @@ describe.each(SPELLINGS)("%s", (path, ref) => {
     door.answer({ listDeliveries: { deliveries: [delivery], nextPageToken: "next" } });
     const list = await door.call("GET", `${path}/deliveries?limit=1&cursor=c`);
     expect(list.body).toEqual({
-      deliveries: [{ uid: ENTRY, webhook_uid: HOOK, delivery_id: null, label: "Rejected (auth)", outcome: "rejected_auth", size_bytes: 7, received_at: shown.created_at }],
+      deliveries: [{ uid: ENTRY, webhook_uid: HOOK, delivery_id: null, label: "Rejected (auth)", outcome: "rejected_auth", size_bytes: 7, received_at: shown.created_at, runs: [] }],
       page_info: { has_next_page: true, next_cursor: "next" },
     });
     expect(door.calls[0]!.request).toMatchObject({ ...ref, pageSize: 1, pageToken: "c" });
     const payload = '{"n":1.0,"n":12345678901234567890, "x":"\\u00e9"}';
-    door.answer({ getDelivery: { delivery: { ...delivery, outcome: "accepted", deliveryId: "id" }, payload: Buffer.from(payload) } });
+    const runs = { runs: [{ eventUid: ENTRY, automationUid: "a-1", automationName: "alerts", runUid: "r-1" }] };
+    door.answer({ getDelivery: { delivery: { ...delivery, outcome: "accepted", deliveryId: "id", factoryUid: FACTORY }, payload: Buffer.from(payload) }, listEventRuns: runs });
     const one = await door.call("GET", `${path}/deliveries/${ENTRY}`);
-    expect(one.body).toMatchObject({ label: "Accepted", delivery_id: "id", payload: { x: "é" } });
+    expect(one.body).toMatchObject({ label: "Accepted", delivery_id: "id", payload: { x: "é" }, runs: [{ automation: "alerts", automation_uid: "a-1", run_id: "r-1" }] });
+    expect(door.calls[1]!.request).toMatchObject({ factoryUid: FACTORY, eventUids: [ENTRY] });
     expect(door.calls[0]!.request).toMatchObject({ ...ref, deliveryUid: ENTRY });
     door.answer({ getDelivery: { delivery } });
     expect("payload" in (await door.call("GET", `${path}/deliveries/${ENTRY}`)).body).toBe(false);

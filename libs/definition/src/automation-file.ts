@@ -3,6 +3,7 @@ import { START, type Problems } from "./diagnostics.ts";
 import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
 import { Fields, type Placed } from "./fields.ts";
 import { parseMarkdown } from "./markdown.ts";
+import { SERVED_PROVIDERS } from "./trigger-rules.ts";
 import { readTrigger } from "./trigger.ts";
 
 export type ReadAutomation = { path: string; part: AutomationPart; read: ReadBlock; agent?: Placed<string> };
@@ -17,7 +18,11 @@ export function readAutomationFile(name: string, path: string, text: string, pro
   fields.require("triggers");
   const entries = fields.list("triggers", ["provider", "event", "filter", "schedule"]);
   if (entries?.length === 0 && fields.isList("triggers")) fields.error(fields.valueAt("triggers"), "FF_MISSING_FIELD", "An automation needs at least one trigger.");
-  const triggers = (entries ?? []).flatMap((entry) => readTrigger(entry) ?? []);
+  const triggers = (entries ?? []).flatMap((entry) => {
+    const trigger = readTrigger(entry);
+    if (trigger && !SERVED_PROVIDERS.has(trigger.provider)) problems.warning(path, entry.valueAt("provider"), "FF_NOT_SERVED", `Nothing connects this platform to ${trigger.provider} yet; the trigger stays inert.`);
+    return trigger ?? [];
+  });
   const read = readExecutionBlock(fields, { needsModel: false });
   if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the prompt of the runs and is required.");
   return {

@@ -1,10 +1,11 @@
 export type {
-  AgentPart, AgentType, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, SkillPart,
+  AgentPart, AgentType, AutomationPart, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, SkillPart, TriggerPart,
 } from "./definition.ts";
 export { deferredResolutions } from "./deferred.ts";
 export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
 export { isDefinitionPath } from "./layout.ts";
 export { locateKey } from "./locate.ts";
+export { parseAutomation, type AutomationText } from "./parse-automation.ts";
 export { parseDefinitionAside } from "./parse-aside.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";

@@ -81,7 +81,7 @@ describe("runners", () => {
 });
 
 describe("what this version does not serve", () => {
-  const trigger = "---\ntriggers:\n  - {provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}\n---\nGo.\n";
+  const trigger = "---\ntriggers:\n  - {provider: slack, event: app_mention}\n---\nGo.\n";
   test("is checked, and answered with a warning", () => {
     const files = filesOf({ ...VALID, "automations/nightly/automation.md": trigger, "webhooks/ci.yaml": "secretName: K\n", "benchmarks/core/suite.yaml": "name: x\nagent: foreman\n" });
     const { definition, diagnostics } = parseDefinition(files);
@@ -89,7 +89,6 @@ describe("what this version does not serve", () => {
     expect(diagnostics.map(({ path, code, severity }) => [path, code, severity])).toEqual([
       ["automations/nightly/automation.md", "FF_NOT_SERVED", "warning"],
       ["benchmarks/core/suite.yaml", "FF_NOT_SERVED", "warning"],
-      ["webhooks/ci.yaml", "FF_NOT_SERVED", "warning"],
     ]);
   });
   test.each([

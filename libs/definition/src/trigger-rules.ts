@@ -71,6 +71,9 @@ const AZURE: Provider = {
   },
 };
 
+/** Whose events this platform hears; a trigger of another provider is kept, and stays inert (spec decisions). */
+export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook"]);
+
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   github: GITHUB,
   gitlab: { events: ["merge_request", "bot_mentioned"], filters: { repos: { on: every }, actions: { on: only("merge_request") }, base_branches: { on: only("merge_request") } } },

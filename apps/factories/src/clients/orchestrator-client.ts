@@ -1,15 +1,22 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Factory } from "../domain/factory.ts";
+import type { AutomationRun } from "../domain/decision.ts";
 import type { NewRun } from "../domain/dispatch.ts";
 import type { Standing } from "../domain/task.ts";
 
 /** Runs, as factories and tasks need them. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
+  const createOne = async (caller: Caller, request: MessageInitShape<typeof orchestrator.RunRequestSchema>): Promise<{ runUid: string }> => {
+    const { runs: [created] } = await runs.createRuns({ runs: [request] }, call(caller));
+    if (!created?.run) throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
+    return { runUid: created.run.uid };
+  };
   return {
     async factoryOfRun(caller: Caller): Promise<string | undefined> {
       if (!caller.run) return undefined;
@@ -48,9 +55,19 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
         ...(title !== undefined && { title }),
         ...(idempotencyKey !== undefined && { idempotencyKey }),
       };
-      const { runs: [created] } = await runs.createRuns({ runs: [request] }, call(caller));
-      if (!created?.run) throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
-      return { runUid: created.run.uid };
+      return createOne(caller, request);
+    },
+
+    async startAutomated(caller: Caller, { factory, order, agentUid, causeKey, triggerUrl, payload }: AutomationRun): Promise<{ runUid: string }> {
+      const { agent, prompt, title, config, source, metadata } = order;
+      return createOne(caller, {
+        prompt, title, source, metadata, causeKey, triggerUrl,
+        ownerType: "team", ownerUid: factory.teamUid, factoryUid: factory.uid, origin: "automation",
+        dispatcherConfig: config,
+        ...(agentUid !== undefined && { agentUid }),
+        ...(agentUid === undefined && agent !== undefined && { agentName: agent }),
+        ...(payload && { attachments: [{ fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) }] }),
+      });
     },
   };
 }

@@ -1,6 +1,7 @@
-import type { Definition } from "@millwright/definition";
+import type { AutomationPart, Definition } from "@millwright/definition";
 import { DomainError } from "@millwright/errors";
 import type { FactoryUid, TeamUid } from "@millwright/ids";
+import type { ProjectedChange } from "./automation.ts";
 import type { Factory } from "./factory.ts";
 import type { PlanItem } from "./plan.ts";
 import type { OwnedDiagnostic, Tree } from "./source.ts";
@@ -24,7 +25,9 @@ export type Commit<Event> = {
   now: Date;
   /** The record as the definition has it. */
   define: (factory: Factory) => Factory;
-  facts: (factory: Factory) => Event[];
+  /** Of the files: in force with the commit. */
+  automations: readonly AutomationPart[];
+  facts: (factory: Factory, automations: readonly ProjectedChange[]) => Event[];
 };
 
 /** Kinds of durable work that applies leave; its payload is an Activation. */

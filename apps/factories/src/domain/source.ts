@@ -31,7 +31,7 @@ export type OwnedDiagnostic = Omit<Diagnostic, "code"> & { code: string };
 export type Tree = { revision: string; files: readonly TreeFile[] };
 
 /** Raised when the same files would be projected differently, so that the next apply does it. */
-const PROJECTION = 1;
+const PROJECTION = 2;
 
 /** What was applied: equal fingerprints are the same application. */
 export const fingerprintOf = (settings: SourceSettings, revision: string): string => {

@@ -4,9 +4,11 @@ import type { AgentUid, FactoryUid } from "@millwright/ids";
 import { enqueueWork } from "@millwright/work";
 import type { Sql } from "@millwright/database";
 import { ACTIVATE, applyInProgress, DROP, workKey, type Activation, type Commit, type NewVersion } from "../domain/apply.ts";
+import { projectAutomations } from "../domain/automation.ts";
 import type { PlanItem } from "../domain/plan.ts";
 import type { OwnedDiagnostic } from "../domain/source.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
+import { applyAutomations } from "./automation-store.ts";
 import { toChangeData } from "./factory-rows.ts";
 import { lockFactory, orAliasTaken } from "./factory-store.ts";
 import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
@@ -43,7 +45,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         return lastVersion;
       }),
 
-    commit: (uid: FactoryUid, token: string, { activation, diagnostics, plan, now, define, facts }: Commit<NewEvent>): Promise<void> =>
+    commit: (uid: FactoryUid, token: string, { activation, diagnostics, plan, now, define, automations, facts }: Commit<NewEvent>): Promise<void> =>
       orAliasTaken(changes.change(async (tx, sql) => {
         await holdLease(tx, uid, token);
         const next = define(await lockFactory(tx, uid));
@@ -58,7 +60,9 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
           where: { factoryUid: uid },
           data: { state: "APPLYING", appliedFingerprint: fingerprint, appliedRevision: revision, appliedAt: now, diagnostics: json(diagnostics) },
         });
-        await appendEvents(sql, facts(next));
+        const { uid: factoryUid, teamUid } = next;
+        const projected = await applyAutomations(sql, factoryUid, (before) => projectAutomations(before, automations, { factoryUid, teamUid, creator: activation.actor }, now));
+        await appendEvents(sql, facts(next, projected));
         await enqueueWork(sql, { kind: ACTIVATE, key: workKey(activation), payload: activation, teamUid: next.teamUid });
       })),
 
@@ -85,6 +89,11 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         await tx.definitionSource.update({ where: { factoryUid: uid }, data: { confirmedVersion: version } });
         await tx.definitionSource.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "APPLIED" } });
       }),
+
+    async isSettling(uid: FactoryUid): Promise<boolean> {
+      const row = await prisma.factory.findUnique({ where: { uid }, select: { currentVersion: true, source: { select: { confirmedVersion: true } } } });
+      return row?.source ? row.source.confirmedVersion < row.currentVersion : false;
+    },
 
     async currentDefinition(uid: FactoryUid): Promise<Definition | undefined> {
       const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { definition: true } });

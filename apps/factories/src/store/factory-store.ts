@@ -5,6 +5,7 @@ import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency"
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { aliasTaken, type Factory } from "../domain/factory.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
+import { deleteAutomationsOf } from "./automation-store.ts";
 import { toChangeData, toFactory, toSettingsData } from "./factory-rows.ts";
 import type { Changes, PrismaTx } from "./prisma-client.ts";
 
@@ -68,6 +69,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         const { uid, version } = await lockFactory(tx, factory.uid);
         await tx.factory.update({ where: { uid }, data: { deletedAt: now, updatedAt: now, version: version + 1 } });
         await tx.task.updateMany({ where: { factoryUid: uid, deletedAt: null }, data: { deletedAt: now, updatedAt: now } });
+        await deleteAutomationsOf(inTx, uid, now);
         await appendEvents(inTx, [{ ...event, entityVersion: version + 1 }]);
       }),
   };

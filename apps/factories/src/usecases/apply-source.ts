@@ -9,6 +9,7 @@ import { defineBy } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
 import { type PlanItem, verbsFor } from "../domain/plan.ts";
 import { definitionInvalid, fingerprintOf, sourceMissing, type OwnedDiagnostic, type Source, type Tree } from "../domain/source.ts";
+import { automationFact } from "../events/automation-events.ts";
 import { definitionActivated, factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 import { activateWithin, type ActivateDeps } from "./activate-definition.ts";
@@ -94,8 +95,13 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
   const now = deps.clock.now();
   const commit: Commit<NewEvent> = {
     activation, diagnostics, plan: staged.plan, now,
+    automations: definition.automations,
     define: (current) => defineBy(current, definition, version, management, now),
-    facts: (next) => [factoryUpdated(next, originOf(caller), ["definition"]), definitionActivated(next, originOf(caller))],
+    facts: (next, automations) => [
+      factoryUpdated(next, originOf(caller), ["definition"]),
+      definitionActivated(next, originOf(caller)),
+      ...automations.map((change) => automationFact(change.happened, change.automation, originOf(caller))),
+    ],
   };
   await deps.applies.commit(factory.uid, token, commit).catch((error: unknown) => {
     throw isDomainError(error) && error.reason === "alias_taken" ? definitionInvalid([...diagnostics, aliasTakenAt(tree)].sort(inOrder)) : error;

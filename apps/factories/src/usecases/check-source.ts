@@ -1,6 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import { byPlace, locateKey, parseDefinitionAside, type Definition } from "@millwright/definition";
 import type { FactoryUid } from "@millwright/ids";
+import { AUTOMATIONS_PER_FACTORY_MAX } from "../domain/automation.ts";
 import { changedSettings } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
 import { completePlan, type PlanItem } from "../domain/plan.ts";
@@ -11,6 +12,7 @@ import type { Owners, SourceDeps } from "./source-deps.ts";
 export type ValidateDeps = {
   factories: { findByAlias(teamUid: string, alias: string): Promise<FactoryUid | undefined> };
   applies: { currentDefinition(uid: FactoryUid): Promise<Definition | undefined> };
+  automations: { countLive(factoryUid: FactoryUid): Promise<number> };
   owners: Owners;
 };
 
@@ -65,17 +67,24 @@ export function aliasTakenAt(tree: Tree): OwnedDiagnostic {
 
 /** Asks every owner to stage a definition (or only to check it), and completes their plans. */
 export async function stageAt(
-  deps: Pick<ValidateDeps, "owners" | "applies">,
+  deps: Pick<ValidateDeps, "owners" | "applies" | "automations">,
   caller: Caller,
   factory: Factory,
   definition: Definition,
   stage: { version: number; isDryRun: boolean },
 ): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[]; isValid: boolean }> {
-  const { diagnostics, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
+  const { diagnostics: ofOwners, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
+  const diagnostics = [...ofOwners, ...tooMany(definition.automations.length, definition.automations.length === 0 ? 0 : await deps.automations.countLive(factory.uid))];
   const changedFields = changedSettings(factory, definition);
   const own: PlanItem = { kind: "factory", name: "factory.yaml", action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
   const before = await deps.applies.currentDefinition(factory.uid);
   return { diagnostics, plan: completePlan([own, ...plan], before, definition), isValid: !hasErrors(diagnostics) };
+}
+
+function tooMany(ofFiles: number, others: number): OwnedDiagnostic[] {
+  if (ofFiles + others <= AUTOMATIONS_PER_FACTORY_MAX) return [];
+  const message = `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations; files define ${ofFiles}, and it has ${others} others.`;
+  return [{ path: "factory.yaml", line: 1, column: 1, code: "FF_LIMIT_EXCEEDED", message, severity: "error" }];
 }
 
 export const inOrder = (a: OwnedDiagnostic, b: OwnedDiagnostic): number => byPlace(a as Parameters<typeof byPlace>[0], b as Parameters<typeof byPlace>[1]);

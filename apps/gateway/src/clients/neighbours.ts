@@ -11,6 +11,7 @@ export type Neighbours = {
   readonly catalog: Client<typeof orchestrator.CatalogService>;
   readonly factories: Client<typeof factories.FactoryService>;
   readonly tasks: Client<typeof factories.TaskService>;
+  readonly automations: Client<typeof factories.AutomationService>;
   readonly schedules: Client<typeof scheduler.ScheduleService>;
   readonly webhooks: Client<typeof webhooks.WebhookService>;
   readonly codeHostWebhooks: Client<typeof webhooks.CodeHostWebhookService>;
@@ -23,6 +24,7 @@ export function connectNeighbours(transports: { orchestrator: Transport; factori
     catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
     factories: clientFor(factories.FactoryService, transports.factories, { signer }),
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),
+    automations: clientFor(factories.AutomationService, transports.factories, { signer }),
     schedules: clientFor(scheduler.ScheduleService, transports.scheduler, { signer }),
     webhooks: clientFor(webhooks.WebhookService, transports.webhookIngress, { signer }),
     codeHostWebhooks: clientFor(webhooks.CodeHostWebhookService, transports.webhookIngress, { signer }),

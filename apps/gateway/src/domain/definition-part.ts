@@ -45,6 +45,7 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
       ...named("factory.yaml", factory),
       ...named("factory.yaml", defaults),
       ...agents.flatMap((each) => named(`agents/${text(each["name"])}/agent.md`, each)),
+      ...list(definition["automations"] ?? [], "automations").map((each) => object(each, "automations")).flatMap((each) => named(`automations/${text(each["name"])}/automation.md`, each)),
     ],
   };
 }

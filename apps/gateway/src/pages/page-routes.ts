@@ -8,6 +8,8 @@ import { isoTime } from "../routes/json-values.ts";
 import type { FindProfiles } from "../routes/profiles.ts";
 import { scheduleJson, slotJson } from "../routes/schedules.ts";
 import { runRecords } from "../routes/run-record.ts";
+import { decisionRecord } from "../routes/automation-schemas.ts";
+import { eventPage } from "./event-page.ts";
 import { page } from "./layout.ts";
 import { markup } from "./markup.ts";
 import type { PageLinks, View } from "./page-links.ts";
@@ -17,12 +19,12 @@ import { runPage, type RunPageData } from "./run-page.ts";
 import { schedulePage } from "./schedule-page.ts";
 import { cookieCaller, signInPage, type SignInDeps } from "./sign-in.ts";
 
-export type PageDeps = { neighbours: Pick<Neighbours, "runs" | "artifacts" | "schedules">; findProfiles: FindProfiles; links: PageLinks; signIn: SignInDeps };
+export type PageDeps = { neighbours: Pick<Neighbours, "runs" | "artifacts" | "schedules" | "automations">; findProfiles: FindProfiles; links: PageLinks; signIn: SignInDeps };
 
 const viewQuery = z.object({ view: z.string().optional() });
 
 /** Pages for people: every link that the platform prints opens here. Outside `/api/v1`. */
-export function pageRoutes({ neighbours: { runs, artifacts, schedules }, findProfiles, links, signIn }: PageDeps): Route[] {
+export function pageRoutes({ neighbours: { runs, artifacts, schedules, automations }, findProfiles, links, signIn }: PageDeps): Route[] {
   /** Shows a page to whoever may see the run: by its link, or signed in. Anyone else is asked to sign in, whatever exists. */
   const shown = async (request: RequestInfo, runUid: string, view: string | undefined, show: (caller: Caller) => Promise<Reply>): Promise<Reply> => {
     const permitted = view === undefined ? undefined : links.openView(view, runUid);
@@ -82,6 +84,19 @@ export function pageRoutes({ neighbours: { runs, artifacts, schedules }, findPro
           const options = onBehalf({ caller, request });
           const [{ schedule }, { slots }] = await Promise.all([schedules.getSchedule({ uid: scheduleId }, options), schedules.listSlots({ scheduleUid: scheduleId, pageSize: 50 }, options)]);
           return html(200, schedulePage({ schedule: scheduleJson(schedule!), slots: slots.map(slotJson), runUrl: (runUid) => links.runUrl(runUid) }));
+        }),
+    }),
+    route({
+      method: "GET",
+      path: "/factories/{uid}/events/{eventUid}",
+      root: true,
+      auth: "none",
+      summary: "Page of an event: what automations decided about it",
+      params: z.object({ uid: pathUid("factory"), eventUid: pathUid("event") }),
+      handler: ({ params: { uid: factoryUid, eventUid }, request }) =>
+        shown(request, "", undefined, async (caller) => {
+          const { decisions } = await automations.listDecisions({ factoryUid, eventUid, pageSize: 100 }, onBehalf({ caller, request }));
+          return html(200, eventPage({ eventUid, decisions: decisions.map(decisionRecord), runUrl: (runUid) => links.runUrl(runUid) }));
         }),
     }),
     route({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { webhooks } from "@millwright/contracts";
+import type { factories, webhooks } from "@millwright/contracts";
 import { timestamp } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
@@ -45,6 +45,7 @@ export const Delivery = z
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
     size_bytes: z.int(),
     received_at: timestamp(),
+    runs: z.array(z.object({ automation: z.string(), automation_uid: z.string(), run_id: z.string() })).meta({ description: "What it started, replays included." }),
   })
   .meta({ id: "Delivery" });
 
@@ -87,7 +88,7 @@ export const webhookRecord = (webhook: webhooks.Webhook): z.input<typeof Webhook
   last_delivery_at: webhook.lastDeliveryAt ? isoTime(webhook.lastDeliveryAt) : null,
 });
 
-export const deliveryRecord = (delivery: webhooks.Delivery): z.input<typeof Delivery> => ({
+export const deliveryRecord = (delivery: webhooks.Delivery, runs: readonly factories.EventRun[]): z.input<typeof Delivery> => ({
   uid: delivery.uid,
   webhook_uid: delivery.webhookUid,
   delivery_id: delivery.deliveryId || null,
@@ -95,4 +96,5 @@ export const deliveryRecord = (delivery: webhooks.Delivery): z.input<typeof Deli
   outcome: delivery.outcome as "accepted",
   size_bytes: Number(delivery.sizeBytes),
   received_at: isoTime(delivery.receivedAt!),
+  runs: runs.filter(({ eventUid }) => eventUid === delivery.uid).map(({ automationName, automationUid, runUid }) => ({ automation: automationName, automation_uid: automationUid, run_id: runUid })),
 });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { webhooks as proto } from "@millwright/contracts";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, Reply, route, uuid, type Route, type RouteInput } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { Delivery, deliveryRecord, DeliveryWithPayload, NewWebhook, Webhook, webhookRecord, WebhookSettings, WebhookWithSecret } from "./webhook-schemas.ts";
@@ -36,7 +37,12 @@ type Caller = Parameters<typeof onBehalf>[0];
  * Webhooks of factories, their log, and the test of a filter (webhooks §9–10). Ours, in two spellings: below the factory, and
  * as published without it (decisions "paths").
  */
-export function webhookRoutes({ webhooks }: Pick<Neighbours, "webhooks">): Route[] {
+export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webhooks" | "automations">): Route[] {
+  /** What accepted deliveries of one factory have started. */
+  const runsOf = async (deliveries: readonly proto.Delivery[], input: Caller) => {
+    const eventUids = deliveries.flatMap(({ uid, outcome }) => (outcome === "accepted" ? [uid] : []));
+    return eventUids.length === 0 ? [] : (await automations.listEventRuns({ factoryUid: deliveries[0]!.factoryUid, eventUids }, onBehalf(input))).runs;
+  };
   const common = { verbs: ["webhook.manage"] as const, errors: [403, 409] };
   /** The path of one webhook in a spelling, its parameters, and what they name. */
   const spellings = [
@@ -110,7 +116,8 @@ export function webhookRoutes({ webhooks }: Pick<Neighbours, "webhooks">): Route
         response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
         handler: async (input) => {
           const page = await webhooks.listDeliveries({ ...ref(input.params), pageSize: input.query.limit, pageToken: input.query.cursor ?? "" }, onBehalf(input));
-          return { deliveries: page.deliveries.map(deliveryRecord), page_info: pageInfo(page.nextPageToken) };
+          const runs = await runsOf(page.deliveries, input);
+          return { deliveries: page.deliveries.map((one) => deliveryRecord(one, runs)), page_info: pageInfo(page.nextPageToken) };
         },
       }),
       route({
@@ -118,7 +125,7 @@ export function webhookRoutes({ webhooks }: Pick<Neighbours, "webhooks">): Route
         handler: async (input) => {
           const uids = input.params as Uids;
           const { delivery: found, payload } = await webhooks.getDelivery({ ...ref(uids), deliveryUid: uids["deliveryUid"]! }, onBehalf(input));
-          return withPayload(deliveryRecord(found!), payload);
+          return withPayload(deliveryRecord(found!, await runsOf([found!], input)), payload);
         },
       }),
     ]),

@@ -20,6 +20,7 @@ import { pageRoutes } from "../../src/pages/page-routes.ts";
 import { signInMount } from "../../src/pages/sign-in.ts";
 import { restApp, type Route } from "../../src/rest/index.ts";
 import { artifactRoutes } from "../../src/routes/artifacts.ts";
+import { automationRoutes } from "../../src/routes/automations.ts";
 import { blobMount } from "../../src/routes/blobs.ts";
 import { codeHostWebhookRoutes } from "../../src/routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
@@ -46,7 +47,7 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService, scheduler.ScheduleService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -103,7 +104,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
-    ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
+    ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];

@@ -86,6 +86,7 @@ export function referencesOf(definition: JsonObject): References {
   const blocks = [
     { path: FACTORY_FILE, block: defaults },
     ...objects(definition, "agents").map((agent) => ({ path: `agents/${text(agent, "name")}/agent.md`, block: agent })),
+    ...objects(definition, "automations").map((automation) => ({ path: `automations/${text(automation, "name")}/automation.md`, block: automation })),
   ];
   const values = (read: (block: JsonObject) => unknown) =>
     blocks.flatMap(({ path, block }) => {

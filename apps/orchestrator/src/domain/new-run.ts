@@ -13,6 +13,8 @@ export type NewRun = {
   readonly title?: string;
   /** AgentConfigSnapshot of the request. */
   readonly config: JsonObject;
+  /** That of what dispatches it: below the request's, above the agent's. */
+  readonly dispatcherConfig?: JsonObject;
   readonly skill?: string;
   readonly mode: string;
   readonly owner: Owner;

@@ -76,6 +76,8 @@ export type ResolveRunRequest = {
   readonly owner: Owner;
   /** AgentConfigSnapshot of the request, unchecked. */
   readonly config: JsonObject;
+  /** The same of what dispatches the run. */
+  readonly dispatcherConfig?: JsonObject;
   readonly skill?: string;
   readonly agentUid?: string;
   /** With `factoryUid` and no `agentUid`: an agent of that factory by name. */

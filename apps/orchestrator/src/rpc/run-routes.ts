@@ -146,6 +146,7 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     ...named("origin", request.origin),
     ...named("idempotencyKey", request.idempotencyKey),
     ...named("triggerUrl", request.triggerUrl),
+    ...(request.dispatcherConfig && { dispatcherConfig: request.dispatcherConfig }),
     ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
   };
 }

@@ -111,10 +111,10 @@ async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): P
   const parent = request.parentRunUid ? await deps.findVisibleRun(caller, request.parentRunUid) : undefined;
   if (request.parentRunUid && !parent) throw parentInvalid();
   const conversationUid = await conversationOf(deps, caller, request);
-  const { owner, config, skill, agentUid, agentName } = request;
+  const { owner, config, dispatcherConfig, skill, agentUid, agentName } = request;
   const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined); // a child names an agent of its factory
   const resolved = await deps.resolveRun(caller, {
-    owner, config, ...(skill ? { skill } : {}), ...(agentUid ? { agentUid } : {}), ...(agentName ? { agentName } : {}), ...(factoryUid ? { factoryUid } : {}),
+    owner, config, ...(dispatcherConfig ? { dispatcherConfig } : {}), ...(skill ? { skill } : {}), ...(agentUid ? { agentUid } : {}), ...(agentName ? { agentName } : {}), ...(factoryUid ? { factoryUid } : {}),
   });
   return { request, ...(causeKey ? { causeKey } : {}), resolved, conversationUid };
 }

@@ -54,6 +54,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const agent = await findAgent(deps, caller, request);
   const { config, provenance } = resolveConfig([
     { source: "request", config: requestLayer(request) },
+    ...(request.dispatcherConfig ? [{ source: "dispatcher" as const, config: ownLayer(request.dispatcherConfig) }] : []),
     ...agent.layers.map(({ source, config: json }) => ({ source, config: readLayerConfig(json) })),
   ]);
   const part = agent.factoryUid ? await deps.definitions.find(agent.factoryUid as FactoryUid, agent.definitionVersion) : undefined;
@@ -175,10 +176,13 @@ async function findAgent(deps: Pick<ResolveRunDeps, "identity">, caller: Caller,
   });
 }
 
-/** `skill` of the request beats `config.skill_spec` (fields-runs §6.1). What only agents and factories may say is left out. */
-function requestLayer(request: ResolveRunRequest): LayerConfig {
-  const { prompt: _1, grantedSecrets: _2, grantedMcpServers: _3, repositories: _4, ...config } = readLayerConfig(request.config);
-  return request.skill ? { ...config, skills: [request.skill] } : config;
+/** `skill` of the request beats `config.skill_spec` (fields-runs §6.1). */
+const requestLayer = (request: ResolveRunRequest): LayerConfig => ({ ...ownLayer(request.config), ...(request.skill && { skills: [request.skill] }) });
+
+/** What only agents and factories may say is left out. */
+function ownLayer(json: JsonObject): LayerConfig {
+  const { prompt: _1, grantedSecrets: _2, grantedMcpServers: _3, repositories: _4, ...config } = readLayerConfig(json);
+  return config;
 }
 
 async function findEnvironment(deps: ResolveRunDeps, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {

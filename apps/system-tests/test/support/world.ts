@@ -54,9 +54,10 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const webhook = await api.post(`/factory/${factory}/webhooks`, { name: "hook" });
   await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
   const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;
+  const automation = await api.post(`/factory/${factory}/automations`, { name: "auto", prompt: "Go.", triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid] } }] });
   const schedule = await api.post("/agent/schedules", { name: "yearly", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   return {
     team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid,
-    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, deliveries: delivery.uid, schedules: schedule.id,
+    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id,
   };
 }

@@ -18,4 +18,11 @@ export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>
   });
 }
 
+/** Which webhooks the automations of a definition select, by uid; the names of webhook files are none. */
+export function selectedWebhooks(definition: Readonly<Record<string, unknown>>): { automation: string; uid: string }[] {
+  const automations = (definition["automations"] ?? []) as { name: string; triggers?: { provider: string; filter?: { webhook_ids?: { in?: string[] } } }[] }[];
+  return automations.flatMap(({ name, triggers = [] }) =>
+    triggers.flatMap(({ provider, filter }) => (provider === "webhook" ? (filter?.webhook_ids?.in ?? []).map((uid) => ({ automation: name, uid: uid.toLowerCase() })) : [])));
+}
+
 const malformed = (): Error => invalidArgument("definition_malformed", "The definition's webhooks do not have the agreed form.");

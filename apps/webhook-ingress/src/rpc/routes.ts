@@ -42,8 +42,8 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
     }),
     getDelivery: served(async (ref: webhooks.GetDeliveryRequest, caller) => {
-      const { delivery, payload } = await getDelivery(deps, caller, ref);
-      return { delivery: deliveryMessage(delivery), ...(payload && { payload: new Uint8Array(payload) }) };
+      const { delivery, payload, webhookName } = await getDelivery(deps, caller, ref);
+      return { delivery: deliveryMessage(delivery), ...(payload && { payload: new Uint8Array(payload) }), webhookName };
     }),
     testFilter: served(async ({ factoryUid, webhookUids, payloadFilter, deliveryUid, payload }: webhooks.TestFilterRequest, caller) => {
       const tested = await testFilter(deps, caller, { factoryUid, webhookUids, payloadFilter, deliveryUid, payload });

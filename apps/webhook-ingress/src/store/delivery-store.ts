@@ -72,9 +72,12 @@ export function deliveryStore(database: Database, vault: Vault) {
       return rows.map(toDelivery);
     },
 
-    async find(uid: string): Promise<{ delivery: Delivery; payload: Uint8Array | undefined } | undefined> {
-      const { rows } = await database.sql.query<DeliveryRow & { payload: Uint8Array | null }>(`SELECT ${COLUMNS}, payload FROM deliveries WHERE uid = $1`, [uid]);
-      return rows[0] && { delivery: toDelivery(rows[0]), payload: rows[0].payload ?? undefined };
+    async find(uid: string): Promise<{ delivery: Delivery; payload: Uint8Array | undefined; webhookName: string } | undefined> {
+      const { rows } = await database.sql.query<DeliveryRow & { payload: Uint8Array | null; webhook_name: string | null }>(
+        `SELECT ${COLUMNS}, payload, (SELECT w.name FROM webhooks w WHERE w.uid = d.webhook_uid) AS webhook_name FROM deliveries d WHERE uid = $1`,
+        [uid],
+      );
+      return rows[0] && { delivery: toDelivery(rows[0]), payload: rows[0].payload ?? undefined, webhookName: rows[0].webhook_name ?? "" };
     },
 
     /** Forgets what is older than a week and not among the newest fifty of its webhook; and budgets nobody used for a while. */

@@ -4,11 +4,11 @@ import { WEBHOOKS_MAX } from "@millwright/definition";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
-import { readDefinedWebhooks, type DefinedWebhook } from "../domain/defined-webhook.ts";
+import { readDefinedWebhooks, selectedWebhooks, type DefinedWebhook } from "../domain/defined-webhook.ts";
 import { checkSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookUid } from "../domain/webhook.ts";
 import { webhookFact, type Origin } from "../events/webhook-events.ts";
-import { closeStage, countLive, deleteDefined, dropStage, fileWebhooks, openStage, sameDefinition, saveDefined, saveStage } from "../store/definition-store.ts";
+import { absentWebhooks, closeStage, countLive, deleteDefined, dropStage, fileWebhooks, openStage, sameDefinition, saveDefined, saveStage } from "../store/definition-store.ts";
 import type { TeamSecrets } from "./team-secrets.ts";
 
 export type ProjectDefinitionDeps = { database: Pick<Database, "sql" | "transaction">; teamSecrets: TeamSecrets; clock: Clock };
@@ -34,8 +34,17 @@ export async function stageDefinition({ database, teamSecrets, clock }: ProjectD
   if (webhooks.length + others > WEBHOOKS_MAX) {
     diagnostics.push(at("factory.yaml", "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`));
   }
+  const unknown = await unknownWebhooks(database.sql, request);
   if (diagnostics.length === 0 && !request.isDryRun) await saveStage(database.sql, { factoryUid, teamUid, version, webhooks }, clock.now());
-  return diagnostics;
+  return [...diagnostics, ...unknown];
+}
+
+/** Triggers of automations that select webhooks which the factory does not have: they stay inert. */
+async function unknownWebhooks(sql: Sql, { factoryUid, definition }: StageRequest): Promise<Diagnostic[]> {
+  const selected = selectedWebhooks(definition);
+  const absent = selected.length === 0 ? new Set<string>() : await absentWebhooks(sql, factoryUid, selected.map(({ uid }) => uid));
+  return selected.flatMap(({ automation, uid }): Diagnostic[] =>
+    absent.has(uid) ? [{ ...at(`automations/${automation}/automation.md`, "FF_INVALID_REFERENCE", `The factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" }] : []);
 }
 
 async function secretFault(teamSecrets: TeamSecrets, teamUid: string, webhook: DefinedWebhook, isDryRun: boolean): Promise<{ code: string; message: string } | undefined> {

@@ -5,7 +5,7 @@ import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Delivery } from "../domain/delivery.ts";
 import { findWebhook, type ScopeDeps, type WebhookRef } from "./scope.ts";
 
-export type StoredDelivery = { readonly delivery: Delivery; readonly payload: Uint8Array | undefined };
+export type StoredDelivery = { readonly delivery: Delivery; readonly payload: Uint8Array | undefined; /** Also of a deleted one. */ readonly webhookName: string };
 
 export type ReadDeliveriesDeps = Pick<ScopeDeps, "webhooks"> & {
   deliveries: {

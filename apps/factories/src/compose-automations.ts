@@ -1,0 +1,83 @@
+import type { Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { events } from "@millwright/contracts";
+import { BackgroundLoop, type Database } from "@millwright/database";
+import { Consumer, feedReader, type Doorbell } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { Logger, Tracer } from "@millwright/telemetry";
+import type { WorkHandler } from "@millwright/work";
+import type { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { webhooksClient } from "./clients/webhooks-client.ts";
+import { DECIDE, START, type DecisionRef } from "./domain/decision.ts";
+import type { TriggerEvent } from "./domain/trigger-event.ts";
+import { onDeliveryEvents } from "./events/on-delivery-events.ts";
+import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
+import type { RoutesDeps } from "./rpc/routes.ts";
+import { hasListener, listeningTo, type AutomationStore } from "./store/automation-store.ts";
+import { decisionStore, enqueueDecision } from "./store/decision-store.ts";
+import { decideEvent, type DecideEventDeps } from "./usecases/decide-event.ts";
+import { lookAtDelivery } from "./usecases/look-at-delivery.ts";
+import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-decided-run.ts";
+
+export type AutomationsOptions = {
+  database: Database;
+  deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"] };
+  runs: ReturnType<typeof orchestratorClient>;
+  agents: StartDecidedRunDeps["agents"];
+  neighbours: { webhookIngress: Transport };
+  publicUrl: string;
+  signer: CallerSigner;
+  clock: Clock;
+  log: Logger;
+  tracer?: Tracer;
+  doorbell?: Doorbell;
+};
+
+export type Automations = {
+  readonly deps: AutomationRoutesDeps;
+  readonly consumers: readonly Consumer[];
+  readonly work: Readonly<Record<string, WorkHandler>>;
+  readonly pruner: BackgroundLoop;
+  prune(): Promise<number>;
+};
+
+const PRUNE_EVERY_MS = 3_600_000;
+
+/** What automations add to the object graph: whom they hear, how they decide, and what they leave to be done. */
+export function composeAutomations(o: AutomationsOptions): Automations {
+  const { database, clock, log, signer } = o;
+  const decisions = decisionStore(database);
+  const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
+  const deciding: DecideEventDeps<Parameters<typeof enqueueDecision>[0]> = {
+    looks: { webhook: (event) => lookAtDelivery({ deliveries }, event) },
+    automations: { listeningTo: (factoryUid, provider) => listeningTo(database.sql, factoryUid, provider) },
+    decisions,
+    clock,
+  };
+  const starting: StartDecidedRunDeps = {
+    decisions, deliveries, factories: o.deps.factories, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
+  };
+  const follow = (source: string, transport: Transport, handlers: ConstructorParameters<typeof Consumer>[0]["handlers"]) =>
+    new Consumer({
+      name: "automations", source, database, clock, log, tracer: o.tracer, handlers,
+      read: feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid()))),
+      ...(o.doorbell && { doorbell: o.doorbell }),
+    });
+  const prune = () => decisions.prune(clock.now());
+  return {
+    deps: { ...o.deps, decisions, deliveries, start: (ref) => startDecidedRun(starting, ref) },
+    consumers: [follow("webhook-ingress", o.neighbours.webhookIngress, onDeliveryEvents({ hasListener, enqueueDecision }))],
+    work: {
+      [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),
+      [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),
+    },
+    pruner: new BackgroundLoop({
+      everyMs: PRUNE_EVERY_MS,
+      step: () => prune().then(() => "idle" as const),
+      onError: (error) => log.warn({ component: "decision pruner", error }, "old decisions were not forgotten; it is tried again"),
+    }),
+    prune,
+  };
+}

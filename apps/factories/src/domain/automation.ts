@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto";
+import { parseAutomation, type AutomationPart, type ExecutionBlock } from "@millwright/definition";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { newUid, type FactoryUid, type TeamUid, type Uid } from "@millwright/ids";
+import { canonicalJson, present } from "@millwright/json";
+import type { JsonObject } from "@millwright/json";
+
+export type AutomationUid = Uid<"automation">;
+
+/** What starts when: triggers, prompt, agent, and the execution keys that override the agent's. `name` and `enabled` are the record's. */
+export type AutomationRules = Omit<AutomationPart, "name" | "enabled">;
+
+/** Work of a factory that starts by itself. Source: factory-files §6. */
+export type Automation = {
+  readonly uid: AutomationUid;
+  readonly factoryUid: FactoryUid;
+  readonly teamUid: TeamUid;
+  readonly name: string;
+  readonly enabled: boolean;
+  readonly rules: AutomationRules;
+  readonly management: "live" | "files";
+  /** Of files: what the file said when it was projected. */
+  readonly defined: AutomationPart | null;
+  /** The principal for whom its runs are made. */
+  readonly creator: { readonly type: string; readonly uid: string };
+  readonly version: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly lastFiredAt: Date | null;
+};
+
+/** Limits of ours: what one event may make a factory look at, and what one request may say. */
+export const AUTOMATIONS_PER_FACTORY_MAX = 200;
+const NAME_CHARACTERS_MAX = 100;
+const PROMPT_BYTES_MAX = 256 * 1024;
+const TRIGGERS_MAX = 50;
+const DEFINITION_BYTES_MAX = 128 * 1024;
+
+/**
+ * Reads an automation as it is asked for, by the rules of files.
+ *
+ * Errors: invalid_automation; every fault is a detail.
+ */
+export function readAutomation(asked: JsonObject): AutomationPart {
+  const { name, prompt, ...keys } = asked;
+  if (typeof name !== "string" || name.trim() === "" || name.trim().length > NAME_CHARACTERS_MAX) throw invalid(`name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
+  if (typeof prompt !== "string" || !prompt.isWellFormed() || Buffer.byteLength(prompt) > PROMPT_BYTES_MAX) throw invalid(`prompt is a text of at most ${PROMPT_BYTES_MAX} bytes.`);
+  if (Buffer.byteLength(JSON.stringify(keys)) > DEFINITION_BYTES_MAX || (Array.isArray(keys["triggers"]) && keys["triggers"].length > TRIGGERS_MAX)) {
+    throw invalid(`An automation has at most ${TRIGGERS_MAX} triggers, and ${DEFINITION_BYTES_MAX} bytes without its prompt.`);
+  }
+  const { automation, faults } = parseAutomation(name.trim(), { ...keys, prompt });
+  if (automation && name.isWellFormed()) return automation;
+  throw new DomainError({ kind: "invalid_argument", reason: "invalid_automation", message: faults.map(({ message }) => message).join(" ") || "name is not a text.", details: faults.map(({ code, message }) => ({ code, message })) });
+}
+
+const invalid = (message: string): DomainError => invalidArgument("invalid_automation", message);
+
+/** An automation that begins now; with `defined` it is a file's. */
+export function newAutomation(part: AutomationPart, at: Pick<Automation, "factoryUid" | "teamUid" | "creator" | "management">, now: Date): Automation {
+  const { name, enabled, ...rules } = part;
+  return { ...at, uid: newUid<AutomationUid>(), name, enabled, rules, defined: at.management === "files" ? part : null, version: 1, createdAt: now, updatedAt: now, lastFiredAt: null };
+}
+
+/** The automation as its maker says it now. */
+export function changeAutomation(automation: Automation, part: AutomationPart, now: Date): Automation {
+  const { name, enabled, ...rules } = part;
+  return { ...automation, name, enabled, rules, version: automation.version + 1, updatedAt: now };
+}
+
+/** Whether two say the same, but for the switch. */
+export const isSameButSwitch = (automation: Automation, { name, enabled: _switch, ...rules }: AutomationPart): boolean =>
+  name === automation.name && canonicalJson(rules) === canonicalJson(automation.rules);
+
+export type ProjectedChange = { readonly happened: "created" | "updated" | "deleted"; readonly automation: Automation };
+
+/**
+ * What a definition makes of a factory's file automations: each keeps its uid while its file is there, and its switch while
+ * the file says the same; without its file it is deleted.
+ */
+export function projectAutomations(before: readonly Automation[], parts: readonly AutomationPart[], at: Pick<Automation, "factoryUid" | "teamUid" | "creator">, now: Date): ProjectedChange[] {
+  const known = new Map(before.map((one) => [one.name, one]));
+  const gone = before.filter(({ name }) => parts.every((part) => part.name !== name));
+  return [
+    ...gone.map((one): ProjectedChange => ({ happened: "deleted", automation: { ...one, version: one.version + 1, updatedAt: now } })),
+    ...parts.flatMap((part): ProjectedChange[] => {
+      const old = known.get(part.name);
+      if (!old) return [{ happened: "created", automation: newAutomation(part, { ...at, management: "files" }, now) }];
+      if (canonicalJson(old.defined) === canonicalJson(part)) return [];
+      return [{ happened: "updated", automation: { ...changeAutomation(old, part, now), defined: part, creator: at.creator } }];
+    }),
+  ];
+}
+
+/** What its execution keys say of a run, in the keys of AgentConfigSnapshot (fields-runs §4). */
+export function dispatcherConfig({ model, harness, runner, environment_id, secrets, mcp_servers, worker_host }: ExecutionBlock): JsonObject {
+  const isOwn = harness === undefined || harness.type === "oz";
+  const secret = harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : undefined;
+  return present({
+    model_id: model ?? (isOwn ? harness?.model : undefined),
+    harness: harness && present({ type: harness.type, model_id: isOwn ? undefined : harness.model, reasoning_level: harness.reasoning_level }),
+    harness_auth_secrets: harness && secret !== undefined ? { [`${harness.type}_auth_secret_name`]: secret } : undefined,
+    runner, environment_id, mcp_servers, worker_host,
+    secrets: secrets?.map((name) => ({ name })),
+  });
+}
+
+/** Its one run for an event, for ever. */
+export const causeKeyOf = (eventUid: string, automationUid: string): string => `automation/${automationUid}/${eventUid}`;
+
+/** An event's uid that repetitions of one request share. */
+export function eventUidOf(principalUid: string, operation: string, key: string): string {
+  if (key === "") return newUid();
+  const hex = createHash("sha256").update(JSON.stringify([principalUid, operation, key])).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+export const automationDisabled = (): DomainError =>
+  new DomainError({ kind: "conflict", reason: "automation_disabled", message: "The automation is disabled; enable it first." });
+
+export const managedByFiles = (): DomainError =>
+  new DomainError({ kind: "conflict", reason: "managed_by_files", message: "Files define this factory's automations; change them there." });

@@ -1,0 +1,104 @@
+import type { TriggerPart } from "@millwright/definition";
+import type { Automation, AutomationUid } from "./automation.ts";
+import type { Factory } from "./factory.ts";
+import type { JsonObject } from "@millwright/json";
+import type { TriggerEvent } from "./trigger-event.ts";
+
+/** `pending`: it matches, and its run is being made. */
+export type Outcome = "pending" | "fired" | "not_matched" | "disabled" | "suppressed" | "failed";
+
+/** How one trigger looks at an event. `trigger`: its place in the list; `failed`: filters that do not hold. */
+export type TriggerCheck = { readonly trigger: number; readonly passed: boolean; readonly detail: string; readonly failed: readonly string[] };
+
+/** What the run of a decision is made of, frozen when it was decided. */
+export type RunOrder = {
+  /** Name of an agent of the factory; absent: the foreman. */
+  readonly agent?: string;
+  /** With the envelope. */
+  readonly prompt: string;
+  readonly title: string;
+  /** AgentConfigSnapshot of the automation. */
+  readonly config: JsonObject;
+  readonly creator: { readonly type: string; readonly uid: string };
+  readonly source: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Where its event-payload.json is: a stored delivery, or here. Absent: it has none. */
+  readonly payload?: { readonly deliveryUid: string } | { readonly json: string };
+};
+
+/** What became of an event for an automation. */
+export type Decision = {
+  readonly automationUid: AutomationUid;
+  readonly automationName: string;
+  readonly outcome: Outcome;
+  /** One sentence for people. */
+  readonly explanation: string;
+  readonly checks: readonly TriggerCheck[];
+  /** While it is pending. */
+  readonly order: RunOrder | null;
+  readonly runUid: string | null;
+};
+
+/** A decision with its event, as it is shown. */
+export type ShownDecision = Omit<Decision, "order" | "outcome"> & {
+  /** `not_listening`: nothing was decided, as no trigger is about such an event. */
+  readonly outcome: Outcome | "not_listening";
+  readonly event: TriggerEvent;
+  readonly decidedAt: Date;
+};
+
+/** The run that is asked for. */
+export type AutomationRun = {
+  readonly factory: Factory;
+  readonly order: RunOrder;
+  /** Absent: the order names one of the factory. */
+  readonly agentUid?: string;
+  readonly causeKey: string;
+  /** The page of what made it. */
+  readonly triggerUrl: string;
+  readonly payload?: { readonly fileName: string; readonly bytes: Uint8Array };
+};
+
+export type DecisionRef = { readonly factoryUid: string; readonly eventUid: string; readonly automationUid: string };
+
+/** Newest first, after a place. */
+export type DecisionQuery = {
+  readonly factoryUid: string;
+  readonly automationUid?: string;
+  /** Of an event, or of the delivery that it is about. */
+  readonly eventUid?: string;
+  readonly after?: { readonly at: Date; readonly eventUid: string; readonly automationUid: string };
+  readonly limit: number;
+};
+
+/** `eventUid`: of the delivery, when it is about one. */
+export type EventRun = { readonly eventUid: string; readonly automationUid: string; readonly automationName: string; readonly runUid: string };
+
+/** Kinds of durable work: to decide about an event (its payload a TriggerEvent), and to make the run of a decision (a DecisionRef). */
+export const DECIDE = "automation.decide";
+export const START = "automation.start";
+
+/** How long it is told why nothing started, and why something did. */
+export const KEEP_DAYS = { others: 30, fired: 365 } as const;
+
+/** What a trigger says to an event; undefined: it is about other events. */
+export type CheckTrigger = (trigger: TriggerPart) => Omit<TriggerCheck, "trigger"> | undefined;
+
+export type Verdict = Pick<Decision, "explanation" | "checks"> & { readonly outcome: "pending" | "not_matched" | "disabled" | "suppressed" };
+
+/**
+ * What an automation makes of an event: one matching trigger is enough, and several start one run (factory-files §6.4).
+ * `veto` says why it must not start although it matches. Undefined: none of its triggers is about such an event.
+ */
+export function judge({ rules, enabled }: Pick<Automation, "rules" | "enabled">, check: CheckTrigger, veto: string | undefined): Verdict | undefined {
+  const checks = rules.triggers.flatMap((trigger, index): TriggerCheck[] => {
+    const found = check(trigger);
+    return found ? [{ trigger: index, ...found }] : [];
+  });
+  if (checks.length === 0) return undefined;
+  const passed = checks.find((one) => one.passed);
+  if (!passed) return { outcome: "not_matched", checks, explanation: checks.length === 1 ? checks[0]!.detail : `None of its ${checks.length} triggers for such events matches.` };
+  if (!enabled) return { outcome: "disabled", checks, explanation: "It matches, but the automation is disabled." };
+  if (veto !== undefined) return { outcome: "suppressed", checks, explanation: veto };
+  return { outcome: "pending", checks, explanation: passed.detail };
+}

@@ -1,0 +1,18 @@
+import type { NewEvent } from "@millwright/events";
+import type { Automation } from "../domain/automation.ts";
+import type { JsonObject } from "@millwright/json";
+import type { Origin } from "./origin.ts";
+
+/**
+ * Facts about automations. Payload: `{factory_uid, name, enabled, management}`; never a prompt. `requested`: somebody had it run, or replayed a
+ * delivery (`{mode, event_uid, delivery_uid?, dry_run?, outcome}`).
+ */
+export const automationFact = (happened: "created" | "updated" | "deleted" | "requested", automation: Automation, origin: Origin, more: JsonObject = {}): NewEvent => ({
+  type: `millwright.automation.${happened}.v1`,
+  entity: "automation",
+  entityUid: automation.uid,
+  entityVersion: automation.version,
+  teamUid: automation.teamUid,
+  ...origin,
+  payload: { automation_uid: automation.uid, factory_uid: automation.factoryUid, name: automation.name, enabled: automation.enabled, management: automation.management, ...more },
+});

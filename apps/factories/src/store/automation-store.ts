@@ -1,0 +1,135 @@
+import type { AutomationPart } from "@millwright/definition";
+import type { Database, Sql } from "@millwright/database";
+import { notFound } from "@millwright/errors";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
+import { AUTOMATIONS_PER_FACTORY_MAX, type Automation, type AutomationRules, type AutomationUid, type ProjectedChange } from "../domain/automation.ts";
+import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
+
+/** Automations; deleted ones are hidden from every method. */
+export function automationStore(database: Database) {
+  const { sql } = database;
+  return {
+    async find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> {
+      return (await select(sql, "factory_uid = $1::uuid AND uid = $2::uuid", [factoryUid, uid]))[0];
+    },
+
+    /** Oldest first, after a position. */
+    list: (factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]> =>
+      select(sql, "factory_uid = $1::uuid AND ($2::timestamptz IS NULL OR (created_at, uid) > ($2, $3::uuid))", [factoryUid, after?.at ?? null, after?.uid ?? null], `LIMIT ${limit}`),
+
+    countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
+
+    /** Saves it with its fact, unless the factory has too many: undefined then. With a request key that is known, answers the one it made then. */
+    create: (automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined> =>
+      database.transaction(async (tx) => {
+        const known = request && (await rememberAnswer(tx, request, { uid: automation.uid }, automation.createdAt));
+        if (known && known.uid !== automation.uid) return locked(tx, automation.factoryUid, known.uid);
+        await lockSet(tx, automation.factoryUid);
+        if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
+        await insert(tx, automation);
+        await appendEvents(tx, [fact]);
+        return automation;
+      }).catch((error: unknown) => {
+        if (error instanceof TooMany) return undefined;
+        throw error;
+      }),
+
+    /** Changes a locked automation, unless the change gives the same one back. Errors: automation_not_found. */
+    update: (factoryUid: FactoryUid, uid: string, change: (automation: Automation) => { next: Automation; isDeleted?: boolean; fact: NewEvent }): Promise<Automation> =>
+      database.transaction(async (tx) => {
+        const { next, isDeleted, fact } = change(await locked(tx, factoryUid, uid));
+        await save(tx, next, isDeleted ?? false);
+        await appendEvents(tx, [fact]);
+        return next;
+      }),
+  };
+}
+
+export type AutomationStore = ReturnType<typeof automationStore>;
+
+class TooMany extends Error {}
+
+/** Brings the automations of files into force, in the transaction of the commit. `project` is the rule; answers what it said. */
+export async function applyAutomations(tx: Sql, factoryUid: FactoryUid, project: (before: readonly Automation[]) => readonly ProjectedChange[]): Promise<readonly ProjectedChange[]> {
+  await lockSet(tx, factoryUid);
+  const changes = project(await select(tx, "factory_uid = $1::uuid AND management = 'files'", [factoryUid]));
+  for (const { happened, automation } of changes) {
+    if (happened === "created") await insert(tx, automation);
+    else await save(tx, automation, happened === "deleted");
+  }
+  return changes;
+}
+
+/** Those of a factory that have a trigger of the provider, in the caller's transaction. */
+export const listeningTo = (sql: Sql, factoryUid: string, provider: string): Promise<Automation[]> =>
+  select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]);
+
+/** Whether any listens: what nobody listens to leaves no trace. */
+export async function hasListener(sql: Sql, factoryUid: string, provider: string): Promise<boolean> {
+  return (await sql.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL LIMIT 1", [factoryUid, provider])).rowCount > 0;
+}
+
+/** Part of deleting their factory. */
+export async function deleteAutomationsOf(tx: Sql, factoryUid: string, now: Date): Promise<void> {
+  await tx.query("UPDATE automations SET deleted_at = $2::timestamptz, updated_at = $2::timestamptz, version = version + 1 WHERE factory_uid = $1::uuid AND deleted_at IS NULL", [factoryUid, now.toISOString()]);
+}
+
+/** Changes of one factory's set wait for each other until their transactions end. */
+const lockSet = (tx: Sql, factoryUid: string) => tx.query("SELECT pg_advisory_xact_lock(hashtextextended('automations ' || $1::text, 0))::text", [factoryUid]);
+
+async function count(sql: Sql, factoryUid: string, more = ""): Promise<number> {
+  const { rows } = await sql.query<{ count: number }>(`SELECT count(*)::int AS count FROM automations WHERE factory_uid = $1::uuid AND deleted_at IS NULL ${more}`, [factoryUid]);
+  return rows[0]!.count;
+}
+
+async function locked(tx: Sql, factoryUid: string, uid: string): Promise<Automation> {
+  await tx.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND uid = $2::uuid FOR UPDATE", [factoryUid, uid]);
+  const [found] = await select(tx, "factory_uid = $1::uuid AND uid = $2::uuid", [factoryUid, uid]);
+  if (!found) throw notFound("automation");
+  return found;
+}
+
+async function insert(tx: Sql, one: Automation): Promise<void> {
+  await tx.query(
+    `INSERT INTO automations (uid, factory_uid, team_uid, name, enabled, definition, providers, management, defined, creator_type, creator_uid, version, created_at, updated_at)
+     VALUES ($1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::jsonb, ARRAY(SELECT jsonb_array_elements_text($7::jsonb)), $8, $9::jsonb, $10, $11, $12::int, $13::timestamptz, $13::timestamptz)`,
+    [
+      one.uid, one.factoryUid, one.teamUid, one.name, one.enabled, JSON.stringify(one.rules), JSON.stringify(providersOf(one)), one.management, one.defined && JSON.stringify(one.defined),
+      one.creator.type, one.creator.uid, one.version, one.createdAt.toISOString(),
+    ],
+  );
+}
+
+async function save(tx: Sql, one: Automation, isDeleted: boolean): Promise<void> {
+  await tx.query(
+    `UPDATE automations SET name = $2, enabled = $3::boolean, definition = $4::jsonb, providers = ARRAY(SELECT jsonb_array_elements_text($5::jsonb)), defined = $6::jsonb, creator_type = $7, creator_uid = $8,
+            version = $9::int, updated_at = $10::timestamptz, deleted_at = CASE WHEN $11::boolean THEN $10::timestamptz END
+      WHERE uid = $1::uuid`,
+    [
+      one.uid, one.name, one.enabled, JSON.stringify(one.rules), JSON.stringify(providersOf(one)), one.defined && JSON.stringify(one.defined), one.creator.type, one.creator.uid,
+      one.version, one.updatedAt.toISOString(), isDeleted,
+    ],
+  );
+}
+
+const providersOf = ({ rules }: Automation): string[] => [...new Set(rules.triggers.map(({ provider }) => provider))].toSorted();
+
+type Row = {
+  uid: string; factory_uid: string; team_uid: string; name: string; enabled: boolean; definition: AutomationRules; management: "live" | "files"; defined: AutomationPart | null;
+  creator_type: string; creator_uid: string; version: number; created_at: Date; updated_at: Date; last_fired_at: Date | null;
+};
+
+async function select(sql: Sql, where: string, params: unknown[], more = ""): Promise<Automation[]> {
+  const { rows } = await sql.query<Row>(
+    `SELECT uid, factory_uid, team_uid, name, enabled, definition, management, defined, creator_type, creator_uid, version, created_at, updated_at,
+            (SELECT d.decided_at FROM decisions d WHERE d.automation_uid = a.uid AND d.run_uid IS NOT NULL ORDER BY d.decided_at DESC LIMIT 1) AS last_fired_at
+       FROM automations a WHERE ${where} AND deleted_at IS NULL ORDER BY created_at, uid ${more}`,
+    params,
+  );
+  return rows.map((row) => ({
+    uid: as<AutomationUid>(row.uid), factoryUid: as<FactoryUid>(row.factory_uid), teamUid: as<TeamUid>(row.team_uid), name: row.name, enabled: row.enabled, rules: row.definition,
+    management: row.management, defined: row.defined, creator: { type: row.creator_type, uid: row.creator_uid }, version: row.version,
+    createdAt: new Date(row.created_at), updatedAt: new Date(row.updated_at), lastFiredAt: row.last_fired_at && new Date(row.last_fired_at),
+  }));
+}

@@ -1,0 +1,133 @@
+import type { Database, Sql } from "@millwright/database";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import { as, type FactoryUid } from "@millwright/ids";
+import { enqueueWork } from "@millwright/work";
+import type { AutomationUid } from "../domain/automation.ts";
+import { DECIDE, KEEP_DAYS, START, type Decision, type DecisionQuery, type DecisionRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
+import type { JsonObject } from "@millwright/json";
+import type { TriggerEvent } from "../domain/trigger-event.ts";
+
+export type StoredOrder = { readonly event: TriggerEvent; readonly outcome: Outcome; readonly order: RunOrder | null; readonly runUid: string | null };
+
+const MS_PER_DAY = 24 * 3_600_000;
+
+/** Events that automations have looked at, and what became of them. */
+export function decisionStore(database: Database) {
+  const { sql } = database;
+  return {
+    /** Keeps decisions with their event, and work for those that are pending. What was decided before stays as it is. */
+    keep: (event: TriggerEvent, decisions: readonly Decision[], now: Date, more: (tx: Sql) => Promise<void> = async () => {}): Promise<void> =>
+      database.transaction(async (tx) => {
+        await keepDecisions(tx, event, decisions, now);
+        await more(tx);
+      }),
+
+    /** The same with a fact, which is told once. */
+    keepTold: (event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void> =>
+      database.transaction(async (tx) => {
+        if (await keepDecisions(tx, event, decisions, now)) await appendEvents(tx, [fact]);
+      }),
+
+    tell: (fact: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [fact])),
+
+    async order({ factoryUid, eventUid, automationUid }: DecisionRef): Promise<StoredOrder | undefined> {
+      const { rows } = await sql.query<EventRow & { outcome: Outcome; request: RunOrder | null; run_uid: string | null }>(
+        `SELECT ${EVENT_COLUMNS}, d.outcome, d.request, d.run_uid FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
+          WHERE d.factory_uid = $1 AND d.event_uid = $2 AND d.automation_uid = $3`,
+        [factoryUid, eventUid, automationUid],
+      );
+      const [row] = rows;
+      return row && { event: toEvent(row), outcome: row.outcome, order: row.request, runUid: row.run_uid };
+    },
+
+    /** The end of a pending decision; one that has ended stays. */
+    async settle({ factoryUid, eventUid, automationUid }: DecisionRef, end: { outcome: "fired"; runUid: string } | { outcome: "failed"; explanation: string }): Promise<void> {
+      await sql.query(
+        `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), request = NULL
+          WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND outcome = 'pending'`,
+        [factoryUid, eventUid, automationUid, end.outcome, end.outcome === "fired" ? end.runUid : null, end.outcome === "failed" ? end.explanation : null],
+      );
+    },
+
+    /** Newest first. An event is also found by the delivery that it is about. */
+    async list({ factoryUid, automationUid, eventUid, after, limit }: DecisionQuery): Promise<ShownDecision[]> {
+      const { rows } = await sql.query<DecisionRow>(
+        `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name, d.outcome, d.explanation, d.checks, d.run_uid, d.decided_at AS at
+           FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
+          WHERE d.factory_uid = $1 AND ($2::uuid IS NULL OR d.automation_uid = $2)
+            AND ($3::uuid IS NULL OR d.event_uid IN (SELECT t.uid FROM trigger_events t WHERE t.factory_uid = $1 AND (t.uid = $3 OR t.delivery_uid = $3)))
+            AND ($4::timestamptz IS NULL OR (d.decided_at, d.event_uid, d.automation_uid) < ($4, $5::uuid, $6::uuid))
+          ORDER BY d.decided_at DESC, d.event_uid DESC, d.automation_uid DESC LIMIT $7`,
+        [factoryUid, automationUid ?? null, eventUid ?? null, after?.at ?? null, after?.eventUid ?? null, after?.automationUid ?? null, limit],
+      );
+      return rows.map((row) => ({
+        event: toEvent(row), automationUid: as<AutomationUid>(row.automation_uid), automationName: row.automation_name, outcome: row.outcome, explanation: row.explanation,
+        checks: row.checks, runUid: row.run_uid, decidedAt: row.at,
+      }));
+    },
+
+    async findEvent(factoryUid: FactoryUid, eventUid: string): Promise<{ event: TriggerEvent; decidedAt: Date } | undefined> {
+      const { rows } = await sql.query<EventRow & { decided_at: Date }>(`SELECT ${EVENT_COLUMNS}, e.decided_at FROM trigger_events e WHERE e.factory_uid = $1 AND e.uid = $2`, [factoryUid, eventUid]);
+      return rows[0] && { event: toEvent(rows[0]), decidedAt: rows[0].decided_at };
+    },
+
+    /** Runs of events and of the deliveries that they are about, oldest first. */
+    async runsOf(factoryUid: FactoryUid, eventUids: readonly string[]): Promise<EventRun[]> {
+      const { rows } = await sql.query<EventRun>(
+        `SELECT coalesce(e.delivery_uid, e.uid) AS "eventUid", d.automation_uid AS "automationUid", d.automation_name AS "automationName", d.run_uid AS "runUid"
+           FROM (SELECT factory_uid, uid, delivery_uid FROM trigger_events WHERE factory_uid = $1 AND delivery_uid = ANY ($2::uuid[])
+                 UNION SELECT factory_uid, uid, delivery_uid FROM trigger_events WHERE factory_uid = $1 AND uid = ANY ($2::uuid[])) e
+           JOIN decisions d ON d.factory_uid = e.factory_uid AND d.event_uid = e.uid
+          WHERE d.run_uid IS NOT NULL ORDER BY d.decided_at, d.event_uid, d.automation_uid`,
+        [factoryUid, eventUids],
+      );
+      return rows;
+    },
+
+    /** Forgets what is old; decisions go with their events. */
+    async prune(now: Date): Promise<number> {
+      const before = (days: number) => new Date(now.getTime() - days * MS_PER_DAY);
+      const { rowCount } = await sql.query(
+        `DELETE FROM trigger_events e WHERE e.decided_at < $1
+            AND (e.decided_at < $2 OR NOT EXISTS (SELECT FROM decisions d WHERE d.factory_uid = e.factory_uid AND d.event_uid = e.uid AND d.outcome IN ('fired', 'pending')))`,
+        [before(KEEP_DAYS.others), before(KEEP_DAYS.fired)],
+      );
+      return rowCount;
+    },
+  };
+}
+
+export type DecisionStore = ReturnType<typeof decisionStore>;
+
+/** An event that is to be decided about, in the transaction that heard of it. */
+export const enqueueDecision = (sql: Sql, event: TriggerEvent): Promise<unknown> =>
+  enqueueWork(sql, { kind: DECIDE, key: `${event.factoryUid}/${event.uid}`, payload: event, teamUid: event.teamUid });
+
+/** The decisions about an event, in the caller's transaction. What was decided before stays as it is. Answers whether the event is new. */
+async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly Decision[], now: Date): Promise<boolean> {
+  const { rowCount: isNew } = await tx.query(
+    `INSERT INTO trigger_events (factory_uid, uid, team_uid, provider, event, delivery_uid, subject, request_id, occurred_at, decided_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8, $9, $10) ON CONFLICT DO NOTHING`,
+    [event.factoryUid, event.uid, event.teamUid, event.provider, event.event, event.deliveryUid, JSON.stringify(event.subject), event.requestId, event.occurredAt, now],
+  );
+  for (const one of decisions) {
+    const { rowCount } = await tx.query(
+      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10) ON CONFLICT DO NOTHING`,
+      [event.factoryUid, event.uid, one.automationUid, one.automationName, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.runUid, now],
+    );
+    if (rowCount === 0 || one.outcome !== "pending") continue;
+    const ref: DecisionRef = { factoryUid: event.factoryUid, eventUid: event.uid, automationUid: one.automationUid };
+    await enqueueWork(tx, { kind: START, key: `${ref.eventUid}/${ref.automationUid}`, payload: ref, teamUid: event.teamUid });
+  }
+  return isNew > 0;
+}
+
+const EVENT_COLUMNS = "e.uid, e.factory_uid, e.team_uid, e.provider, e.event, e.delivery_uid, e.subject, e.request_id, e.occurred_at";
+type EventRow = { uid: string; factory_uid: string; team_uid: string; provider: string; event: string; delivery_uid: string | null; subject: JsonObject; request_id: string; occurred_at: Date };
+type DecisionRow = EventRow & { automation_uid: string; automation_name: string; outcome: Outcome; explanation: string; checks: TriggerCheck[]; run_uid: string | null; at: Date };
+
+const toEvent = (row: EventRow): TriggerEvent => ({
+  uid: row.uid, factoryUid: row.factory_uid, teamUid: row.team_uid, provider: row.provider, event: row.event, deliveryUid: row.delivery_uid, subject: row.subject,
+  requestId: row.request_id, occurredAt: row.occurred_at.toISOString(),
+});

@@ -1,0 +1,83 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { DomainError } from "@millwright/errors";
+import type { NewEvent } from "@millwright/events";
+import type { FactoryUid } from "@millwright/ids";
+import { clampPageSize, type Cursors } from "@millwright/paging";
+import { AUTOMATIONS_PER_FACTORY_MAX, changeAutomation, isSameButSwitch, managedByFiles, newAutomation, readAutomation, type Automation } from "../domain/automation.ts";
+import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import type { JsonObject } from "@millwright/json";
+import { automationFact } from "../events/automation-events.ts";
+import { originOf } from "../events/origin.ts";
+import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
+import { findFactory } from "./scope.ts";
+
+type Change = { next: Automation; isDeleted?: boolean; fact: NewEvent };
+
+export type ManageAutomationsDeps = AutomationScopeDeps & {
+  automations: AutomationScopeDeps["automations"] & {
+    list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
+    /** Undefined: the factory has too many. With a request key that is known, answers the one it made then. Errors: idempotency_mismatch. */
+    create(automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined>;
+    /** Errors: automation_not_found. */
+    update(factoryUid: FactoryUid, uid: string, change: (automation: Automation) => Change): Promise<Automation>;
+  };
+  cursors: Cursors;
+  clock: Clock;
+};
+
+/** Of one factory, oldest first. Errors: factory_not_found · not_authorized · invalid_cursor. */
+export async function listAutomations(deps: ManageAutomationsDeps, caller: Caller, factoryUid: string, page: { size: number; token: string }): Promise<{ automations: Automation[]; nextPageToken: string }> {
+  const { uid } = await findFactory(deps, caller, factoryUid, "factory.view");
+  const bind = { factory: uid };
+  const [at, after] = page.token === "" ? [] : (deps.cursors.open("automations", bind, page.token) as string[]);
+  const limit = clampPageSize(page.size, { default: 50, max: 100 });
+  const rows = await deps.automations.list(uid, at === undefined ? undefined : { at: new Date(at), uid: after ?? "" }, limit + 1);
+  const automations = rows.slice(0, limit);
+  const last = rows.length > limit ? automations.at(-1) : undefined;
+  return { automations, nextPageToken: last ? deps.cursors.seal("automations", bind, [last.createdAt.toISOString(), last.uid]) : "" };
+}
+
+/**
+ * Makes an automation that no file defines.
+ *
+ * Errors: factory_not_found · not_authorized · managed_by_files (conflict: the files are elsewhere) · invalid_automation · too_many_automations (conflict) · idempotency_mismatch.
+ */
+export async function createAutomation(deps: ManageAutomationsDeps, caller: Caller, asked: { factoryUid: string; automation: JsonObject; idempotencyKey: string }): Promise<Automation> {
+  const factory = await findFactory(deps, caller, asked.factoryUid, "factory.manage");
+  if (factory.management === "external_files") throw managedByFiles();
+  const origin = originOf(caller);
+  const made = newAutomation(readAutomation(asked.automation), { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" }, deps.clock.now());
+  const request = idempotentRequest(caller.principal.uid, `create-automation ${factory.uid}`, asked.idempotencyKey, asked.automation);
+  const kept = await deps.automations.create(made, automationFact("created", made, origin), request);
+  if (!kept) throw new DomainError({ kind: "conflict", reason: "too_many_automations", message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations.` });
+  return kept;
+}
+
+/**
+ * Replaces an automation; its runs are made for whoever did so from now on. Of one that a file defines only the switch can be
+ * changed, and nothing where the files are elsewhere.
+ *
+ * Errors: automation_not_found · not_authorized · managed_by_files (conflict) · invalid_automation.
+ */
+export async function replaceAutomation(deps: ManageAutomationsDeps, caller: Caller, ref: AutomationRef, asked: JsonObject): Promise<Automation> {
+  const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
+  const part = readAutomation(asked);
+  const origin = originOf(caller);
+  return deps.automations.update(factory.uid, automation.uid, (present) => {
+    const isFile = present.management === "files";
+    if (isFile && (factory.management !== "service_files" || !isSameButSwitch(present, part))) throw managedByFiles();
+    const next = { ...changeAutomation(present, part, deps.clock.now()), ...(!isFile && { creator: origin.actor }) };
+    return { next, fact: automationFact("updated", next, origin) };
+  });
+}
+
+/** It fires no more; its runs and decisions stay. Errors: automation_not_found · not_authorized · managed_by_files (conflict). */
+export async function deleteAutomation(deps: ManageAutomationsDeps, caller: Caller, ref: AutomationRef): Promise<void> {
+  const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
+  await deps.automations.update(factory.uid, automation.uid, (present) => {
+    if (present.management === "files") throw managedByFiles();
+    const next = { ...present, version: present.version + 1, updatedAt: deps.clock.now() };
+    return { next, isDeleted: true, fact: automationFact("deleted", next, originOf(caller)) };
+  });
+}

@@ -1,0 +1,78 @@
+import { serviceCaller, type Caller, type PrincipalType } from "@millwright/caller";
+import { DomainError, isDomainError } from "@millwright/errors";
+import { as, type FactoryUid } from "@millwright/ids";
+import { causeKeyOf } from "../domain/automation.ts";
+import type { AutomationRun, DecisionRef, Outcome, RunOrder } from "../domain/decision.ts";
+import type { Foreman } from "../domain/dispatch.ts";
+import { PAYLOAD_FILE } from "../domain/envelope.ts";
+import type { Factory } from "../domain/factory.ts";
+import type { StoredDelivery } from "../domain/stored-delivery.ts";
+import type { TriggerEvent } from "../domain/trigger-event.ts";
+
+export type StartDecidedRunDeps = {
+  decisions: {
+    order(ref: DecisionRef): Promise<{ event: TriggerEvent; outcome: Outcome; order: RunOrder | null } | undefined>;
+    settle(ref: DecisionRef, end: { outcome: "fired"; runUid: string } | { outcome: "failed"; explanation: string }): Promise<void>;
+  };
+  factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
+  applies: {
+    /** Whether an owner of its definition has not been seen to serve the newest version. */
+    isSettling(uid: FactoryUid): Promise<boolean>;
+  };
+  agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
+  deliveries: { delivery(uid: string): Promise<StoredDelivery | undefined> };
+  runs: {
+    /** The one run of a cause, for ever. */
+    startAutomated(caller: Caller, run: AutomationRun): Promise<{ runUid: string }>;
+  };
+  publicUrl: string;
+  /** This service's name, in which runs are asked for. */
+  service: string;
+};
+
+/**
+ * Makes the run of a pending decision, for the automation's maker. Dies it at any line, it is tried again and the cause gives the same run.
+ * What can never become a run ends as failed, with the reason; while a new version of the definition is on its way, that is not yet known.
+ *
+ * Errors: those of making a run that may pass.
+ */
+export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRef): Promise<void> {
+  const stored = await deps.decisions.order(ref);
+  if (stored?.outcome !== "pending" || !stored.order) return;
+  try {
+    const { runUid } = await start(deps, ref, stored.event, stored.order);
+    await deps.decisions.settle(ref, { outcome: "fired", runUid });
+  } catch (error) {
+    if (!isDomainError(error) || !FINAL.has(error.kind) || error.retryable) throw error;
+    if (await deps.applies.isSettling(as<FactoryUid>(ref.factoryUid))) throw unsettled(error);
+    await deps.decisions.settle(ref, { outcome: "failed", explanation: `It matches, but no run could be made: ${error.message}` });
+  }
+}
+
+/** Asked again, the answer would be the same. */
+const FINAL: ReadonlySet<string> = new Set(["invalid_argument", "not_found", "permission_denied", "conflict", "unsupported", "too_large", "feature_off"]);
+
+async function start(deps: StartDecidedRunDeps, ref: DecisionRef, event: TriggerEvent, order: RunOrder): Promise<{ runUid: string }> {
+  const factory = await deps.factories.find(as<FactoryUid>(ref.factoryUid));
+  if (!factory) throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
+  const creator = { type: order.creator.type as PrincipalType, uid: order.creator.uid };
+  const caller = serviceCaller(deps.service, event.requestId, creator, [{ teamUid: factory.teamUid, verbs: ["factory.view", "run.view", "run.create"] }]);
+  const payload = await payloadOf(deps, order);
+  const foreman = order.agent === undefined ? await deps.agents.findForeman(caller, factory) : undefined;
+  return deps.runs.startAutomated(caller, {
+    factory, order, causeKey: causeKeyOf(ref.eventUid, ref.automationUid), triggerUrl: `${deps.publicUrl}/factories/${ref.factoryUid}/events/${ref.eventUid}`,
+    ...(foreman && { agentUid: foreman.agentUid }),
+    ...(payload && { payload: { fileName: PAYLOAD_FILE, bytes: payload } }),
+  });
+}
+
+async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Promise<Uint8Array | undefined> {
+  if (!payload) return undefined;
+  if ("json" in payload) return Buffer.from(payload.json);
+  const delivery = await deps.deliveries.delivery(payload.deliveryUid);
+  if (delivery?.payload) return delivery.payload;
+  throw new DomainError({ kind: "not_found", reason: "delivery_not_found", message: "The delivery is not kept any more." });
+}
+
+const unsettled = (cause: unknown): DomainError =>
+  new DomainError({ kind: "unavailable", reason: "definition_not_active", message: "A new version of the definition is coming into force.", cause });

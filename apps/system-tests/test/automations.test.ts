@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { randomUUID } from "node:crypto";
+import { eventually } from "@millwright/testing";
+import type { Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+
+let platform: Deployment;
+let api: Client;
+let factory: string;
+let hook: any;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+  api = await connect(platform);
+  factory = await aFactory(api, definitionFiles(script("say: Done.")));
+  hook = await aHook();
+}, SLOW_MS);
+afterAll(() => platform?.remove());
+
+const AUTOMATIONS = () => `/factory/${factory}/automations`;
+const aHook = (): Promise<any> => api.post(`/factory/${factory}/webhooks`, { name: `hook ${randomUUID()}` });
+const trigger = (payload?: object, webhook = hook) => ({ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid], ...(payload && { payload }) } });
+const anAutomation = (more: object = {}): Promise<any> => api.post(AUTOMATIONS(), { name: "auto", prompt: script("say: Done."), triggers: [trigger()], ...more });
+/** Sends a delivery until it is answered; answers its entry in the log. */
+async function deliver(body: string, { webhook = hook, id = randomUUID() }: { webhook?: any; id?: string } = {}): Promise<any> {
+  expect((await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}`, "x-service-delivery-id": id }, body })).status).toBe(202);
+  return (await logOf(webhook)).find((one) => one.outcome === "accepted" && one.delivery_id === id);
+}
+const logOf = async (webhook = hook): Promise<any[]> => (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries?limit=100`)).deliveries;
+/** What was decided about an event, once everything is. */
+const decided = (eventUid: string, count: number, factoryUid = factory): Promise<any[]> =>
+  eventually(
+    async (): Promise<any> => {
+      const { status, body } = await api.call("GET", `/factory/${factoryUid}/decisions?event_uid=${eventUid}&limit=100`);
+      const found: any[] = status === 200 ? body.decisions : [];
+      return found.length === count && found.every(({ outcome }) => outcome !== "pending") ? found : false;
+    },
+    { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 },
+  );
+
+describe("a delivery", () => {
+  test("starts one run of every automation that matches: it reads the envelope and the very bytes, and the log shows it", async () => {
+    const webhook = await aHook();
+    const reads = await anAutomation({ name: "reads", prompt: `Look.\n\n${script("shell: cp .attachments/*/event-payload.json got.json", "artifact: got.json")}`, triggers: [trigger({ kind: ["alert"] }, webhook)] });
+    const off = await anAutomation({ name: "off", enabled: false, triggers: [trigger(undefined, webhook)] });
+    const other = await anAutomation({ name: "other", triggers: [trigger({ kind: ["other"] }, webhook)] });
+    const bytes = '{"kind":"alert","n":1.0,"n":12345678901234567890, "x":"\\u00e9 \u202e ```"}';
+    const delivery = await deliver(bytes, { webhook, id: "evt-1" });
+    const decisions = await decided(delivery.uid, 3);
+    expect(decisions.map(({ automation, outcome }) => `${automation} ${outcome}`).toSorted()).toEqual(["off disabled", "other not_matched", "reads fired"]);
+    const fired = decisions.find(({ automation_uid: uid }) => uid === reads.uid);
+    const run = await succeeded(api, fired.run_id);
+    const trigger_url = `${platform.url}/factories/${factory}/events/${delivery.uid}`;
+    expect(run).toMatchObject({ title: "reads", source: "CUSTOM_WEBHOOK", factory_uid: factory, trigger_url, metadata: { automation_uid: reads.uid, webhook_uid: webhook.uid, delivery_id: "evt-1" } });
+    expect(run.prompt).toContain(`\n\n[webhook delivery]\nwebhook: ${webhook.name} (${webhook.uid})\ndelivery: evt-1 received `);
+    expect(run.prompt).toContain(`payload: event-payload.json (${Buffer.byteLength(bytes)} bytes, untrusted)`);
+    const file = run.artifacts.find((one: any) => one.artifact_type === "FILE");
+    const { download_url: url } = (await api.get(`/agent/artifacts/${file.data.artifact_uid}`)).data;
+    expect((await api.fetch(url)).text).toBe(bytes);
+    expect(await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries/${delivery.uid}`)).toMatchObject({ runs: [{ automation: "reads", automation_uid: reads.uid, run_id: fired.run_id }] });
+    expect((await api.fetch(run.trigger_url, { headers: { cookie: "" } })).status).toBe(401);
+    expect(await api.get(`${AUTOMATIONS()}/${other.uid}/decisions?event_uid=${delivery.uid}`)).toMatchObject({ decisions: [{ outcome: "not_matched", checks: [{ trigger: 0, passed: false, failed: ["kind"] }], run_id: null, subject: { delivery_id: "evt-1" } }] });
+    expect((await api.get(`${AUTOMATIONS()}/${reads.uid}`)).last_fired_at).not.toBeNull();
+    expect((await api.get(`${AUTOMATIONS()}/${off.uid}`)).last_fired_at).toBeNull();
+  }, SLOW_MS);
+
+  test("in sixteen copies at once is one run", async () => {
+    const webhook = await aHook();
+    const { uid } = await anAutomation({ name: "copies", triggers: [trigger(undefined, webhook)] });
+    const id = randomUUID();
+    const send = () => api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}`, "x-service-delivery-id": id }, body: "{}" });
+    expect((await Promise.all(Array.from({ length: 16 }, send))).map(({ status }) => status)).toEqual(Array(16).fill(202));
+    const [accepted, ...others] = (await logOf(webhook)).filter(({ outcome }) => outcome === "accepted");
+    expect(others).toEqual([]);
+    const [decision] = await decided(accepted.uid, 1);
+    expect(decision).toMatchObject({ automation_uid: uid, outcome: "fired" });
+    expect((await api.get(`/agent/runs?factory_uid=${factory}&metadata[automation_uid]=${uid}`)).runs.map((run: any) => run.run_id)).toEqual([decision.run_id]);
+  }, SLOW_MS);
+
+  test("is evaluated by the automations that files define, which only files change", async () => {
+    const tree = definitionFiles(script("say: Done."));
+    const file = { path: "automations/alerts/automation.md", content: `---\nagent: helper\ntriggers:\n  - provider: webhook\n    event: received\n    filter: { webhook_ids: ["HOOK"] }\n---\n\nLook.\n` };
+    const uid = await aFactory(api, tree);
+    const webhook = await api.post(`/factory/${uid}/webhooks`, { name: "ci" });
+    const put = async (files: object[]) => {
+      await api.put(`/factory/${uid}/source`, { files });
+      return api.post(`/factory/${uid}/source/apply`);
+    };
+    const { source } = await put([...tree, { ...file, content: file.content.replace("HOOK", randomUUID()) }]);
+    expect(source).toMatchObject({ state: "APPLIED", diagnostics: [{ path: file.path, code: "FF_INVALID_REFERENCE", severity: "warning" }] });
+    await put([...tree, { ...file, content: file.content.replace("HOOK", webhook.uid) }]);
+    const [automation] = (await api.get(`/factory/${uid}/automations`)).automations;
+    expect(automation).toMatchObject({ name: "alerts", agent: "helper", management: "files", prompt: "Look.", triggers: [trigger(undefined, { uid: webhook.uid })].map((one) => ({ ...one, filter: { webhook_ids: { in: [webhook.uid] } } })) });
+    const { name, agent, prompt, triggers } = automation;
+    expect(await api.call("PUT", `/factory/${uid}/automations/${automation.uid}`, { body: { name, agent, triggers, prompt: "Mine.", enabled: true } })).toMatchObject({ status: 409, body: { reason: "managed_by_files" } });
+    expect(await api.call("DELETE", `/factory/${uid}/automations/${automation.uid}`)).toMatchObject({ status: 409, body: { reason: "managed_by_files" } });
+    expect(await api.put(`/factory/${uid}/automations/${automation.uid}`, { name, agent, triggers, prompt, enabled: false })).toMatchObject({ enabled: false });
+    expect(await api.put(`/factory/${uid}/automations/${automation.uid}`, { name, agent, triggers, prompt, enabled: true })).toMatchObject({ enabled: true });
+    await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
+    const [delivery] = (await api.get(`/factory/${uid}/webhooks/${webhook.uid}/deliveries`)).deliveries.filter((one: any) => one.outcome === "accepted");
+    const [decision] = await decided(delivery.uid, 1, uid);
+    expect((await runOf(api, decision.run_id)).agent_config.name).toBe("helper");
+    await put(tree);
+    expect((await api.get(`/factory/${uid}/automations`)).automations).toEqual([]);
+  }, SLOW_MS);
+});
+
+describe("people", () => {
+  test("run an automation now, and replay a delivery: dry or for good, told to the audit log", async () => {
+    const webhook = await aHook();
+    const automation = await anAutomation({ name: "asked", triggers: [trigger({ kind: ["a"] }, webhook)] });
+    const now = await api.post(`${AUTOMATIONS()}/${automation.uid}/run`);
+    expect(now).toMatchObject({ provider: "manual", event: "run_now" });
+    const [ran] = await decided(now.event_uid, 1);
+    expect((await runOf(api, ran.run_id)).prompt).toBe(automation.prompt);
+    const [yes, no] = [await deliver('{"kind":"a"}', { webhook }), await deliver('{"kind":"b"}', { webhook })];
+    await decided(yes.uid, 1);
+    await decided(no.uid, 1);
+    const replay = (delivery: any, dry_run: boolean) => api.post(`/factory/${factory}/webhooks/${webhook.uid}/deliveries/${delivery.uid}/replay`, { automation_uid: automation.uid, dry_run });
+    expect(await replay(no, true)).toMatchObject({ would_trigger: false, label: "Would not trigger", decision: { outcome: "not_matched" } });
+    expect(await replay(yes, true)).toMatchObject({ would_trigger: true, label: "Would trigger" });
+    expect((await logOf(webhook)).find(({ uid }) => uid === yes.uid).runs).toHaveLength(1);
+    await replay(yes, false);
+    await decided(yes.uid, 2);
+    expect((await logOf(webhook)).find(({ uid }) => uid === yes.uid).runs).toHaveLength(2);
+    const audited = await eventually(async () => {
+      const { entries } = await api.get(`/team/${await teamOf(api)}/audit?limit=100`);
+      const asked = entries.filter((one: any) => one.entity_uid === automation.uid);
+      return asked.length >= 5 ? asked : false;
+    }, { timeoutMs: RUN_TIMEOUT_MS });
+    expect(audited.map(({ type }: any) => type).toSorted()).toEqual(["millwright.automation.created.v1", ...Array(4).fill("millwright.automation.requested.v1")]);
+  }, SLOW_MS);
+
+  test("of another team find what is not there", async () => {
+    const { uid } = await anAutomation();
+    const stranger = await aTeam(api, "Strangers");
+    for (const [method, path] of [["GET", AUTOMATIONS()], ["POST", `${AUTOMATIONS()}/${uid}/run`], ["GET", `${AUTOMATIONS()}/${uid}/decisions`], ["GET", `/factory/${factory}/decisions`], ["DELETE", `${AUTOMATIONS()}/${uid}`]] as const) {
+      const [theirs, absent] = [await stranger.call(method, path, { isAbsent: true }), await stranger.call(method, path.replace(factory, randomUUID()), { isAbsent: true })];
+      expect([theirs.status, theirs.body.reason]).toEqual([404, "factory_not_found"]);
+      expect([theirs.status, theirs.body.reason, theirs.body.title]).toEqual([absent.status, absent.body.reason, absent.body.title]);
+    }
+    expect(await api.get(`${AUTOMATIONS()}/${uid}`)).toMatchObject({ uid });
+  }, SLOW_MS);
+
+  test("get every fault of an automation told, and nothing made", async () => {
+    const before = (await api.get(`${AUTOMATIONS()}?limit=100`)).automations.length;
+    for (const more of [{ triggers: [{ provider: "fax", event: "x" }] }, { triggers: [trigger({ a: "b" })] }, { triggers: [{ provider: "webhook", event: "received" }] }, { model: "a", harness: { type: "oz" } }]) {
+      expect(await api.call("POST", AUTOMATIONS(), { body: { name: "bad", prompt: "x", triggers: [trigger()], ...more } })).toMatchObject({ status: 400, body: { reason: "invalid_automation" } });
+    }
+    expect((await api.get(`${AUTOMATIONS()}?limit=100`)).automations).toHaveLength(before);
+  });
+});

@@ -1,0 +1,33 @@
+import { readAutomationFile } from "./automation-file.ts";
+import type { AutomationPart } from "./definition.ts";
+import { Problems, type Diagnostic } from "./diagnostics.ts";
+
+/** An automation as JSON says it: the keys of its file's frontmatter, in the spelling of the API. */
+export type AutomationText = { readonly prompt: string; readonly [key: string]: unknown };
+
+/** The API writes the keys of files with underscores. */
+const SPELLINGS: Readonly<Record<string, string>> = {
+  environment_id: "environmentId", mcp_servers: "mcpServers", worker_host: "workerHost", reasoning_level: "reasoningLevel", secret_name: "secretName", warp_id: "warpId",
+};
+
+/**
+ * Reads an automation that no file holds, by the rules of files (spec factory-files §6): JSON is YAML, so one reader does.
+ * Names of agents and runners are not looked up.
+ */
+export function parseAutomation(name: string, { prompt, ...keys }: AutomationText): { automation?: AutomationPart; faults: readonly Diagnostic[] } {
+  const problems = new Problems();
+  const read = readAutomationFile(name, "automation", `---\n${JSON.stringify(inFileSpelling(keys))}\n---\n${prompt}`, problems);
+  const faults = problems.sorted().filter(({ severity }) => severity === "error");
+  return read && faults.length === 0 ? { automation: read.part, faults } : { faults };
+}
+
+/** Triggers are spelled alike in both; the names of servers are nobody's keys. */
+function inFileSpelling(keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined).map(([key, value]) => [
+    SPELLINGS[key] ?? key,
+    key === "harness" || key === "auth" ? inner(value) : key === "mcp_servers" && isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, server]) => [name, inner(server)])) : value,
+  ]));
+}
+
+const inner = (value: unknown): unknown => (isObject(value) ? inFileSpelling(value) : value);
+const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === "object" && !Array.isArray(value);
