@@ -60,7 +60,7 @@ import { reachEnvironment } from "./usecases/environments.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
-import { resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
+import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
 import { skillsElsewhere } from "./usecases/skills-elsewhere.ts";
 import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
 import { writeTranscript } from "./usecases/transcripts.ts";
@@ -219,6 +219,7 @@ export function composeCatalog(options: CatalogOptions) {
         environmentUse: (caller, uids) => environmentUse(sql, caller, uids),
         currentPrices: (ids) => usageStore.currentPrices(sql, ids),
         connectedWorkers: (teams) => connectedWorkers(sql, teams),
+        checkEnvironment: async (caller, owner, uid) => void (await findEnvironment(resolving, caller, owner, uid)),
       });
       definitionRoutes(router, { ...shared, workers: { hosts: async (team) => (await connectedWorkers(sql, [team])).map(({ workerHost }) => workerHost) } });
     },

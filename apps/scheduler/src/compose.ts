@@ -3,7 +3,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
-import { Database } from "@millwright/database";
+import { BackgroundLoop, Database } from "@millwright/database";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type ConsumerDeps, type FeedReader, type NatsLink } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
@@ -12,7 +12,7 @@ import { watchService } from "@millwright/service";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
-import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { environmentClient, orchestratorClient } from "./clients/orchestrator-client.ts";
 import { ofScheduledRuns } from "./clients/run-feed.ts";
 import { onAutomationEvents } from "./events/on-automation-events.ts";
 import { onIdentityEvents } from "./events/on-identity-events.ts";
@@ -54,6 +54,8 @@ export type SchedulerOptions = {
   doorbell?: Doorbell;
   /** Where the events of this service are published; absent: nowhere. */
   nats?: NatsLink;
+  /** How long the ledger tells what became of a slot; 90 by default. */
+  slotDays?: number;
   /** Divides every lease and wait; for tests of failures. Default 1. */
   timeScale?: number;
   /** What time it is, as SQL: the only clock that slots go by. Default `now()`; tests drive their own. */
@@ -72,6 +74,8 @@ export type Scheduler = {
   readonly slots: SlotLoop;
   /** Takes the slots of automations that are over; answers how many schedules it was. */
   fireTriggers(): Promise<number>;
+  /** Deletes slots of long ago; answers how many. */
+  pruneSlots(): Promise<number>;
   readonly consumers: readonly Consumer[];
 };
 
@@ -80,6 +84,10 @@ const LEASE_MS = 30_000;
 /** Less than the lease: what is not answered by then is tried again by whoever has it next. */
 const RUNS_TIMEOUT_MS = 20_000;
 
+const SLOT_DAYS = 90;
+const PRUNE_EVERY_MS = 600_000;
+/** Slots deleted in one transaction. */
+const PRUNED_AT_ONCE = 5_000;
 /** Triggers of automations taken in one transaction. */
 const TRIGGERS_AT_ONCE = 1_000;
 
@@ -103,10 +111,17 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     return count;
   };
   const triggerLoop = new DueLoop({ take: fireTriggers, waitMs: () => triggers.waitMs(), onError: (error) => log.warn({ error }, "triggers of automations were not fired; it is tried again") });
+  const pruneSlots = (): Promise<number> => ledger.prune(o.slotDays ?? SLOT_DAYS, PRUNED_AT_ONCE);
+  const pruner = new BackgroundLoop({
+    everyMs: PRUNE_EVERY_MS,
+    step: async () => ((await pruneSlots()) === PRUNED_AT_ONCE ? "again" : "idle"),
+    onError: (error) => log.warn({ error }, "old slots were not deleted; it is tried again"),
+  });
   const deps: RoutesDeps = {
     schedules: scheduleStore(database, databaseTime, ring),
     slots: ledger,
     agents: identityClient(o.neighbours.identity, signer),
+    environments: environmentClient(o.neighbours.orchestrator, signer),
     cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
   };
   const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
@@ -124,11 +139,12 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     consumer("triggers", "factories", readFeed(o.neighbours.factories), { handlers: onAutomationEvents({ follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt), forget: forgetTriggers, ring: () => triggerLoop.ring() }) }),
   ];
   const unwatch = watchService({ service: "scheduler", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), triggerLoop.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> => void (await Promise.all([slots.stop(), triggerLoop.stop(), pruner.stop(), ...consumers.map((each) => each.stop())]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
     slots,
     fireTriggers,
+    pruneSlots,
     consumers,
     routes(router) {
       schedulerRoutes(router, deps);
@@ -139,6 +155,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       relay?.start();
       slots.start();
       triggerLoop.start();
+      pruner.start();
       for (const each of consumers) each.start();
     },
     pause,

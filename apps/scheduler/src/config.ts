@@ -15,6 +15,7 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of factories, whose automations have schedules, too. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
+    slotDays: optional.int("MILLWRIGHT_SLOT_DAYS", 90),
     /** Divides every lease and wait; for tests of failures. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
   });

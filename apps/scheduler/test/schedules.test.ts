@@ -40,6 +40,15 @@ describe("a new schedule", () => {
     await expect(w.schedules.getSchedule({ uid }, call(VIEWER))).rejects.toEqual(domainError({ reason: "schedule_not_found" }));
     await expect(w.aSchedule({ ownerType: "user", ownerUid: VIEWER.principal.uid })).rejects.toEqual(domainError({ reason: "user_not_found" }));
   });
+  test("names an environment that its owner's runs can use", async () => {
+    const own: Settings = { ownerType: "user", ownerUid: OWNER.principal.uid };
+    const agentConfig = { environment_id: "e-1" };
+    await expect(w.aSchedule({ agentConfig })).rejects.toEqual(domainError({ kind: "not_found", reason: "environment_not_found" }));
+    w.environments.add(`team ${TEAM} e-1`);
+    expect((await w.aSchedule({ agentConfig })).agentConfig).toEqual(agentConfig);
+    await expect(w.aSchedule({ agentConfig, ...own })).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+  });
+
   test("names an agent that the team has", async () => {
     const agentUid = newUid();
     await expect(w.aSchedule({ agentUid })).rejects.toEqual(domainError({ kind: "not_found", reason: "agent_not_found" }));
@@ -110,6 +119,15 @@ describe("replacing", () => {
     expect(await replace(uid, { enabled: false }, member)).toMatchObject({ enabled: false, createdBy: OWNER.principal.uid, updatedBy: member.principal.uid });
     expect((await w.read(uid)).nextRunAt).toBeUndefined();
   });
+  test("with an environment that cannot be used changes nothing, one that it had already is not looked for", async () => {
+    w.environments.add(`team ${TEAM} e-1`);
+    const { uid } = await w.aSchedule({ agentConfig: { environment_id: "e-1" } });
+    await expect(replace(uid, { agentConfig: { environment_id: "e-2" } })).rejects.toEqual(domainError({ reason: "environment_not_found" }));
+    expect((await w.read(uid)).agentConfig).toEqual({ environment_id: "e-1" });
+    w.environments.clear();
+    expect((await replace(uid, { prompt: "Do more." })).agentConfig).toEqual({ environment_id: "e-1" });
+  });
+
   test("with an agent that is not the team's changes nothing", async () => {
     const { uid } = await w.aSchedule();
     await expect(replace(uid, { agentUid: newUid() })).rejects.toEqual(domainError({ reason: "agent_not_found" }));

@@ -3,7 +3,7 @@ import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { VERBS, type Caller, type Verb } from "@millwright/caller";
 import { manualClock, type Clock } from "@millwright/clock";
-import { events, identity, scheduler } from "@millwright/contracts";
+import { events, identity, orchestrator as contracts, scheduler } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { allowServices, call, CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
@@ -57,6 +57,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   await t.database.sql.query("INSERT INTO test_clock VALUES ($1)", [NOW]);
   const [log, metrics, orchestrator] = [memoryLog(), new Metrics(), new FakeOrchestrator()];
   const agents = new Set<string>();
+  const environments = new Set<string>();
   const [gatewayFeed, factoriesFeed]: FakeEvent[][] = [[], []];
   const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) => inProcess(routes, { service, verifier, log, metrics, allow });
   const identityRoutes = (router: ConnectRouter): void => {
@@ -68,6 +69,15 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
     });
     feedOf(router, gatewayFeed!);
   };
+  const orchestratorRoutes = (router: ConnectRouter): void => {
+    orchestrator.routes(router);
+    router.service(contracts.CatalogService, {
+      checkEnvironment: async ({ uid, ownerType, ownerUid }) => {
+        if (!environments.has(`${ownerType} ${ownerUid} ${uid}`)) throw notFound("environment");
+        return {};
+      },
+    });
+  };
   const replicas: Scheduler[] = [];
 
   /** One more process of this service on the same database. `clock` is its machine's, which slots must not go by. */
@@ -77,7 +87,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       log: Object.assign(log, { child: () => log as never }),
       neighbours: {
         identity: door("gateway", identityRoutes, allowServices(events.EventFeedService, { read: ["scheduler"] })),
-        orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
+        orchestrator: door("orchestrator", orchestratorRoutes, FakeOrchestrator.allow),
         factories: door("factories", (router) => feedOf(router, factoriesFeed!), allowServices(events.EventFeedService, { read: ["scheduler"] })),
       },
       poolSize: 3,
@@ -93,7 +103,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
   const schedules = clientFor(scheduler.ScheduleService, door("scheduler", (router) => service.routes(router), allowedServices), { signer: gateway });
   const rows = async <R = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<R[]> => (await t.database.sql.query<R>(text, params)).rows;
   return {
-    t, log, orchestrator, agents, gatewayFeed: gatewayFeed!, factoriesFeed: factoriesFeed!, replica, service, schedules, rows,
+    t, log, orchestrator, agents, environments, gatewayFeed: gatewayFeed!, factoriesFeed: factoriesFeed!, replica, service, schedules, rows,
 
     async aSchedule(settings: Settings = {}, caller: Caller = OWNER): Promise<scheduler.Schedule> {
       const { schedule } = await schedules.createSchedule({ schedule: { ...A_SCHEDULE, ...settings } }, call(caller));
@@ -129,6 +139,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
       Object.assign(orchestrator, { feed: [], beforeCreate: () => {}, beforeAnswer: () => {}, beforeCancel: () => {} });
       orchestrator.batches.length = orchestrator.cancelled.length = gatewayFeed!.length = factoriesFeed!.length = 0;
       agents.clear();
+      environments.clear();
     },
 
     async stop(): Promise<void> {

@@ -170,6 +170,50 @@ test("slots that are due together make their runs in batches, for each maker apa
   expect(w.orchestrator.batches.toSorted((a, b) => a - b)).toEqual([1, 50, 250]);
 });
 
+describe("slots of long ago", () => {
+  const daily = { cronSchedule: "0 12 * * *" };
+  /** Noon of so many days, one after the other. */
+  async function pass(days: number): Promise<void> {
+    for (let day = 0; day < days; day += 1) {
+      await w.setTime(new Date(Date.parse("2026-11-20T12:00:00Z") + day * 86_400_000));
+      await settle();
+    }
+  }
+
+  test("are forgotten, all but the newest of a schedule and those that are not decided", async () => {
+    const { uid } = await w.aSchedule(daily);
+    const { uid: waiting } = await w.aSchedule({ ...daily, overlapPolicy: "buffer_one" });
+    await pass(3);
+    expect(await w.service.pruneSlots()).toBe(0);
+    await w.setTime("2027-02-19T11:00:00Z"); // the first day is 91 days ago
+    expect(await w.service.pruneSlots()).toBe(2);
+    await w.setTime("2028-01-01T00:00:00Z");
+    await w.service.pruneSlots();
+    expect([await w.ledger(uid), (await w.ledger(waiting)).includes("12:00 buffered")]).toEqual([["12:00 fired"], true]);
+  });
+
+  test("are forgotten with all others of a schedule that was deleted", async () => {
+    const { uid } = await w.aSchedule(daily);
+    await pass(2);
+    await w.schedules.deleteSchedule({ uid }, call(OWNER));
+    await w.setTime("2028-01-01T00:00:00Z");
+    expect([await w.service.pruneSlots(), await w.rows("SELECT 1 FROM slots")]).toEqual([2, []]);
+  });
+
+  test("never come due again, also when the clock is set back and the rule is said anew", async () => {
+    const { uid } = await w.aSchedule(daily);
+    await pass(3);
+    await w.setTime("2028-01-01T00:00:00Z");
+    await w.service.pruneSlots();
+    const made = runsOf().length;
+    await w.setTime("2026-11-20T11:00:00Z");
+    for (const enabled of [false, true]) await w.schedules.setEnabled({ uid, enabled }, call(OWNER));
+    await w.setTime("2026-11-22T12:30:00Z");
+    await settle();
+    expect([runsOf().length, (await w.read(uid)).nextRunAt?.seconds]).toEqual([made, BigInt(Date.parse("2026-11-23T12:00:00Z") / 1_000)]);
+  });
+});
+
 describe("a slot that was taken and not decided", () => {
   test("is decided by another replica when the lease has ended, and not before", async () => {
     const { uid } = await w.aSchedule();

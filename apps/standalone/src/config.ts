@@ -50,6 +50,8 @@ export const loadConfig = (env: Env) => {
     ...modelSettings,
     /** How long the newest workspace of a conversation is kept for a follow-up. */
     snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
+    /** How long schedules tell what became of a slot. */
+    slotDays: optional.int("MILLWRIGHT_SLOT_DAYS", 90),
     /** Divides every lease, offer and heartbeat time; for tests of failures. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
     /** "-" = JSON lines to standard output; otherwise a file, by default `logs/millwright.log` in the data directory. */

@@ -88,6 +88,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...of("scheduler"),
     databaseUrl: schedulerUrl,
     neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories },
+    slotDays: config.slotDays,
     timeScale: config.timeScale,
   });
   const webhooks = composeWebhookIngress({

@@ -1,9 +1,9 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { teamsInView } from "@millwright/caller";
+import { actorOf, requireVerb, teamsInView, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
-import { invalidArgument } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { as, type TeamUid } from "@millwright/ids";
 import { toDollars, type Price } from "@millwright/money";
 import { callerOf } from "@millwright/rpc";
@@ -29,6 +29,8 @@ export type CatalogRoutesDeps = EnvironmentsDeps &
     /** Absent team: what the platform offers everybody. */
     readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
     readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
+    /** Errors: environment_not_found, environment_personal. */
+    readonly checkEnvironment: (caller: Caller, owner: Owner, uid: string) => Promise<void>;
     readonly connectedWorkers: (teamUids: readonly string[]) => Promise<readonly ConnectedWorker[]>;
   };
 
@@ -75,6 +77,13 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     },
     async getEnvironment({ uid }, context) {
       return { environment: environmentMessage(await getEnvironment(deps, callerOf(context), uid)) };
+    },
+    async checkEnvironment({ uid, ownerType, ownerUid }, context) {
+      const caller = callerOf(context);
+      if (ownerType !== "user") requireVerb(caller, ownerUid, "run.view", "team");
+      else if (ownerUid !== actorOf(caller).uid) throw notFound("user");
+      await deps.checkEnvironment(caller, { type: ownerType === "user" ? "user" : "team", uid: ownerUid }, uid);
+      return {};
     },
     async createEnvironmentGrant({ environmentUid, granteeType, granteeUid }, context) {
       if (granteeType !== "team" && granteeType !== "user") throw invalidArgument("invalid_grantee", 'grantee_type must be "team" or "user".');

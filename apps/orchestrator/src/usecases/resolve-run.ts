@@ -185,7 +185,8 @@ function ownLayer(json: JsonObject): LayerConfig {
   return config;
 }
 
-async function findEnvironment(deps: ResolveRunDeps, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {
+/** The environment of a run that the caller creates for this owner. Errors: environment_not_found · environment_personal (invalid_argument). */
+export async function findEnvironment(deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {
   if (uid === undefined) return undefined;
   const actor: Owner = { type: "user", uid: actorOf(caller).uid };
   const grantees = actorOf(caller).type === "user" ? [owner, actor] : [owner];

@@ -3,7 +3,7 @@ import { serviceCaller, type Caller, type PrincipalType } from "@millwright/call
 import { orchestrator } from "@millwright/contracts";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { Schedule } from "../domain/schedule.ts";
+import type { Owner, Schedule } from "../domain/schedule.ts";
 import { causeKeyOf, type ClaimedSlot } from "../domain/slot.ts";
 
 const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS"];
@@ -46,6 +46,17 @@ function runRequest(slot: ClaimedSlot, publicUrl: string) {
     ...(schedule.prompt !== "" && { prompt: schedule.prompt }),
     ...(schedule.agentConfig && { config: schedule.agentConfig }),
     ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
+  };
+}
+
+/** Environments, as schedules need them. */
+export function environmentClient(transport: Transport, signer: CallerSigner) {
+  const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
+  return {
+    /** Errors: environment_not_found, environment_personal (invalid_argument). */
+    async requireEnvironment(caller: Caller, owner: Owner, uid: string): Promise<void> {
+      await catalog.checkEnvironment({ uid, ownerType: owner.type, ownerUid: owner.uid }, call(caller));
+    },
   };
 }
 

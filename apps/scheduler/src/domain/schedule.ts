@@ -96,6 +96,12 @@ function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   }
 }
 
+/** The environment that the runs' requests name. */
+export function environmentOf({ agentConfig }: Pick<ScheduleSettings, "agentConfig">): string | undefined {
+  const uid = agentConfig?.["environment_id"];
+  return typeof uid === "string" && uid !== "" ? uid : undefined;
+}
+
 /** The first slot after an instant; null while the schedule is paused. */
 export const slotAfter = ({ cronSchedule, timeZone, enabled }: Pick<Schedule, "cronSchedule" | "timeZone" | "enabled">, after: Date): Date | null =>
   (enabled && nextSlot(parseCron(cronSchedule, "schedule"), timeZone, after)) || null;
@@ -113,3 +119,7 @@ export function changeSchedule(schedule: Schedule, settings: ScheduleSettings, e
   const isSameRule = next.cronSchedule === schedule.cronSchedule && next.timeZone === schedule.timeZone && next.enabled === schedule.enabled;
   return { ...next, nextSlot: isSameRule ? schedule.nextSlot : slotAfter(next, now) };
 }
+
+/** With a next slot after the newest one that something has become of, also when the clock was set back. */
+export const goOnAfter = (schedule: Schedule, newest: Date | null): Schedule =>
+  schedule.nextSlot && newest && schedule.nextSlot <= newest ? { ...schedule, nextSlot: slotAfter(schedule, newest) } : schedule;

@@ -2,7 +2,7 @@ import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
-import type { Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
+import { goOnAfter, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
 import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
@@ -63,9 +63,11 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
         const changed = change({ ...schedule, nextSlot: plan.next }, now);
         if (!changed) return schedule;
         await insertSlots(tx, plan.slots.map((slot) => ({ ...slot, scheduleUid: uid, lease: null, dueAt: now })), now);
-        await save(tx, changed.next);
+        const { rows } = await tx.query<{ at: Date | null }>("SELECT max(slot_at) AS at FROM slots WHERE schedule_uid = $1", [uid]);
+        const next = goOnAfter(changed.next, rows[0]!.at);
+        await save(tx, next);
         await appendEvents(tx, [changed.event]);
-        return changed.next;
+        return next;
       }),
 
     delete: (uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void> =>

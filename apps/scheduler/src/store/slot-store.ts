@@ -74,6 +74,25 @@ export function slotStore(database: Database, time: DatabaseTime) {
       return rows[0]?.ms ?? undefined;
     },
 
+    /**
+     * Deletes slots that were decided more than `days` ago, at most `limit` at once, but for the newest of each schedule that
+     * is there: it says from where on slots are new. Answers how many they were.
+     */
+    async prune(days: number, limit: number): Promise<number> {
+      const { rows } = await database.sql.query<{ count: number }>(
+        `WITH old AS (
+           DELETE FROM slots WHERE (schedule_uid, slot_at) IN (
+             SELECT x.schedule_uid, x.slot_at FROM slots x JOIN schedules s ON s.uid = x.schedule_uid
+              WHERE x.decided_at < ${time} - $1 * interval '1 day'
+                AND (s.deleted_at IS NOT NULL OR EXISTS (SELECT 1 FROM slots n WHERE n.schedule_uid = x.schedule_uid AND n.slot_at > x.slot_at))
+              LIMIT $2)
+           RETURNING 1)
+         SELECT count(*) AS count FROM old`,
+        [days, limit],
+      );
+      return rows[0]!.count;
+    },
+
     /** Newest first. */
     async list(scheduleUid: ScheduleUid, { states, before, limit }: { states: readonly SlotState[]; before?: Date; limit: number }): Promise<Slot[]> {
       const { rows } = await database.sql.query<{ slot_at: Date; state: SlotState; reason: string | null; message: string | null; run_uid: string | null; decided_at: Date | null }>(

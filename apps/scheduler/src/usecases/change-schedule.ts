@@ -3,12 +3,12 @@ import type { NewEvent } from "@millwright/events";
 import { changeSchedule, checkSettings, type GivenSettings, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
 import { originOf } from "../events/origin.ts";
 import { scheduleDeleted, scheduleUpdated } from "../events/schedule-events.ts";
-import type { AgentDeps } from "./create-schedule.ts";
+import { requireReferences, type ReferenceDeps } from "./create-schedule.ts";
 import { findSchedule, type ScopeDeps } from "./scope.ts";
 
 type Update = (schedule: Schedule, now: Date) => { next: Schedule; event: NewEvent } | undefined;
 
-export type ChangeScheduleDeps = ScopeDeps & AgentDeps & {
+export type ChangeScheduleDeps = ScopeDeps & ReferenceDeps & {
   schedules: {
     /** Loads the schedule locked, applies the change, saves it with its fact. Errors: schedule_not_found. */
     update(uid: ScheduleUid, change: Update): Promise<Schedule>;
@@ -20,12 +20,11 @@ export type ChangeScheduleDeps = ScopeDeps & AgentDeps & {
 /**
  * Replaces a schedule's settings, all but an absent `agentConfig`. Runs that exist keep what they were created with.
  *
- * Errors: schedule_not_found · not_authorized · those of `checkSettings` · agent_not_found. Source: spec/decisions "schedule PUT".
+ * Errors: schedule_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found · environment_personal. Source: spec/decisions "schedule PUT".
  */
 export async function replaceSchedule(deps: ChangeScheduleDeps, caller: Caller, uid: string, given: GivenSettings): Promise<Schedule> {
   const found = await findSchedule(deps, caller, uid, "schedule.manage");
-  const { agentUid } = checkSettings(given, found.owner, found);
-  if (agentUid !== null && agentUid !== found.agentUid) await deps.agents.requireAgent(caller, found.owner.uid, agentUid);
+  await requireReferences(deps, caller, found.owner, checkSettings(given, found.owner, found), found);
   return deps.schedules.update(found.uid, (schedule, now) => {
     const settings = checkSettings(given, schedule.owner, schedule);
     return updated(schedule, settings, caller, now);

@@ -3,31 +3,41 @@ import { notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
-import { checkSettings, newSchedule, type GivenSettings, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
+import { checkSettings, environmentOf, newSchedule, type GivenSettings, type Owner, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
 import { scheduleCreated } from "../events/schedule-events.ts";
 import { originOf } from "../events/origin.ts";
 import { isOneself } from "./scope.ts";
 
-export type AgentDeps = {
+export type ReferenceDeps = {
   /** Errors: agent_not_found, for an agent that the team does not have. */
   agents: { requireAgent(caller: Caller, teamUid: string, agentUid: string): Promise<void> };
+  /** Errors: environment_not_found, environment_personal (invalid_argument). */
+  environments: { requireEnvironment(caller: Caller, owner: Owner, uid: string): Promise<void> };
 };
 
-export type CreateScheduleDeps = AgentDeps & {
+/** What settings name is there for their owner's runs; what `earlier` named already is not looked for again. Errors: those of `ReferenceDeps`. */
+export async function requireReferences(deps: ReferenceDeps, caller: Caller, owner: Owner, settings: ScheduleSettings, earlier?: ScheduleSettings): Promise<void> {
+  const { agentUid } = settings;
+  const environment = environmentOf(settings);
+  if (agentUid !== null && agentUid !== earlier?.agentUid) await deps.agents.requireAgent(caller, owner.uid, agentUid);
+  if (environment !== undefined && environment !== (earlier && environmentOf(earlier))) await deps.environments.requireEnvironment(caller, owner, environment);
+}
+
+export type CreateScheduleDeps = ReferenceDeps & {
   schedules: { create(build: (now: Date) => { next: Schedule; event: NewEvent }, request: IdempotentRequest | undefined): Promise<Schedule> };
 };
 
 /**
  * Makes a schedule; its first slot is the first one after now. Its runs are made for the caller.
  *
- * Errors: team_not_found · not_authorized · those of `checkSettings` · agent_not_found · idempotency_mismatch (conflict).
+ * Errors: team_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found · environment_personal · idempotency_mismatch (conflict).
  */
 export async function createSchedule(deps: CreateScheduleDeps, caller: Caller, input: { owner: Owner; settings: GivenSettings; idempotencyKey: string }): Promise<Schedule> {
   const { owner, idempotencyKey } = input;
   if (owner.type === "team") requireVerb(caller, owner.uid, "schedule.manage", "team");
   else if (!isOneself(caller, owner) || caller.run) throw notFound("user");
   const settings = checkSettings(input.settings, owner);
-  if (settings.agentUid !== null) await deps.agents.requireAgent(caller, owner.uid, settings.agentUid);
+  await requireReferences(deps, caller, owner, settings);
   const { type, uid } = actorOf(caller);
   const request = idempotentRequest(uid, "create-schedule", idempotencyKey, { owner, settings });
   return deps.schedules.create((now) => {
