@@ -146,7 +146,7 @@ describe("a run that is cancelled", () => {
     expect(await watch(worker.session, lease)).toEqual(["WAITING stopping"]);
     await expect(take(offerToken)).rejects.toEqual(GONE);
     await platform.life.worker.complete(worker.session, [{ ...lease, outcome: "CANCELLED", lastClientSeq: 0 }]);
-    expect(await watch(worker.session, lease)).toEqual(["ENDED"]);
+    expect(await watch(worker.session, lease)).toEqual(["ENDED stopping"]);
     expect(await platform.inUse(teamOf(caller))).toBe(0);
   });
 
@@ -158,6 +158,7 @@ describe("a run that is cancelled", () => {
     expect((await held.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
     await held.complete("CANCELLED");
     expect((await platform.getRun(caller, run.uid)).state).toBe("CANCELLED");
+    expect(await watch(worker.session, lease)).toEqual(["ENDED stopping"]);
   });
 });
 
@@ -186,10 +187,12 @@ describe("a dispatch that failed", () => {
     expect(await platform.inUse(teamOf(caller))).toBe(0);
   });
 
-  test("of a run that was taken loses the attempt at once, and whoever took it has nothing to say any more", async () => {
+  test("of a run that was taken loses the attempt at once, if the worker knows that it was, and whoever took it has nothing to say any more", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const held = await (await holdTaken(offerToken, lease)).start();
-    await platform.life.worker.failDispatch(worker.session, { ...lease, reason: "evicted", message: "The pod was evicted." });
+    expect(await platform.life.worker.failDispatch(worker.session, failure(lease))).toEqual({ isTaken: true });
+    expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
+    await platform.life.worker.failDispatch(worker.session, { ...lease, reason: "evicted", message: "The pod was evicted.", isTaken: true });
     expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
     expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
     expect((await platform.events(run.uid)).find(({ kind }) => kind === "worker_lost")?.payload).toMatchObject({ reason: "evicted", message: "The pod was evicted." });
@@ -199,8 +202,8 @@ describe("a dispatch that failed", () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const stranger = await platform.worker({ teamUid: teamOf(caller) });
     const held = await (await holdTaken(offerToken, lease)).start();
-    await platform.life.worker.failDispatch(stranger.session, failure(lease));
-    await platform.life.worker.failDispatch(held.session, failure(lease));
+    await platform.life.worker.failDispatch(stranger.session, { ...failure(lease), isTaken: true });
+    await platform.life.worker.failDispatch(held.session, { ...failure(lease), isTaken: true });
     await held.complete("DONE");
     await platform.life.worker.failDispatch(worker.session, failure(lease));
     expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");

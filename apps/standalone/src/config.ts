@@ -10,7 +10,7 @@ import { loadTracingSettings } from "@millwright/telemetry";
 export type StandaloneConfig = ReturnType<typeof loadConfig>;
 
 /** What every process has, and the settings that the worker reads itself. */
-const WORKER_VARIABLES = /^(?:PATH|HOME|LANG|TZ|MILLWRIGHT_SANDBOX_\w+|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_HARNESS_\w+|MILLWRIGHT_PARKED_WORKSPACES|MILLWRIGHT_REPOSITORY_CACHE|MILLWRIGHT_WORKER_SKILLS)$/;
+const WORKER_VARIABLES = /^(?:PATH|HOME|LANG|TZ|KUBECONFIG|MILLWRIGHT_BACKEND(?:_\w+)?|MILLWRIGHT_KUBERNETES_\w+|MILLWRIGHT_SANDBOX_\w+|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_HARNESS_\w+|MILLWRIGHT_PARKED_WORKSPACES|MILLWRIGHT_REPOSITORY_CACHE|MILLWRIGHT_WORKER_SKILLS)$/;
 
 /** Everything `npm start` reads (runtime contract). */
 export const loadConfig = (env: Env) => {

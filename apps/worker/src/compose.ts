@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import { bestEffort } from "@millwright/errors";
@@ -18,6 +17,8 @@ import { leaseOfOffer, takeOffered, type LeaseRef } from "./protocol/offer.ts";
 import { reportedSkills } from "./protocol/reported-skills.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
+import { workerVersion as version } from "./protocol/worker-version.ts";
+import type { RunningWorker, WorkerEnd } from "./running-worker.ts";
 import type { SandboxHost } from "./sandbox/spec.ts";
 import { InstanceDirectory } from "./state/instance-directory.ts";
 import { ParkedWorkspaces } from "./state/parked-workspaces.ts";
@@ -35,25 +36,8 @@ export type WorkerOptions = {
   readonly tracer?: Tracer;
 };
 
-export type RunningWorker = {
-  /** Takes no more work and lets what runs come to its end, for at most the configured time. Resolves when nothing runs. */
-  drain(): Promise<void>;
-  /** Kills every sandbox, for the end of the process. */
-  killNow(): void;
-  /** Resolves when the worker has ended: drained, or with the platform's refusal to know it. */
-  readonly ended: Promise<WorkerEnd>;
-};
-
-export type WorkerEnd = {
-  readonly refusal?: Error;
-  /** In one-run mode: whether its execution was begun, and whether the platform has been told how it ended. */
-  readonly oneRun?: "not_begun" | "left" | "reported";
-};
-
 /** At most this many executions' batches go into one call. */
 const COALESCED_MAX = 8;
-
-const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
 
 /** Builds a worker, and starts it. It registers in the background, for as long as that takes. Errors: those of its state directory. */
 export async function startWorker({ config, sandbox, runExecution, clock, timers, log, tracer }: WorkerOptions): Promise<RunningWorker> {

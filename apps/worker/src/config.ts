@@ -4,6 +4,7 @@ import { addressSet } from "@millwright/addresses";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { allowedInternalHosts } from "@millwright/outbound";
 import { loadTracingSettings, type TracingSettings } from "@millwright/telemetry";
+import { kubernetesSettings, type KubernetesSettings } from "./backends/kubernetes/settings.ts";
 import { hostPatterns } from "./egress/host-patterns.ts";
 import { leaseOfOffer } from "./protocol/offer.ts";
 import { readCheckout } from "./protocol/reported-skills.ts";
@@ -11,6 +12,7 @@ import { readCheckout } from "./protocol/reported-skills.ts";
 /** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
 export type SandboxChoice = "auto" | "bwrap" | "none";
 
+const BACKENDS: readonly string[] = ["direct", "command", "kubernetes"];
 const SANDBOX_CHOICES: readonly string[] = ["auto", "bwrap", "none"] satisfies SandboxChoice[];
 const SLOTS_MAX = 256;
 /** What our own process inside a sandbox needs, and a little for others. */
@@ -49,6 +51,8 @@ function readSettings(env: Env) {
     egressAllow: optional.list("MILLWRIGHT_EGRESS_ALLOW", []),
     /** Internal addresses and networks that runs may reach all the same, when the host is allowed. */
     egressInternal: optional.list("MILLWRIGHT_EGRESS_INTERNAL", []),
+    /** The machine's own tools are those of this image: the worker runs in it. */
+    ownImage: optional.string("MILLWRIGHT_WORKER_IMAGE", ""),
     /** Checkouts on this machine, `owner/repo=/directory`, whose skills are listed while this worker is connected. */
     skillCheckouts: optional.list("MILLWRIGHT_WORKER_SKILLS", []),
     /** Internal hosts and networks that models and code hosts of teams may be at; none by default. */
@@ -69,6 +73,18 @@ function readSettings(env: Env) {
     drainMs: optional.duration("MILLWRIGHT_WORKER_DRAIN", "1h"),
     /** Started by a parent that holds the other end of standard input (or an IPC channel): end when it closes, and leave SIGINT to the parent. */
     supervised: optional.bool("MILLWRIGHT_WORKER_SUPERVISED", false),
+    /** Where executions run: "direct" (here), "command" or "kubernetes" (each on a machine of its own, by a worker in one-run mode). */
+    backend: optional.string("MILLWRIGHT_BACKEND", "direct"),
+    /** Harnesses that those machines have. */
+    backendHarnesses: optional.list("MILLWRIGHT_BACKEND_HARNESSES", ["oz"]),
+    /** How long a machine may take from its order until it takes its execution. */
+    backendStartTimeoutMs: optional.duration("MILLWRIGHT_BACKEND_START_TIMEOUT", "10m"),
+    /** Backend "command": for `/bin/sh -c`, an execution as JSON on standard input; exit code 0 = somebody else answers for it now. */
+    dispatchCommand: optional.string("MILLWRIGHT_BACKEND_DISPATCH_COMMAND", ""),
+    /** Backend "command": ends what may be left of a machine; none by default. */
+    cancelCommand: optional.string("MILLWRIGHT_BACKEND_CANCEL_COMMAND", ""),
+    /** How long either command may take. */
+    commandTimeoutMs: optional.duration("MILLWRIGHT_BACKEND_COMMAND_TIMEOUT", "60s"),
     logLevel: optional.string("LOG_LEVEL", "info"),
   });
 }
@@ -78,6 +94,10 @@ const readOffer = ({ offer, offerFile }: { readonly offer: string | undefined; r
 
 export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "logLevel"> & {
   readonly sandbox: SandboxChoice;
+  /** What commands of the operator's are started with. */
+  readonly hostEnv: Readonly<Record<string, string>>;
+  /** Of the backend "kubernetes". */
+  readonly kubernetes?: KubernetesSettings;
   /** OpenTelemetry's own variables. */
   readonly tracing: TracingSettings;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
@@ -96,13 +116,17 @@ export function loadConfig(env: Env): WorkerConfig {
     ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),
     ...(settings.processes >= PROCESSES_MIN ? [] : [`MILLWRIGHT_SANDBOX_PROCESSES must be at least ${PROCESSES_MIN}`]),
     ...(settings.rootfs.every((entry) => /^[^=]+=\//.test(entry)) ? [] : ["MILLWRIGHT_SANDBOX_ROOTFS must be image=/directory, with commas between"]),
+    ...(BACKENDS.includes(settings.backend) ? [] : [`MILLWRIGHT_BACKEND must be ${BACKENDS.map((name) => `"${name}"`).join(" or ")}`]),
+    ...(settings.backend === "command" && settings.dispatchCommand === "" ? ["MILLWRIGHT_BACKEND_DISPATCH_COMMAND is required by the command backend"] : []),
+    ...(settings.backend !== "direct" && settings.offer !== undefined ? ["MILLWRIGHT_BACKEND and MILLWRIGHT_WORKER_OFFER exclude each other"] : []),
     ...fault("MILLWRIGHT_WORKER_SKILLS", () => settings.skillCheckouts.map(readCheckout)),
     ...fault("MILLWRIGHT_EGRESS_ALLOW", () => hostPatterns(settings.egressAllow)),
     ...fault("MILLWRIGHT_EGRESS_INTERNAL", () => addressSet(settings.egressInternal)),
     ...(["debug", "info", "warn", "error", "silent"].includes(settings.logLevel) ? [] : ["LOG_LEVEL must be debug, info, warn, error or silent"]),
   ];
   if (faults.length > 0) throw new Error(`Invalid configuration:\n  ${faults.join("\n  ")}`);
-  return Object.freeze({ ...settings, tracing: loadTracingSettings(env) }) as WorkerConfig;
+  const kubernetes = settings.backend === "kubernetes" ? { kubernetes: kubernetesSettings(env) } : {};
+  return Object.freeze({ ...settings, ...kubernetes, hostEnv: { PATH: env["PATH"] ?? "", HOME: env["HOME"] ?? "" }, tracing: loadTracingSettings(env) }) as WorkerConfig;
 }
 
 /** Network names and hosts are no secrets: what is wrong with one is said. */

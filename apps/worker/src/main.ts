@@ -2,6 +2,8 @@ import { systemClock } from "@millwright/clock";
 import { isDomainError } from "@millwright/errors";
 import { createLogger, startTracing } from "@millwright/telemetry";
 import { probeHarnesses } from "./adapters/probe-harnesses.ts";
+import { openBackend } from "./backends/open-backend.ts";
+import { startDispatcher } from "./compose-dispatcher.ts";
 import { startWorker } from "./compose.ts";
 import { loadConfig } from "./config.ts";
 import { runExecution } from "./harness/run-execution.ts";
@@ -19,11 +21,10 @@ const EXIT_LEFT = 5;
 const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
 const tracing = await startTracing(config.tracing, { log });
-const probed = await probeSandbox(config);
-const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude, codex: config.codex });
-const sandbox = { ...probed, host, warnings: [...probed.warnings, ...warnings] };
-for (const warning of sandbox.warnings) log.warn({ operation: "probeSandbox", reason: sandbox.kind }, warning);
-const worker = await startWorker({ config, sandbox, runExecution, clock: systemClock, timers: systemTimers, log, tracer: tracing.tracer("worker") });
+const base = { config, clock: systemClock, timers: systemTimers, log };
+const backend = await openBackend(config, base);
+const sandbox = backend ? undefined : await probeMachine();
+const worker = backend ? await startDispatcher({ ...base, backend }) : await startWorker({ ...base, sandbox: sandbox!, runExecution, tracer: tracing.tracer("worker") });
 
 const signals = config.supervised ? (["SIGTERM"] as const) : (["SIGTERM", "SIGINT"] as const);
 if (config.supervised) {
@@ -42,7 +43,7 @@ for (const signal of signals) {
 const { refusal, oneRun } = await worker.ended;
 if (refusal) log.error({ operation: "Register", error: refusal }, "the platform refuses this worker");
 await worker.drain();
-sandbox.host.cgroups?.close();
+sandbox?.host.cgroups?.close();
 await tracing.stop();
 process.exit(exitCode());
 
@@ -55,8 +56,16 @@ function exitCode(): number {
 function exitNow(reason: string): never {
   log.warn({ operation: "stop", reason }, "ending at once");
   worker.killNow();
-  sandbox.host.cgroups?.close();
+  sandbox?.host.cgroups?.close();
   process.exit(0);
+}
+
+/** What this machine offers to executions that run on it. */
+async function probeMachine() {
+  const probed = await probeSandbox(config);
+  const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude, codex: config.codex });
+  for (const warning of [...probed.warnings, ...warnings]) log.warn({ operation: "probeSandbox", reason: probed.kind }, warning);
+  return { ...probed, host: config.ownImage === "" ? host : { ...host, ownImage: config.ownImage } };
 }
 
 function readConfigOrExit() {

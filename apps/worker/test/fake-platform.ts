@@ -115,7 +115,7 @@ export class FakePlatform {
     return {
       register: this.#faulty("register", (request: worker.RegisterRequest, context: HandlerContext) => {
         const key = context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
-        if (key.startsWith("mwo_")) this.#takeOffer(key, request.instanceUid);
+        if (key.startsWith("mwo_")) this.takeOffer(key, request.instanceUid);
         else if (key !== WORKER_KEY) throw refusal("unauthenticated", "key_invalid", Code.Unauthenticated);
         this.registrations.push(request);
         this.validToken = `session-${++this.#sessions}`;
@@ -148,6 +148,7 @@ export class FakePlatform {
       failDispatch: this.#faulty("failDispatch", (request: worker.FailDispatchRequest) => {
         this.failedDispatches.push(request);
         const entry = this.attempts.get(keyOf(request));
+        if (entry?.holder !== undefined && !request.taken) return { taken: true };
         if (entry) entry.state = "lost";
         return {};
       }),
@@ -187,7 +188,8 @@ export class FakePlatform {
     };
   }
 
-  #takeOffer(token: string, instanceUid: string): void {
+  /** A worker process brings an offer token. */
+  takeOffer(token: string, instanceUid: string): void {
     const entry = [...this.attempts.values()].find(({ offerToken }) => offerToken === token);
     if (entry?.state !== "accepted" || (entry.holder !== undefined && entry.holder !== instanceUid)) throw refusal("unauthenticated", "offer_gone", Code.Unauthenticated);
     entry.holder = instanceUid;

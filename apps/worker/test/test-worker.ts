@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock, type Clock } from "@millwright/clock";
 import { createLogger } from "@millwright/telemetry";
-import { startWorker, type RunningWorker, type WorkerOptions } from "../src/compose.ts";
+import { startWorker, type WorkerOptions } from "../src/compose.ts";
 import { loadConfig } from "../src/config.ts";
 import type { ExecutionContext, ExecutionResult, RunExecution, SandboxHandle } from "../src/executions/execution-context.ts";
+import type { RunningWorker } from "../src/running-worker.ts";
 import { systemTimers } from "../src/time.ts";
 import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
 

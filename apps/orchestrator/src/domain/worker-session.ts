@@ -16,7 +16,7 @@ export type WorkerSession = {
 
 export type LeaseRef = { readonly executionId: number; readonly attempt: number };
 
-/** What has become of a dispatched execution. WAITING: nobody has taken it yet · TAKEN · ENDED: that attempt is over in order · LOST: it was given up. */
+/** What has become of a dispatched execution. WAITING: nobody has taken it yet · TAKEN · ENDED: that attempt is over in order · LOST: it was given up. `isStopping`: it is, or was, cancelled. */
 export type DispatchStatus = LeaseRef & { readonly status: "WAITING" | "TAKEN" | "ENDED" | "LOST"; readonly isStopping: boolean };
 
 /** A live lease that is open to an offer token. */

@@ -24,7 +24,7 @@ export type WorkerUseCases = {
   lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]>;
   accept(session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted>;
   dispatch(session: WorkerSession, offers: readonly LeaseRef[]): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }>;
-  failDispatch(session: WorkerSession, failure: DispatchFailure): Promise<void>;
+  failDispatch(session: WorkerSession, failure: DispatchFailure): Promise<{ readonly isTaken: boolean }>;
   decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
   heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; watched: readonly DispatchStatus[]; directives: readonly LinkedDirective[] }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
@@ -78,9 +78,9 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
       return { executions: dispatches.map(dispatchMessage), lost: lost.map(leaseMessage) };
     },
     async failDispatch(request, context) {
-      const { reason, message } = request;
-      await useCases.failDispatch(await sessionOf(context), { ...leaseRef(request), reason: storable(reason), message: storable(message).slice(0, FAILURE_CHARS_MAX) });
-      return {};
+      const { reason, message, taken } = request;
+      const { isTaken } = await useCases.failDispatch(await sessionOf(context), { ...leaseRef(request), reason: storable(reason), message: storable(message).slice(0, FAILURE_CHARS_MAX), isTaken: taken });
+      return { taken: isTaken };
     },
     async decline({ leases }, context) {
       await useCases.decline(await sessionOf(context), leases.map(leaseRef));

@@ -50,7 +50,7 @@ export async function watchDispatches(sql: Sql, session: { readonly uid: string;
             SELECT l.execution_id FROM leases l JOIN given g ON g.execution_id = l.execution_id AND g.attempt = l.attempt
              WHERE l.session_uid = $1 AND l.dispatcher_uid = $1 AND l.accepted ORDER BY l.execution_id FOR UPDATE OF l),
           renewed AS (UPDATE leases l SET expires_at = clock_timestamp() + $4 * interval '1 ms' FROM own o WHERE l.execution_id = o.execution_id RETURNING l.execution_id)
-     SELECT g.execution_id AS "executionId", g.attempt, l.fence_at IS NOT NULL AS "isStopping",
+     SELECT g.execution_id AS "executionId", g.attempt, l.fence_at IS NOT NULL OR l.execution_id IS NULL AND coalesce(x.outcome = 'CANCELLED', false) AS "isStopping",
             CASE WHEN r.execution_id IS NOT NULL THEN 'WAITING' WHEN l.execution_id IS NOT NULL THEN 'TAKEN'
                  WHEN x.state = 'ENDED' THEN 'ENDED' ELSE 'LOST' END AS status
        FROM given g

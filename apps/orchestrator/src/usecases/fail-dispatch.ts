@@ -9,22 +9,26 @@ import { finished, queuedAgain } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 /** Why no machine runs an execution: a word for programs, and what the backend said. */
-export type DispatchFailure = LeaseRef & { readonly reason: string; readonly message: string };
+export type DispatchFailure = LeaseRef & { readonly reason: string; readonly message: string; /** It is known to have been taken over. */ readonly isTaken?: boolean };
 
 /**
  * The machine of an execution that a session dispatched could not be started, or has gone: the attempt is lost at once, instead of when its lease
- * runs out. The run is queued again, or ends with the reason when that has happened too often. An attempt that is not this session's is left alone.
+ * runs out. The run is queued again, or ends with the reason when that has happened too often. An attempt that is not this session's is left alone,
+ * and so is one that was taken over while it was thought not to be: the answer says so.
  */
-export async function failDispatch(deps: { readonly runs: InRunTransaction }, session: WorkerSession, failure: DispatchFailure): Promise<void> {
+export async function failDispatch(deps: { readonly runs: InRunTransaction }, session: WorkerSession, failure: DispatchFailure): Promise<{ readonly isTaken: boolean }> {
   const { executionId, attempt } = failure;
-  await deps.runs(async (tx) => {
+  const isOver = { isTaken: false };
+  return deps.runs(async (tx) => {
     const ref = await tx.runOfExecution(executionId);
-    if (!ref) return;
+    if (!ref) return isOver;
     const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
     const run = locked.find(({ uid }) => uid === ref.uid);
-    if (run?.execution.id !== executionId || run.execution.attempt !== attempt || !isHeld(run.execution.state) || run.execution.lease?.dispatcherUid !== session.uid) return;
+    if (run?.execution.id !== executionId || run.execution.attempt !== attempt || !isHeld(run.execution.state) || run.execution.lease?.dispatcherUid !== session.uid) return isOver;
+    if (run.execution.lease.sessionUid !== session.uid && !failure.isTaken) return { isTaken: true };
     const next = withReason(transition(lifeOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }), failure);
     await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+    return isOver;
   });
 }
 

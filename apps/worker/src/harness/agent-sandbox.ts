@@ -25,7 +25,7 @@ export async function startAgentSandbox(ctx: ExecutionContext, conversation: Con
     kind: sandbox.kind,
     limits: { memory_bytes: limits.memoryBytes, processes: limits.processes, cpus: limits.cpus, file_bytes: limits.fileBytes, disk_bytes: limits.diskBytes, held_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit" },
   });
-  if (dockerImage !== "" && rootfs === undefined) conversation.record("image_substituted", { image: dockerImage });
+  if (dockerImage !== "" && rootfs === undefined && dockerImage !== host.ownImage) conversation.record("image_substituted", { image: dockerImage });
   return sandbox;
 }
 

@@ -14,6 +14,8 @@ export type SandboxHost = {
   readonly users?: UserPool;
   /** What runs may reach; absent: nothing. */
   readonly egress?: EgressSettings;
+  /** The image whose tools the machine's own are, if it is one. */
+  readonly ownImage?: string;
   /** Root file systems by image name; other images get the machine's own tools. */
   readonly rootfs?: ReadonlyMap<string, string>;
   /** Agent programs of others that the operator has provided, by their type. */

@@ -1,0 +1,124 @@
+import { existsSync, readFileSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
+import { killAll, processesWith, Program, type Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { ended, eventsOf, reached, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+import { teamOf } from "./support/world.ts";
+
+const WORKER_MAIN = fileURLToPath(new URL("../../worker/src/main.ts", import.meta.url));
+
+/** What an operator would have: it starts the worker somewhere, here on the same machine, with nothing but what it was told. */
+const MACHINE = `
+import { spawn } from "node:child_process";
+import { openSync } from "node:fs";
+const [, , directory] = process.argv;
+const { env, run_id } = JSON.parse(await new Response(process.stdin).text());
+const log = openSync(directory + "/machines.log", "a");
+const argv = ["--conditions=@millwright/source", "--no-warnings", ${JSON.stringify(WORKER_MAIN)}];
+spawn(process.execPath, argv, {
+  detached: true, stdio: ["ignore", log, log],
+  env: { PATH: process.env.PATH, HOME: process.env.HOME, MACHINE_OF: run_id, MILLWRIGHT_WORKER_DIR: directory + "/machine-" + run_id, MILLWRIGHT_SANDBOX: "none", ...env },
+}).unref();
+`;
+
+onDeployments(["standalone"], (name) => {
+  let platform: Deployment;
+  let api: Client;
+  let depot: Program;
+  let key: string;
+  const startDepot = async (): Promise<void> => {
+    depot = new Program("worker/src/main.ts", {
+      log: platform.path("depot.log"),
+      env: {
+        MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "depot", MILLWRIGHT_WORKER_DIR: platform.path("depot"), MILLWRIGHT_BACKEND: "command",
+        MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `if rm '${platform.path("closed-once")}' 2>/dev/null || test -e '${platform.path("closed")}'; then echo the depot is closed; exit 1; fi; '${process.execPath}' '${platform.path("machine.mjs")}' '${platform.dir}'`,
+        MILLWRIGHT_BACKEND_CANCEL_COMMAND: `cat >> '${platform.path("cancelled")}'`,
+      },
+    });
+    await eventually(() => depot.output().includes('"registered"'), { timeoutMs: SLOW_MS });
+  };
+  const onDepot = (prompt: string): Promise<string> => startRun(api, prompt, { config: { worker_host: "depot" } });
+  const machinesOf = (runId: string): number => processesWith(`MACHINE_OF=${runId}`).length;
+  const cancelledFor = (runId: string): string[] =>
+    existsSync(platform.path("cancelled")) ? readFileSync(platform.path("cancelled"), "utf8").split("\n").filter((line) => line !== "").map((line) => JSON.parse(line)).flatMap((told) => (told.run_id === runId ? [told.reason] : [])) : [];
+
+  beforeAll(async () => {
+    platform = await startPlatform({ workers: 0, timeScale: 5 }, name);
+    api = await connect(platform);
+    ({ api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" }));
+    await writeFile(platform.path("machine.mjs"), MACHINE);
+    await startDepot();
+  }, SLOW_MS);
+  afterAll(async () => {
+    await depot?.kill();
+    if (platform) killAll(processesWith(platform.path("machine-")).map(({ pid }) => pid));
+    await platform?.remove();
+  }, SLOW_MS);
+
+  describe("the command backend", () => {
+    test("runs a run on a machine of its own, and tells of it what an ordinary worker tells", async () => {
+      const prompt = script("say: Working.", "shell: echo hello > hello.txt; cat hello.txt", "plan: {title: Plan, markdown: '# Plan'}");
+      const there = await onDepot(prompt);
+      await succeeded(api, there);
+      const ordinary = new Program("worker/src/main.ts", {
+        log: platform.path("ordinary.log"),
+        env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "ordinary", MILLWRIGHT_WORKER_DIR: platform.path("ordinary"), MILLWRIGHT_SANDBOX: "none" },
+      });
+      try {
+        const here = await startRun(api, prompt, { config: { worker_host: "ordinary" } });
+        await succeeded(api, here);
+        /** In no order: what the platform notes itself stands somewhere among what the worker says meanwhile. */
+        const told = async (runId: string) => (await eventsOf(api, runId)).map(({ kind, payload }) => `${kind} ${payload.name ?? payload.text ?? payload.reason ?? ""}`).toSorted();
+        expect(await told(there)).toEqual(await told(here));
+        expect(await shellOutputs(api, there)).toEqual(["hello\n"]);
+        const timeline = async (runId: string) => (await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type);
+        expect(await timeline(there)).toEqual(await timeline(here));
+      } finally {
+        await ordinary.kill();
+      }
+      await eventually(() => machinesOf(there) === 0);
+      expect(cancelledFor(there)).toEqual([]);
+    }, SLOW_MS);
+
+    test("ends a cancelled run on its machine, and has the machine cancelled", async () => {
+      const id = await onDepot(script("shell: sleep 600"));
+      await sees(api, id, ({ kind }) => kind === "tool_start");
+      await api.post(`/agent/runs/${id}/cancel`);
+      expect((await ended(api, id)).state).toBe("CANCELLED");
+      await eventually(() => machinesOf(id) === 0, { timeoutMs: SLOW_MS });
+      await eventually(() => cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
+      expect(cancelledFor(id)).toEqual(["cancelled"]);
+    }, SLOW_MS);
+
+    test("does not mind that the dispatching worker is killed: the machine works on, and is watched again", async () => {
+      const go = platform.path("go");
+      const id = await onDepot(script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."));
+      await sees(api, id, ({ kind }) => kind === "tool_start");
+      await depot.kill();
+      await startDepot();
+      expect(depot.output()).toContain("a machine of before is watched again");
+      await writeFile(go, "");
+      await succeeded(api, id);
+      expect(await shellOutputs(api, id)).toEqual(["went on\n"]);
+      expect((await eventsOf(api, id)).filter(({ kind }) => kind === "worker_lost" || kind === "run_queued")).toEqual([]);
+      expect(cancelledFor(id)).toEqual([]);
+    }, SLOW_MS);
+
+    test("tells why there is no machine, and a run goes on when there is one again", async () => {
+      await writeFile(platform.path("closed-once"), "");
+      const id = await onDepot(script("say: At last."));
+      const failed = await sees(api, id, ({ kind }) => kind === "dispatch_failed");
+      expect(failed.payload).toMatchObject({ worker_host: "depot", reason: "dispatch_command", message: expect.stringContaining("the depot is closed") });
+      await succeeded(api, id);
+      await writeFile(platform.path("closed"), "");
+      const given = await reached(api, await onDepot(script("say: never")), "ERROR");
+      expect(given.status_message).toMatchObject({ error_code: "resource_unavailable", retryable: true, message: expect.stringContaining("the depot is closed") });
+      await rm(platform.path("closed"));
+      expect((await runOf(api, given.run_id)).state).toBe("ERROR");
+    }, SLOW_MS);
+  });
+});

@@ -1,0 +1,71 @@
+import type { Logger } from "@millwright/telemetry";
+import { MachineFailed, type Backend, type EndReason, type Machine, type Order } from "../backend.ts";
+import { MachineRecords } from "./machine-records.ts";
+import { runCommand, type CommandEnd } from "./run-command.ts";
+
+export type CommandSettings = {
+  readonly url: string;
+  readonly workerId: string;
+  readonly dir: string;
+  readonly dispatchCommand: string;
+  /** "" = none. */
+  readonly cancelCommand: string;
+  readonly timeoutMs: number;
+  /** What every command is started with: PATH and HOME. */
+  readonly hostEnv: Readonly<Record<string, string>>;
+};
+
+const PAYLOAD_VERSION = 1;
+const OFFER = /mwo_[\w-]+/g;
+
+/**
+ * Machines by commands of the operator's. The dispatch command is given an execution on standard input; its success says that somebody
+ * else answers for it, and nothing more is made of its process. Errors of opening: those of the records.
+ */
+export function commandBackend({ url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }: CommandSettings, log: Logger): Backend {
+  const records = MachineRecords.open(dir);
+  const about = ({ executionId, attempt, runUid }: Pick<Machine, "executionId" | "attempt" | "runUid">) => ({
+    version: PAYLOAD_VERSION, run_id: runUid, execution_id: String(executionId), attempt, worker_id: workerId, server_root_url: url,
+  });
+  const run = (command: string, machine: Pick<Machine, "executionId" | "attempt" | "runUid">, more: object): Promise<CommandEnd> =>
+    runCommand({
+      command,
+      input: { ...about(machine), ...more },
+      env: { ...hostEnv, MILLWRIGHT_RUN_ID: machine.runUid, MILLWRIGHT_EXECUTION_ID: String(machine.executionId), MILLWRIGHT_ATTEMPT: String(machine.attempt), MILLWRIGHT_WORKER_ID: workerId },
+      timeoutMs,
+      outputFile: records.outputFile(machine),
+    });
+
+  return {
+    name: "command",
+    instanceUid: async () => records.instanceUid(),
+    known: async () => records.all(),
+    async start(order, startedMs) {
+      const { executionId, attempt, runUid } = order;
+      records.put({ executionId, attempt, runUid, startedMs }); // before: a command that was under way when we died may have been heard
+      const { outcome, how, output } = await run(dispatchCommand, order, needsOf(order, url));
+      if (outcome === "ok") return;
+      const said = output.replaceAll(OFFER, "***");
+      throw new MachineFailed(outcome === "timeout" ? "dispatch_timeout" : "dispatch_command", `The dispatch command ${how}.${said === "" ? "" : ` It said: ${said}`}`);
+    },
+    faultOf: async () => undefined, // a command is told nothing of its machine: the lease tells
+    async end(machine: Machine, why: EndReason) {
+      if (cancelCommand !== "") {
+        const { outcome, how, output } = await run(cancelCommand, machine, { reason: why });
+        if (outcome !== "ok") throw new Error(`The cancel command ${how}. ${output}`);
+        log.info({ operation: "cancel_command", executionId: String(machine.executionId), attempt: machine.attempt, reason: why }, "a machine was cancelled");
+      }
+      records.remove(machine);
+    },
+    forget: async (machine) => records.remove(machine),
+  };
+}
+
+/** What a machine needs to know. Its `env` is all that the worker on it must have: a URL, and the offer. Secrets are here only. */
+const needsOf = ({ offerToken, title, harness, dockerImage, instanceShape }: Order, url: string) => ({
+  title,
+  harness,
+  docker_image: dockerImage,
+  ...(instanceShape ? { instance_shape: { vcpus: instanceShape.vcpus, memory_gb: instanceShape.memoryGb } } : {}),
+  env: { MILLWRIGHT_URL: url, MILLWRIGHT_WORKER_OFFER: offerToken },
+});

@@ -1,0 +1,74 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { newUid } from "@millwright/ids";
+import { identify, isAlive, type ProcessIdentity } from "../../state/process-identity.ts";
+import type { Machine } from "../backend.ts";
+
+/** What a dispatching worker remembers on disk, so that a restarted one goes on: who it is, and the machines it has asked for. No secret is in it. */
+export class MachineRecords {
+  readonly #dir: string;
+
+  private constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** Errors: those of the file system; one that says so when another process uses the directory. */
+  static open(root: string): MachineRecords {
+    const dir = join(resolve(root), "dispatched");
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const owner = readJson<ProcessIdentity>(join(dir, "owner"));
+    if (owner && owner.pid !== process.pid && isAlive(owner)) throw new Error(`${dir} is used by another worker (process ${owner.pid}): give each its own MILLWRIGHT_WORKER_DIR.`);
+    writeWhole(join(dir, "owner"), JSON.stringify(identify(process.pid)));
+    return new MachineRecords(dir);
+  }
+
+  instanceUid(): string {
+    const file = join(this.#dir, "instance");
+    const kept = readJson<{ uid: string }>(file)?.uid;
+    if (kept) return kept;
+    const uid = newUid();
+    writeWhole(file, JSON.stringify({ uid }));
+    return uid;
+  }
+
+  all(): Machine[] {
+    return readdirSync(this.#dir)
+      .filter((name) => name.endsWith(".json"))
+      .flatMap((name) => {
+        const kept = readJson<Record<keyof Machine, string | number>>(join(this.#dir, name));
+        return kept ? [{ executionId: BigInt(kept.executionId), attempt: Number(kept.attempt), runUid: String(kept.runUid), startedMs: Number(kept.startedMs) }] : [];
+      });
+  }
+
+  put({ executionId, attempt, runUid, startedMs }: Machine): void {
+    writeWhole(this.#file({ executionId, attempt }), JSON.stringify({ executionId: String(executionId), attempt, runUid, startedMs }));
+  }
+
+  remove(machine: Pick<Machine, "executionId" | "attempt">): void {
+    rmSync(this.#file(machine), { force: true });
+    rmSync(this.outputFile(machine), { force: true });
+  }
+
+  /** What the commands for a machine, and whatever they leave running here, write. */
+  outputFile({ executionId, attempt }: Pick<Machine, "executionId" | "attempt">): string {
+    return join(this.#dir, `${executionId}-${attempt}.log`);
+  }
+
+  #file({ executionId, attempt }: Pick<Machine, "executionId" | "attempt">): string {
+    return join(this.#dir, `${executionId}-${attempt}.json`);
+  }
+}
+
+/** A reader sees all of it or nothing. */
+function writeWhole(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+function readJson<T>(file: string): T | undefined {
+  try {
+    return (JSON.parse(readFileSync(file, "utf8")) as T | null) ?? undefined;
+  } catch {
+    return undefined; // absent, or cut off by a crash of the machine
+  }
+}

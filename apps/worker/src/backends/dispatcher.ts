@@ -1,0 +1,240 @@
+import type { worker } from "@millwright/contracts";
+import type { Clock } from "@millwright/clock";
+import { bestEffort } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import type { WatchedLease } from "../leases/lease-keeper.ts";
+import type { WorkerClient } from "../protocol/client.ts";
+import { retrying, retryDelayMs } from "../protocol/retrying.ts";
+import type { Timings } from "../protocol/timings.ts";
+import { pause, type Timers } from "../time.ts";
+import { MachineFailed, type Backend, type EndReason, type Machine, type Order } from "./backend.ts";
+
+export type DispatcherDeps = {
+  readonly backend: Backend;
+  readonly client: Pick<WorkerClient, "failDispatch" | "complete">;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly timings: () => Timings;
+  readonly log: Logger;
+  readonly slots: number;
+  /** A machine that has not taken its execution after this is given up. */
+  readonly startTimeoutMs: number;
+  /** Aborted when this process ends. */
+  readonly signal: AbortSignal;
+};
+
+/** Machines of one worker: each is one slot, from its order until the platform says that its attempt is over. */
+export class Dispatcher {
+  readonly #deps: DispatcherDeps;
+  readonly #watched = new Map<string, Watched>();
+  #waiting: (() => void)[] = [];
+  #failures = 0;
+
+  constructor(deps: DispatcherDeps) {
+    this.#deps = deps;
+  }
+
+  all(): readonly WatchedLease[] {
+    return [...this.#watched.values()];
+  }
+
+  freeSlots(): number {
+    return Math.max(0, this.#deps.slots - this.#watched.size);
+  }
+
+  /** Resolves when the next slot becomes free, or a machine has taken its execution. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Resolves when no machine is awaited that has not taken its execution. */
+  async settled(): Promise<void> {
+    while ([...this.#watched.values()].some(({ isTaken }) => !isTaken)) await this.changed();
+  }
+
+  /** Goes on with what was dispatched before a restart. Errors: the backend's. */
+  async reattach(): Promise<void> {
+    for (const machine of await this.#deps.backend.known()) {
+      this.#deps.log.info({ operation: "reattach", executionId: String(machine.executionId), attempt: machine.attempt }, "a machine of before is watched again");
+      this.#watched.set(keyOf(machine), this.#watch(machine));
+    }
+  }
+
+  /** Has a machine started for each; one that is under way already is left alone. */
+  begin(orders: readonly Order[]): void {
+    for (const order of orders) {
+      if (this.#watched.has(keyOf(order))) continue;
+      const { executionId, attempt, runUid } = order;
+      const watched = this.#watch({ executionId, attempt, runUid, startedMs: this.#deps.clock.now().getTime() });
+      this.#watched.set(keyOf(order), watched);
+      void watched.start(order);
+    }
+  }
+
+  /** Looks at every machine: the backend has news. */
+  lookAtAll(): void {
+    for (const watched of this.#watched.values()) void watched.look();
+  }
+
+  #watch(machine: Machine): Watched {
+    return new Watched(this.#deps, machine, {
+      changed: () => this.#ring(),
+      started: () => (this.#failures = 0),
+      failureDelayMs: () => retryDelayMs(this.#deps.timings(), this.#failures++),
+      over: () => {
+        this.#watched.delete(keyOf(machine));
+        this.#ring();
+      },
+    });
+  }
+
+  #ring(): void {
+    for (const resume of this.#waiting.splice(0)) resume();
+  }
+}
+
+type Owner = {
+  changed(): void;
+  started(): void;
+  failureDelayMs(): number;
+  over(): void;
+};
+
+/** One dispatched execution, judged by what the platform says of its lease. */
+class Watched implements WatchedLease {
+  readonly executionId: bigint;
+  readonly attempt: number;
+  isTaken = false;
+  readonly #deps: DispatcherDeps;
+  readonly #machine: Machine;
+  readonly #owner: Owner;
+  readonly #log: Logger;
+  /** The order under way; settled when the backend has answered it. */
+  #ordered: Promise<void> = Promise.resolve();
+  #isStarting = false;
+  #isStopping = false;
+  #isLooking = false;
+  /** Its end is under way: what is told of it is no news. */
+  #isEnding = false;
+
+  constructor(deps: DispatcherDeps, machine: Machine, owner: Owner) {
+    this.executionId = machine.executionId;
+    this.attempt = machine.attempt;
+    this.#deps = deps;
+    this.#machine = machine;
+    this.#owner = owner;
+    this.#log = deps.log.child({ executionId: String(machine.executionId), attempt: machine.attempt, runUid: machine.runUid });
+  }
+
+  async start(order: Order): Promise<void> {
+    this.#isStarting = true;
+    const asked = this.#deps.backend.start(order, this.#machine.startedMs);
+    this.#ordered = asked.catch(() => {});
+    const fault = await asked.then(() => undefined, failureOf);
+    this.#isStarting = false;
+    if (fault) return this.#fail(fault);
+    this.#owner.started();
+    this.#log.info({ operation: "dispatch" }, "dispatched");
+  }
+
+  told({ status, stopping }: Pick<worker.WatchedStatus, "status" | "stopping">): void {
+    if (this.#isEnding) return;
+    if (stopping) this.#isStopping = true;
+    switch (status) {
+      case "WAITING":
+        return stopping ? void this.#cancel() : void this.look();
+      case "TAKEN":
+        if (!this.isTaken) this.#log.info({ operation: "dispatch" }, "taken over");
+        this.isTaken = true;
+        this.#owner.changed();
+        return void this.look();
+      case "ENDED":
+        // Of a cancelled one nobody has said that it is gone: the platform may only have stopped waiting for it.
+        return void (this.#isStopping ? this.#end("cancelled") : this.#over(() => this.#deps.backend.forget(this.#machine)));
+      case "LOST":
+        return void this.#end("lost");
+      default: // a word of a newer platform
+    }
+  }
+
+  /** Asks the backend whether the machine can still be of use. */
+  async look(): Promise<void> {
+    if (this.#isLooking || this.#isStarting || this.#isEnding) return;
+    this.#isLooking = true;
+    await bestEffort("look at a machine", this.#log, async () => {
+      const fault = (await this.#deps.backend.faultOf(this.#machine, this.isTaken)) ?? this.#lateness();
+      if (fault) await this.#fail(fault);
+    });
+    this.#isLooking = false;
+  }
+
+  #lateness(): MachineFailed | undefined {
+    const { clock, startTimeoutMs } = this.#deps;
+    if (this.isTaken || clock.now().getTime() - this.#machine.startedMs < startTimeoutMs) return undefined;
+    return new MachineFailed("start_timeout", `The machine did not take its run within ${Math.round(startTimeoutMs / 1_000)} s.`);
+  }
+
+  /** The platform is told after a while that grows with each failure in a row, so that a broken backend does not use all attempts of all runs up. */
+  async #fail({ reason, message }: MachineFailed): Promise<void> {
+    if (this.#isEnding) return;
+    this.#log.warn({ operation: "dispatch", reason }, message);
+    const { client, timers, timings, signal } = this.#deps;
+    const { executionId, attempt } = this;
+    if (!this.isTaken) await pause(timers, this.#owner.failureDelayMs(), signal).catch(() => {});
+    if (this.#isEnding || signal.aborted) return;
+    const taken = this.isTaken;
+    const answer = await retrying({ timers, timings }, signal, () => client.failDispatch({ executionId, attempt, reason, message, taken }, { timeoutMs: timings().callTimeoutMs, signal })).catch(
+      (error: unknown) => this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
+    );
+    if (answer?.taken) return; // it came all the same, in that moment
+    await this.#end(this.isTaken ? "lost" : "not_started");
+  }
+
+  /** Cancelled before anybody took it: there is nobody else to say that it has ended. */
+  async #cancel(): Promise<void> {
+    if (this.#isEnding) return;
+    const { client, timers, timings, signal } = this.#deps;
+    const { executionId, attempt } = this;
+    await this.#end("cancelled", () =>
+      bestEffort("complete a cancelled execution", this.#log, () =>
+        retrying({ timers, timings }, signal, () =>
+          client.complete({ completions: [{ executionId, attempt, outcome: "CANCELLED", lastClientSeq: 0n }] }, { timeoutMs: timings().callTimeoutMs, signal }),
+        ),
+      ),
+    );
+  }
+
+  #end(why: EndReason, afterwards: () => Promise<void> = async () => {}): Promise<void> {
+    return this.#over(async () => {
+      await this.#ordered; // what is being made is made first, else it would be left
+      await retryAll(this.#deps, this.#log, () => this.#deps.backend.end(this.#machine, why));
+      await afterwards();
+    });
+  }
+
+  /** The slot is free when nothing of the machine is left, as far as anybody can say. */
+  async #over(act: () => Promise<void>): Promise<void> {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    await bestEffort("end a machine", this.#log, act);
+    this.#owner.over();
+  }
+}
+
+const END_TRIES = 5;
+
+async function retryAll({ timers, timings, signal }: DispatcherDeps, log: Logger, act: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await act();
+    } catch (error) {
+      if (tries === END_TRIES || signal.aborted) throw error;
+      log.warn({ operation: "end", error }, "a machine could not be ended; trying again");
+      await pause(timers, retryDelayMs(timings(), tries), signal).catch(() => {});
+    }
+  }
+}
+
+const failureOf = (error: unknown): MachineFailed => (error instanceof MachineFailed ? error : new MachineFailed("dispatch_failed", "The worker could not ask for a machine."));
+
+const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `${executionId}-${attempt}`;

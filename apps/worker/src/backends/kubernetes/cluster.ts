@@ -1,0 +1,117 @@
+import { readFileSync } from "node:fs";
+import type { V1Job, V1Pod, V1Secret } from "@kubernetes/client-node";
+import type { KubernetesSettings } from "./settings.ts";
+
+/** As much of a cluster as the backend needs; everything in one namespace. Errors: `ClusterRefusal`, or any that may pass. */
+export interface Cluster {
+  /** "exists" when one of that name is there. */
+  createJob(job: V1Job): Promise<V1Job | "exists">;
+  getJob(name: string): Promise<V1Job | undefined>;
+  listJobs(selector: string): Promise<readonly V1Job[]>;
+  /** With its pod and its secret. One that is not there is fine. */
+  deleteJob(name: string): Promise<void>;
+  /** One that is there already is left as it is. */
+  createSecret(secret: V1Secret): Promise<void>;
+  listPods(selector: string): Promise<readonly V1Pod[]>;
+  /** Calls back at each change of pods. Resolves when the stream has ended, however it did. Errors: there was none. */
+  watchPods(selector: string, changed: () => void, signal: AbortSignal): Promise<void>;
+}
+
+/** The cluster will not do it however often it is asked; the text is the cluster's own. */
+export class ClusterRefusal extends Error {}
+
+const CALL_TIMEOUT_MS = 15_000;
+const PAGE = 500;
+const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/** May pass by itself, though the request was understood. */
+const PASSING = new Set([408, 409, 410, 425, 429]);
+
+/** A cluster by its API. The library is loaded here only: a worker without this backend does not carry it. Errors: those of the kubeconfig. */
+export async function openCluster({ kubeconfig, namespace: wanted }: Pick<KubernetesSettings, "kubeconfig" | "namespace">): Promise<Cluster> {
+  const { ApiException, BatchV1Api, CoreV1Api, KubeConfig, Watch } = await import("@kubernetes/client-node");
+  const config = new KubeConfig();
+  if (kubeconfig === "") config.loadFromDefault();
+  else config.loadFromFile(kubeconfig);
+  const namespace = wanted || config.getContextObject(config.currentContext)?.namespace || ownNamespace() || "default";
+  const [batch, core, watch] = [config.makeApiClient(BatchV1Api), config.makeApiClient(CoreV1Api), new Watch(config)];
+  const codeOf = (error: unknown): number => (error instanceof ApiException ? error.code : 0);
+
+  /** Never waits longer than a call may take; what the cluster refuses for good is told apart. */
+  const call = async <T>(act: () => Promise<T>): Promise<T> => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error("The cluster did not answer in time.")), CALL_TIMEOUT_MS);
+    });
+    try {
+      return await Promise.race([act(), late]);
+    } catch (error) {
+      const code = codeOf(error);
+      throw code >= 400 && code < 500 && !PASSING.has(code) ? new ClusterRefusal(messageOf(error), { cause: error }) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  /** The answer, or what stands for it when the cluster answers with this code. */
+  const unless = async <T, U>(code: number, otherwise: U, act: () => Promise<T>): Promise<T | U> =>
+    call(() => act().catch((error: unknown) => {
+      if (codeOf(error) === code) return otherwise;
+      throw error;
+    }));
+
+  return {
+    createJob: (body) => unless(409, "exists" as const, () => batch.createNamespacedJob({ namespace, body })),
+    getJob: (name) => unless(404, undefined, () => batch.readNamespacedJob({ namespace, name })),
+    deleteJob: async (name) => void (await unless(404, undefined, () => batch.deleteNamespacedJob({ namespace, name, propagationPolicy: "Background" }))),
+    createSecret: async (body) => void (await unless(409, undefined, () => core.createNamespacedSecret({ namespace, body }))),
+    listJobs: (labelSelector) => everyPage((_continue) => call(() => batch.listNamespacedJob({ namespace, labelSelector, limit: PAGE, ..._continue }))),
+    listPods: (labelSelector) => everyPage((_continue) => call(() => core.listNamespacedPod({ namespace, labelSelector, limit: PAGE, ..._continue }))),
+    async watchPods(labelSelector, changed, signal) {
+      let finish = (): void => {};
+      const over = new Promise<void>((resolve) => (finish = resolve));
+      const stream = await watch.watch(`/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`, { labelSelector }, changed, () => finish());
+      const stop = (): void => stream.abort();
+      if (signal.aborted) stop();
+      signal.addEventListener("abort", stop);
+      await over;
+      signal.removeEventListener("abort", stop);
+    },
+  };
+}
+
+type Page<T> = { readonly items: readonly T[]; readonly metadata?: { readonly _continue?: string } };
+
+/** A list that expired between its pages is read anew with the next look: what is missing until then is not taken for gone. */
+async function everyPage<T>(read: (from: { _continue?: string }) => Promise<Page<T>>): Promise<T[]> {
+  const items: T[] = [];
+  for (let from: { _continue?: string } = {}; ; ) {
+    const page = await read(from);
+    items.push(...page.items);
+    const next = page.metadata?.["_continue"];
+    if (!next) return items;
+    from = { _continue: next };
+  }
+}
+
+/** What the API says in its Status object; the library's own message has headers in it. */
+function messageOf(error: unknown): string {
+  const { body, code } = error as { body?: unknown; code?: number };
+  const status = typeof body === "string" ? parsed(body) : body;
+  const said = typeof status === "object" && status !== null && "message" in status ? status.message : undefined;
+  return typeof said === "string" ? said : `The cluster answered ${code}.`;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function ownNamespace(): string {
+  try {
+    return readFileSync(POD_NAMESPACE, "utf8").trim();
+  } catch {
+    return ""; // not in a pod
+  }
+}

@@ -1,0 +1,135 @@
+import { createHash } from "node:crypto";
+import type { V1Job, V1Pod } from "@kubernetes/client-node";
+import type { Clock } from "@millwright/clock";
+import { bestEffort } from "@millwright/errors";
+import type { Logger } from "@millwright/telemetry";
+import { pause, type Timers } from "../../time.ts";
+import { MachineFailed, type Backend, type Machine, type Order } from "../backend.ts";
+import { ClusterRefusal, type Cluster } from "./cluster.ts";
+import { jobManifest, jobName, machineOf, offerSecret, selectorOf, type JobOwner } from "./manifests.ts";
+import { faultOfJob, faultOfPod } from "./pod-faults.ts";
+import type { KubernetesSettings } from "./settings.ts";
+
+export type KubernetesBackendDeps = {
+  readonly cluster: Cluster;
+  readonly owner: JobOwner;
+  readonly settings: KubernetesSettings;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+  /** Before a call that failed is made again, and a stream that ended is opened again; each longer by half than the one before. */
+  readonly retryMs?: number;
+};
+
+const TRIES = 6;
+const RETRY_MS = 1_000;
+
+/** What the cluster has of ours, at one look. */
+type Look = { readonly jobs: ReadonlyMap<string, V1Job>; readonly pods: ReadonlyMap<string, V1Pod> };
+
+/** Machines as Jobs of a cluster, one per attempt. Nothing is kept on disk: the Jobs themselves say what there is, by their labels. */
+export function kubernetesBackend({ cluster, owner, settings, clock, timers, log, retryMs = RETRY_MS }: KubernetesBackendDeps): Backend {
+  const selector = selectorOf(owner);
+  const never = new AbortController().signal;
+  let looking: Promise<Look> | undefined;
+  /** Jobs that were made, and not yet seen in a list: one that is missing there may only be too new. */
+  const unseen = new Set<string>();
+
+  /** All who ask while a look is under way get that one's answer. */
+  function look(): Promise<Look> {
+    looking ??= (async () => {
+      try {
+        const [jobs, pods] = await Promise.all([cluster.listJobs(selector), cluster.listPods(selector)]);
+        return { jobs: new Map(jobs.map((job) => [job.metadata?.name ?? "", job])), pods: new Map(pods.map((pod) => [jobOf(pod), pod])) };
+      } finally {
+        looking = undefined;
+      }
+    })();
+    return looking;
+  }
+
+  async function insisting<T>(act: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await act();
+      } catch (error) {
+        if (error instanceof ClusterRefusal || tries === TRIES) throw error;
+        log.warn({ operation: "kubernetes", error }, "the cluster did not do it; trying again");
+        await pause(timers, retryMs * 1.5 ** (tries - 1), never);
+      }
+    }
+  }
+
+  /** Ours, made now or by a call whose answer was lost. */
+  async function makeJob(order: Order, startedMs: number): Promise<V1Job> {
+    const made = await cluster.createJob(jobManifest(order, owner, settings, startedMs));
+    if (made !== "exists") return made;
+    const there = await cluster.getJob(jobName(order, owner));
+    if (!there) throw new Error("The Job was there and is not any more.");
+    if (machineOf(there)?.executionId !== order.executionId) throw new ClusterRefusal("Another Job has its name.");
+    return there;
+  }
+
+  return {
+    name: "kubernetes",
+    ...(settings.images.size > 0 ? { images: [...settings.images.keys()] } : {}),
+    instanceUid: async () => uuidOf(`${owner.url}\n${owner.workerId}`),
+    async known() {
+      const jobs = await insisting(() => cluster.listJobs(selector));
+      return jobs.filter((job) => !hasEnded(job)).flatMap((job) => machineOf(job) ?? []);
+    },
+    async start(order, startedMs) {
+      try {
+        await insisting(async () => {
+          unseen.add(jobName(order, owner));
+          const job = await makeJob(order, startedMs);
+          await cluster.createSecret(offerSecret(order, owner, settings, job.metadata?.uid ?? ""));
+        });
+      } catch (error) {
+        log.warn({ operation: "start", executionId: String(order.executionId), attempt: order.attempt, error }, "no Job could be made");
+        throw new MachineFailed("job_create", error instanceof ClusterRefusal ? `The cluster refuses the Job: ${error.message}` : "The cluster could not be asked for a Job.");
+      }
+    },
+    async faultOf(machine, isTaken) {
+      const name = jobName(machine, owner);
+      const { jobs, pods } = await look();
+      const [job, pod] = [jobs.get(name), pods.get(name)];
+      if (job) unseen.delete(name);
+      const fault = pod && faultOfPod(pod, { nowMs: clock.now().getTime(), unschedulableMs: settings.unschedulableMs, isTaken });
+      if (fault) return fault;
+      if (job) return faultOfJob(job);
+      return pod || unseen.has(name) ? undefined : new MachineFailed("job_deleted", "The Job was deleted.");
+    },
+    async end(machine: Machine) {
+      const name = jobName(machine, owner);
+      await cluster.deleteJob(name);
+      unseen.delete(name);
+    },
+    forget: async (machine) => void unseen.delete(jobName(machine, owner)),
+    watch(changed, signal) {
+      let isDue = false;
+      /** Pods change in bursts: one look for all that comes in a moment. */
+      const soon = (): void => {
+        if (isDue) return;
+        isDue = true;
+        timers.after(retryMs / 4, () => ((isDue = false), changed()));
+      };
+      void (async () => {
+        for (let wait = retryMs; !signal.aborted; wait = Math.min(wait * 1.5, retryMs * 30)) {
+          await bestEffort("watch pods", log, () => cluster.watchPods(selector, () => ((wait = retryMs), soon()), signal));
+          await pause(timers, wait, signal).catch(() => {});
+        }
+      })();
+    },
+  };
+}
+
+const jobOf = ({ metadata }: V1Pod): string => metadata?.labels?.["batch.kubernetes.io/job-name"] ?? metadata?.labels?.["job-name"] ?? "";
+
+const hasEnded = ({ status }: V1Job): boolean => status?.conditions?.some(({ type, status: is }) => (type === "Complete" || type === "Failed") && is === "True") === true;
+
+/** The same for the same text, in the form of a uid. */
+function uuidOf(text: string): string {
+  const hex = createHash("sha256").update(`worker of ${text}`).digest("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join("-");
+}

@@ -1,0 +1,17 @@
+import type { Clock } from "@millwright/clock";
+import type { Logger } from "@millwright/telemetry";
+import type { WorkerConfig } from "../config.ts";
+import type { Timers } from "../time.ts";
+import type { Backend } from "./backend.ts";
+import { commandBackend } from "./command/command-backend.ts";
+
+export type BackendBase = { readonly clock: Clock; readonly timers: Timers; readonly log: Logger };
+
+/** The backend that the configuration names; undefined: executions run here. Errors: those of what the backend keeps on disk, or of its kubeconfig. */
+export async function openBackend(config: WorkerConfig, base: BackendBase): Promise<Backend | undefined> {
+  const { url, workerId, dir, dispatchCommand, cancelCommand, commandTimeoutMs: timeoutMs, hostEnv } = config;
+  if (config.backend === "command") return commandBackend({ url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }, base.log);
+  if (!config.kubernetes) return undefined;
+  const [{ openCluster }, { kubernetesBackend }] = await Promise.all([import("./kubernetes/cluster.ts"), import("./kubernetes/kubernetes-backend.ts")]);
+  return kubernetesBackend({ ...base, cluster: await openCluster(config.kubernetes), owner: { url, workerId }, settings: config.kubernetes });
+}

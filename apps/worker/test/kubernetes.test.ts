@@ -1,0 +1,338 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { create } from "@bufbuild/protobuf";
+import { systemClock } from "@millwright/clock";
+import { worker } from "@millwright/contracts";
+import { createLogger } from "@millwright/telemetry";
+import { eventually } from "@millwright/testing";
+import { parse, parseAllDocuments } from "yaml";
+import type { Machine } from "../src/backends/backend.ts";
+import { openCluster } from "../src/backends/kubernetes/cluster.ts";
+import { kubernetesBackend } from "../src/backends/kubernetes/kubernetes-backend.ts";
+import { jobManifest, jobName, offerSecret } from "../src/backends/kubernetes/manifests.ts";
+import { kubernetesSettings } from "../src/backends/kubernetes/settings.ts";
+import { startDispatcher } from "../src/compose-dispatcher.ts";
+import { loadConfig } from "../src/config.ts";
+import { systemTimers } from "../src/time.ts";
+import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
+import { FakeCluster } from "./support/fake-cluster.ts";
+
+const OWNER = { url: "https://millwright.example", workerId: "cluster one" };
+const OFFER = `mwo_7_2_${"x".repeat(43)}`;
+const STARTED_MS = 1_700_000_000_000;
+const anOrder = (more: object = {}) => create(worker.DispatchedExecutionSchema, { executionId: 7n, attempt: 2, runUid: "0199c2f0-1111-7abc-8def-0123456789ab", offerToken: OFFER, harness: "oz", ...more });
+const machineOf = ({ executionId, attempt, runUid }: worker.DispatchedExecution): Machine => ({ executionId, attempt, runUid, startedMs: STARTED_MS });
+const log = createLogger({ service: "worker", level: "silent" });
+const text = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
+/** Checked by the types that are made of the API's own schema. Errors: what of it is wrong. */
+async function validate(manifest: unknown): Promise<void> {
+  const { apiVersion, kind } = manifest as { apiVersion: string; kind: string };
+  const models = (await import(`kubernetes-models/${apiVersion}`)) as Record<string, new (data: unknown) => { validate(): void }>;
+  new models[kind]!(manifest).validate();
+}
+
+describe("the manifests", () => {
+  const rich = kubernetesSettings({
+    MILLWRIGHT_KUBERNETES_IMAGE: "registry.example/worker:1", MILLWRIGHT_KUBERNETES_IMAGES: "node:24=registry.example/worker-node24:1", MILLWRIGHT_KUBERNETES_SERVICE_ACCOUNT: "runs",
+    MILLWRIGHT_KUBERNETES_NODE_SELECTOR: "pool=agents", MILLWRIGHT_KUBERNETES_TOLERATIONS: "dedicated=agents:NoSchedule,spot:NoExecute", MILLWRIGHT_KUBERNETES_LABELS: "cost-centre=r-and-d",
+    MILLWRIGHT_KUBERNETES_IMAGE_PULL_SECRETS: "registry", MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_EGRESS_ALLOW: "registry.npmjs.org", MILLWRIGHT_WORKER_KEY: "mww_never", SECRET_OF_OURS: "never",
+  });
+  const order = anOrder({ dockerImage: "node:24", instanceShape: { vcpus: 2, memoryGb: 8 } });
+
+  test.each([
+    ["job.yaml", jobManifest(order, OWNER, rich, STARTED_MS)],
+    ["secret.yaml", offerSecret(order, OWNER, rich, "uid-1")],
+    ["plain-job.yaml", jobManifest(anOrder(), OWNER, kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker" }), STARTED_MS)],
+  ])("%s is as it was looked at, and what the API's schema says", async (name, manifest) => {
+    expect(plain(manifest)).toEqual(parse(text(`./kubernetes/${name}`)));
+    await validate(plain(manifest));
+  });
+
+  test("of a Job hold nothing secret", () => {
+    const written = JSON.stringify(jobManifest(order, OWNER, rich, STARTED_MS));
+    expect([written.includes("mwo_"), written.includes("never")]).toEqual([false, false]);
+  });
+
+  test("are checked for real: one with a wrong type is refused", async () => {
+    const wrong = plain(jobManifest(order, OWNER, rich, STARTED_MS)) as any;
+    wrong.spec.backoffLimit = "none";
+    await expect(validate(wrong)).rejects.toThrow(/backoffLimit/);
+  });
+
+  test.each([
+    ["MILLWRIGHT_KUBERNETES_IMAGE", ""],
+    ["MILLWRIGHT_KUBERNETES_IMAGES", "node:24"],
+    ["MILLWRIGHT_KUBERNETES_IMAGE_PULL_POLICY", "Sometimes"],
+    ["MILLWRIGHT_KUBERNETES_NODE_SELECTOR", "pool"],
+    ["MILLWRIGHT_KUBERNETES_TOLERATIONS", "a=b:Never"],
+    ["MILLWRIGHT_KUBERNETES_USER", "0"],
+  ])("%s=%s is refused by name", (name, value) => {
+    expect(() => kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "x", [name]: value })).toThrow(name);
+  });
+});
+
+let cluster: FakeCluster;
+let dir: string;
+beforeEach(async () => {
+  cluster = await new FakeCluster().start();
+  dir = await mkdtemp(join(tmpdir(), "millwright-kubernetes-"));
+  await writeFile(join(dir, "kubeconfig"), cluster.kubeconfig());
+});
+afterEach(async () => {
+  await cluster.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+async function openBackend(env: Record<string, string> = {}, owner = OWNER) {
+  const settings = kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker:1", MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"), ...env });
+  return kubernetesBackend({ cluster: await openCluster(settings), owner, settings, clock: systemClock, timers: systemTimers, log, retryMs: 20 });
+}
+const NAME = jobName({ executionId: 7n, attempt: 2 }, OWNER);
+
+describe("starting a Job", () => {
+  test("makes it and the offer beside it, which belongs to it", async () => {
+    await (await openBackend()).start(anOrder(), STARTED_MS);
+    expect([...cluster.jobs.keys()]).toEqual([NAME]);
+    expect(cluster.secrets.get(NAME)).toMatchObject({ stringData: { offer: OFFER }, metadata: { ownerReferences: [{ uid: cluster.jobs.get(NAME)!.metadata.uid, kind: "Job" }] } });
+    expect(NAME).toMatch(/^millwright-7-2-[0-9a-f]{8}$/);
+  });
+
+  test.each([
+    ["whose answer was lost is made once", /create jobs/, 500, "after"],
+    ["that the cluster is too busy for is asked again", /create jobs/, 429, "before"],
+    ["whose secret was refused for a moment gets it", /create secrets/, 500, "before"],
+    ["whose secret's answer was lost keeps it", /create secrets/, 500, "after"],
+  ] as const)("%s", async (_what, match, status, when) => {
+    cluster.failNext(match, status, { when, times: 2 });
+    await (await openBackend()).start(anOrder(), STARTED_MS);
+    expect([[...cluster.jobs.keys()], [...cluster.secrets.keys()]]).toEqual([[NAME], [NAME]]);
+  });
+
+  test("that the cluster refuses is not asked again, and says why", async () => {
+    cluster.failNext(/create jobs/, 403, { message: 'jobs.batch is forbidden: exceeded quota "runs"' });
+    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({ reason: "job_create", message: 'The cluster refuses the Job: jobs.batch is forbidden: exceeded quota "runs"' });
+    expect(cluster.asked).toEqual(["create jobs"]);
+  });
+
+  test("that never succeeds is a failure without the library's words", async () => {
+    cluster.failNext(/create jobs/, 500, { times: 50 });
+    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({ reason: "job_create", message: "The cluster could not be asked for a Job." });
+  });
+
+  test("whose name is another's is not taken over", async () => {
+    cluster.jobs.set(NAME, { metadata: { name: NAME, uid: "other", labels: {} } });
+    await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({ reason: "job_create", message: expect.stringContaining("Another Job has its name.") });
+    expect(cluster.secrets.size).toBe(0);
+  });
+});
+
+describe("a pod", () => {
+  const container = (state: object) => ({ containerStatuses: [{ name: "worker", image: "worker:1", state }] });
+  const unscheduled = (ago: number) => ({ phase: "Pending", conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/3 nodes are available.", lastTransitionTime: new Date(Date.now() - ago).toISOString() }] });
+  const FAULTS: [what: string, status: object, reason: string | undefined, said: RegExp][] = [
+    ["that waits for its image", { phase: "Pending", ...container({ waiting: { reason: "ContainerCreating" } }) }, undefined, /^/],
+    ["whose image cannot be pulled", { phase: "Pending", ...container({ waiting: { reason: "ImagePullBackOff", message: "Back-off pulling image" } }) }, "image_pull", /worker:1.*ImagePullBackOff.*Back-off/],
+    ["whose image has no name", { phase: "Pending", ...container({ waiting: { reason: "InvalidImageName" } }) }, "image_pull", /InvalidImageName/],
+    ["whose container cannot be made", { phase: "Pending", ...container({ waiting: { reason: "CreateContainerConfigError", message: "runAsNonRoot" } }) }, "container_create", /runAsNonRoot/],
+    ["that has waited for a node for a short while", unscheduled(1_000), undefined, /^/],
+    ["that no node can take", unscheduled(3_600_000), "unschedulable", /0\/3 nodes are available\.$/],
+    ["that was evicted", { phase: "Failed", reason: "Evicted", message: "The node was low on resource: memory." }, "evicted", /low on resource: memory\.$/],
+    ["that was preempted", { phase: "Failed", conditions: [{ type: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler", message: "preempted" }] }, "evicted", /preempted/],
+    ["that used too much memory", { phase: "Failed", ...container({ terminated: { exitCode: 137, reason: "OOMKilled" } }) }, "container_oom", /memory/],
+    ["whose worker failed", { phase: "Failed", ...container({ terminated: { exitCode: 2, reason: "Error", message: "Invalid configuration" } }) }, "machine_ended", /exit code 2.*Invalid configuration/],
+    ["that ended well without its run", { phase: "Succeeded", ...container({ terminated: { exitCode: 0 } }) }, "machine_ended", /without having taken/],
+    ["that works", { phase: "Running", ...container({ running: {} }) }, undefined, /^/],
+  ];
+  test.each(FAULTS)("%s", async (_what, status, reason, said) => {
+    const backend = await openBackend();
+    await backend.start(anOrder(), STARTED_MS);
+    cluster.setPod(NAME, status);
+    const fault = await backend.faultOf(machineOf(anOrder()), false);
+    expect([fault?.reason, said.test(fault?.message ?? "")]).toEqual([reason, true]);
+  });
+
+  test("that has ended well is no fault once its run was taken", async () => {
+    const backend = await openBackend();
+    await backend.start(anOrder(), STARTED_MS);
+    cluster.setPod(NAME, { phase: "Succeeded", ...container({ terminated: { exitCode: 0 } }) });
+    expect(await backend.faultOf(machineOf(anOrder()), true)).toBeUndefined();
+  });
+
+  test("whose Job was deleted by somebody is missed; one that nobody has seen yet is not", async () => {
+    const backend = await openBackend();
+    await backend.start(anOrder(), STARTED_MS);
+    const job = cluster.jobs.get(NAME)!;
+    cluster.jobs.delete(NAME);
+    cluster.pods.clear();
+    expect(await backend.faultOf(machineOf(anOrder()), false)).toBeUndefined(); // a list that is behind
+    cluster.jobs.set(NAME, job);
+    expect(await backend.faultOf(machineOf(anOrder()), false)).toBeUndefined();
+    cluster.jobs.delete(NAME);
+    expect((await backend.faultOf(machineOf(anOrder()), false))?.reason).toBe("job_deleted");
+  });
+
+  test("whose Job passed its deadline says so though it is gone", async () => {
+    const backend = await openBackend();
+    await backend.start(anOrder(), STARTED_MS);
+    cluster.pods.clear();
+    cluster.jobs.get(NAME)!.status = { conditions: [{ type: "Failed", status: "True", reason: "DeadlineExceeded" }] };
+    expect((await backend.faultOf(machineOf(anOrder()), true))?.reason).toBe("active_deadline");
+  });
+
+  test("of a cluster that cannot be asked is judged by nobody", async () => {
+    const backend = await openBackend();
+    await backend.start(anOrder(), STARTED_MS);
+    cluster.failNext(/list pods/, 500);
+    await expect(backend.faultOf(machineOf(anOrder()), false)).rejects.toMatchObject({ name: "Error" });
+    cluster.failNext(/list pods/, 410);
+    await expect(backend.faultOf(machineOf(anOrder()), false)).rejects.toMatchObject({ name: "Error" });
+    expect(await backend.faultOf(machineOf(anOrder()), false)).toBeUndefined();
+  });
+});
+
+describe("a restarted worker", () => {
+  test("finds its own Jobs by their labels, page by page, without the ended ones and those of others", async () => {
+    cluster.pageSize = 2;
+    const backend = await openBackend();
+    for (let n = 1; n <= 5; n++) await backend.start(anOrder({ executionId: BigInt(n), attempt: 1, offerToken: `mwo_${n}` }), STARTED_MS + n);
+    await (await openBackend({}, { ...OWNER, workerId: "another" })).start(anOrder(), STARTED_MS);
+    cluster.jobs.get(jobName({ executionId: 2n, attempt: 1 }, OWNER))!.status = { conditions: [{ type: "Complete", status: "True" }] };
+    const found = await (await openBackend()).known();
+    expect(found.map(({ executionId, attempt, startedMs }) => [Number(executionId), attempt, startedMs - STARTED_MS])).toEqual([[1, 1, 1], [3, 1, 3], [4, 1, 4], [5, 1, 5]]);
+    expect(found[0]?.runUid).toBe(anOrder().runUid);
+  });
+
+  test("is the same to the platform, and another one is not", async () => {
+    const uidOf = async (workerId: string) => (await openBackend({}, { ...OWNER, workerId })).instanceUid();
+    expect(await uidOf("a")).toBe(await uidOf("a"));
+    expect(await uidOf("a")).not.toBe(await uidOf("b"));
+  });
+});
+
+test("ending a machine deletes its Job with all that belongs to it, and one that is gone is fine", async () => {
+  const backend = await openBackend();
+  await backend.start(anOrder(), STARTED_MS);
+  await backend.end(machineOf(anOrder()), "cancelled");
+  expect([cluster.jobs.size, cluster.pods.size, cluster.secrets.size]).toEqual([0, 0, 0]);
+  expect(cluster.deletions).toMatchObject([{ propagationPolicy: "Background" }]);
+  await backend.end(machineOf(anOrder()), "cancelled");
+});
+
+test("a watch that expires, or is refused, is opened again", async () => {
+  const backend = await openBackend();
+  const over = new AbortController();
+  let changes = 0;
+  cluster.failNext(/watch pods/, 500);
+  backend.watch?.(() => (changes += 1), over.signal);
+  await eventually(() => cluster.watchCount === 1);
+  cluster.expireWatches();
+  await eventually(() => cluster.watchCount === 1);
+  const before = changes;
+  await backend.start(anOrder(), STARTED_MS);
+  await eventually(() => changes > before);
+  over.abort();
+  await eventually(() => cluster.watchCount === 0);
+  expect(cluster.asked.filter((what) => what === "watch pods").length).toBeGreaterThanOrEqual(3);
+});
+
+describe("with the dispatching worker", () => {
+  let platform: FakePlatform;
+  beforeEach(async () => {
+    platform = await new FakePlatform().start();
+  });
+  afterEach(() => platform.stop());
+
+  async function dispatching(env: Record<string, string> = {}) {
+    const config = loadConfig({ MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_ID: "cluster", MILLWRIGHT_BACKEND: "kubernetes", MILLWRIGHT_KUBERNETES_IMAGE: "worker:1", MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"), ...env });
+    const backend = await openBackend({}, { url: config.url, workerId: config.workerId });
+    return startDispatcher({ config, backend, clock: systemClock, timers: systemTimers, log });
+  }
+  const nameOf = (executionId: bigint) => jobName({ executionId, attempt: 1 }, { url: platform.url, workerId: "cluster" });
+
+  test("an offer becomes a Job; its end leaves it to its time, and cancelling deletes it", async () => {
+    const dispatcher = await dispatching();
+    const [ended, cancelled] = [platform.offer(1n), platform.offer(2n)];
+    await eventually(() => cluster.secrets.size === 2);
+    expect(cluster.secrets.get(nameOf(1n))?.stringData).toEqual({ offer: ended.offerToken });
+    for (const { offerToken } of [ended, cancelled]) platform.takeOffer(offerToken!, `pod of ${offerToken}`);
+    ended.state = "ended";
+    cancelled.state = "stopped";
+    await eventually(() => platform.heartbeats.at(-1)?.watched.length === 1);
+    cancelled.state = "ended";
+    await eventually(() => !cluster.jobs.has(nameOf(2n)));
+    expect(cluster.jobs.has(nameOf(1n))).toBe(true);
+    dispatcher.killNow();
+  });
+
+  test("a pod that fails is told to the platform as soon as the cluster says so, before and after its run was taken", async () => {
+    platform.timings = { ...platform.timings, heartbeatMs: 100 };
+    const dispatcher = await dispatching();
+    const [pulling, taken] = [platform.offer(1n), platform.offer(2n)];
+    await eventually(() => cluster.secrets.size === 2);
+    platform.takeOffer(taken.offerToken!, "pod");
+    cluster.setPod(nameOf(1n), { phase: "Pending", containerStatuses: [{ image: "worker:1", state: { waiting: { reason: "ErrImagePull" } } }] });
+    await eventually(() => platform.failedDispatches.some(({ executionId }) => executionId === 1n));
+    const watchedTaken = () => platform.heartbeats.length;
+    const beats = watchedTaken();
+    await eventually(() => watchedTaken() > beats + 1); // it knows that the second one is taken
+    cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
+    await eventually(() => platform.failedDispatches.length === 2);
+    expect(platform.failedDispatches).toMatchObject([{ executionId: 1n, reason: "image_pull", taken: false }, { executionId: 2n, reason: "evicted", taken: true }]);
+    await eventually(() => cluster.jobs.size === 0);
+    expect([pulling.state, taken.state]).toEqual(["lost", "lost"]);
+    dispatcher.killNow();
+  });
+
+  test("a slow watch costs a heartbeat, nothing else; and what is left of lost attempts is deleted after a restart", async () => {
+    cluster.isWatchAlive = false;
+    const first = await dispatching();
+    const attempt = platform.offer(1n);
+    await eventually(() => cluster.secrets.size === 1);
+    first.killNow();
+    attempt.state = "lost"; // while nobody watched
+    const second = await dispatching();
+    await eventually(() => cluster.jobs.size === 0);
+    platform.offer(2n);
+    await eventually(() => cluster.secrets.size === 1);
+    cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
+    await eventually(() => platform.failedDispatches.length === 1);
+    expect(platform.failedDispatches).toMatchObject([{ executionId: 2n, reason: "evicted" }]);
+    second.killNow();
+  });
+});
+
+describe("deploy/kubernetes/worker.yaml", () => {
+  const manifests = parseAllDocuments(readFileSync(new URL("../../../deploy/kubernetes/worker.yaml", import.meta.url), "utf8")).map((document) => document.toJS());
+  const ofKind = (kind: string) => manifests.find((one) => one.kind === kind);
+
+  test.each(manifests.map((one) => [one.kind as string, one]))("%s is what the API's schema says", async (_kind, manifest) => {
+    await expect(validate(manifest)).resolves.toBeUndefined();
+  });
+
+  test("allows the worker what it asks of the cluster, and nothing else", async () => {
+    const backend = await openBackend();
+    cluster.failNext(/create jobs/, 500, { when: "after" });
+    const over = new AbortController();
+    backend.watch?.(() => {}, over.signal);
+    await backend.start(anOrder(), STARTED_MS);
+    await backend.known();
+    await backend.faultOf(machineOf(anOrder()), false);
+    await backend.end(machineOf(anOrder()), "lost");
+    await eventually(() => cluster.asked.includes("watch pods"));
+    over.abort();
+    const allowed: string[] = ofKind("Role").rules.flatMap(({ resources, verbs }: Record<string, string[]>) => resources!.flatMap((resource) => verbs!.map((verb) => `${verb} ${resource}`)));
+    expect([...new Set(cluster.asked)].toSorted()).toEqual(allowed.toSorted());
+    expect([ofKind("ClusterRole"), ofKind("ClusterRoleBinding")]).toEqual([undefined, undefined]);
+  });
+
+  test("runs one worker, that is no root and can write nothing of its image", () => {
+    const { spec } = ofKind("Deployment");
+    expect(spec).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
+    expect(spec.template.spec).toMatchObject({ securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } }, containers: [{ securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } } }] });
+  });
+});
