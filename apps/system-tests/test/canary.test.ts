@@ -15,6 +15,7 @@ const PROVIDER_KEY = "sk-canary-of-the-platform/1+1==";
 const TEAM_PROVIDER_KEY = "sk-canary-of-a-team";
 const SECRET = "canary-of-a-managed-secret";
 const HOST_TOKEN = "ghp_canary-of-a-code-host";
+const HOST_WEBHOOK = "canary-of-a-code-hosts-webhook";
 /** What the platform must tell, so that a search that finds nothing is known to search. */
 const SAID = "I look around, said the model.";
 
@@ -110,6 +111,12 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect([clone.state, host.tokens.has(HOST_TOKEN)]).toEqual(["FAILED", true]);
     await read(api, clone.run_id);
 
+    const labs = await api.post(`/team/${team}/code-hosts`, { name: "labs", kind: "gitlab", owners: ["labs"] });
+    const { ingress_url: address } = await api.put(`/team/${team}/code-hosts/${labs.uid}/webhook`, {});
+    await api.post(`/team/${team}/code-hosts/${labs.uid}/webhook/rotate`, { secret: HOST_WEBHOOK });
+    for (const [token, status] of [[HOST_WEBHOOK, 202], [`${HOST_WEBHOOK}x`, 401]] as const)
+      expect((await api.fetch(address, { method: "POST", headers: { "x-gitlab-token": token, "x-gitlab-event": "Push Hook" }, body: '{"object_kind":"push"}' })).status).toBe(status);
+
     const other = await aTeam(api, "other");
     const theirs = await teamOf(other);
     await other.put(`/team/${theirs}/secrets/ANTHROPIC_API_KEY`, { value: TEAM_PROVIDER_KEY });
@@ -137,9 +144,9 @@ onDeployments(["standalone", "processes"], (deployment) => {
       const told = JSON.stringify([answer.status, ...answer.headers, answer.text]);
       // Of what it cannot know for a secret, an answer may repeat what its own question said.
       const asked = path + JSON.stringify(headers) + (body ?? "");
-      answers.push([PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN].reduce((text, secret) => (formsOf(secret).some((form) => asked.includes(form)) ? formsOf(secret).reduce((left, form) => left.replaceAll(form, ""), text) : text), told));
+      answers.push([PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN, HOST_WEBHOOK].reduce((text, secret) => (formsOf(secret).some((form) => asked.includes(form)) ? formsOf(secret).reduce((left, form) => left.replaceAll(form, ""), text) : text), told));
     };
-    for (const secret of [...own, PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN]) {
+    for (const secret of [...own, PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN, HOST_WEBHOOK]) {
       const text = encodeURIComponent(secret);
       for (const path of [`/${text}`, `/api/v1/${text}`, `/api/v1/agent/runs/${text}`, `/api/v1/team/${text}/secrets`, `/docs/${text}`, `/blobs/${text}?sig=${text}`, `/runs/${work404}?view=${text}`, `/errors/${text}`]) await send("GET", path);
       for (const name of ["cursor", "limit", "state", "source", "created_after", "artifact_type", "ancestor_run_id", "sort_by"]) await send("GET", `/api/v1/agent/runs?${name}=${text}`);
@@ -167,7 +174,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect(collector.spans.length).toBeGreaterThan(100);
     const known = await findEverywhere(place, [SAID]);
     expect(known).toEqual(expect.arrayContaining([expect.stringMatching(/^millwright_orchestrator\.stream\.run_events_\d: /), expect.stringContaining("/blobs/")]));
-    const forms = [...own, PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN].flatMap(formsOf);
+    const forms = [...own, PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN, HOST_WEBHOOK].flatMap(formsOf);
     expect(told.flatMap((text) => forms.flatMap((form) => around(text, form)))).toEqual([]);
     expect(await findEverywhere(place, forms)).toEqual([]);
   }, 4 * RUN_TIMEOUT_MS);

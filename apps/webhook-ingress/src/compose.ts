@@ -16,6 +16,7 @@ import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ingressDoor } from "./http/ingress-door.ts";
+import { Places } from "./http/places.ts";
 import { TrustedProxies } from "./http/sender-address.ts";
 import { codeHostAllowList, codeHostRoutes } from "./rpc/code-host-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
@@ -39,6 +40,8 @@ export const allowedServices = {
 };
 
 const BODY_TIMEOUT_MS = 30_000;
+/** Of at most 25 MB each. */
+const LARGE_BODIES_AT_ONCE = 8;
 const PRUNE_EVERY_MS = 600_000;
 const CONFIRM_EVERY_MS = 5_000;
 
@@ -65,6 +68,8 @@ export type WebhookIngressOptions = {
   trustedProxies?: readonly string[];
   /** 30 s by default. */
   bodyTimeoutMs?: number;
+  /** How many large bodies of code hosts are held at once; 8 by default. */
+  largeBodiesAtOnce?: number;
 };
 
 export type WebhookIngress = {
@@ -133,6 +138,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     },
     requestListener: ingressDoor({
       deliveries, codeHostDeliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
+      largeBodies: new Places(o.largeBodiesAtOnce ?? LARGE_BODIES_AT_ONCE),
     }),
     async start() {
       eventLog.start();

@@ -3,7 +3,8 @@ import { asDomainError, DomainError, notFound, problemOf } from "@millwright/err
 import { inScope } from "@millwright/telemetry";
 import { receiveCodeHostDelivery, type ReceiveCodeHostDeliveryDeps } from "../usecases/receive-code-host-delivery.ts";
 import { receiveDelivery, type InboundDelivery, type ReadBody, type ReceiveDeliveryDeps, type Reception } from "../usecases/receive-delivery.ts";
-import { drain, readBody } from "./read-body.ts";
+import type { Places } from "./places.ts";
+import { drain, readBody, readLargeBody } from "./read-body.ts";
 import { senderAddress, type TrustedProxies } from "./sender-address.ts";
 import { watchRequest, type Watch } from "./watch-request.ts";
 
@@ -12,6 +13,8 @@ export type IngressDoorDeps = ReceiveDeliveryDeps & ReceiveCodeHostDeliveryDeps 
   proxies: TrustedProxies;
   /** A body that has not come to its end by then is given up. */
   bodyTimeoutMs: number;
+  /** For large bodies of code hosts. */
+  largeBodies: Places;
 };
 
 /** `path`: what of it may be told; what comes after it may be a credential. */
@@ -28,7 +31,7 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
     const { requestId, scope } = watchRequest(deps, req, res, target?.route ?? "/webhooks/", () => outcome);
     const answer = async (): Promise<void> => {
       try {
-        const reception = await receive(deps, req, target, requestId);
+        const reception = await receive(deps, req, res, target, requestId);
         outcome = reception.outcome;
         if (reception.outcome !== "accepted" && reception.outcome !== "duplicate") throw REFUSALS[reception.outcome](reception);
         await send(req, res, 202, { "content-type": "application/json" }, JSON.stringify({ delivery_id: reception.deliveryId }));
@@ -44,7 +47,7 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
   };
 }
 
-function receive(deps: IngressDoorDeps, req: IncomingMessage, target: Target | undefined, requestId: string): Promise<Reception> {
+function receive(deps: IngressDoorDeps, req: IncomingMessage, res: ServerResponse, target: Target | undefined, requestId: string): Promise<Reception> {
   if (!target) throw notFound("webhook");
   if (req.method !== "POST") throw new DomainError({ kind: "wrong_method", reason: "method_not_allowed", message: "Use POST." });
   let read: Promise<ReadBody> | undefined;
@@ -55,7 +58,7 @@ function receive(deps: IngressDoorDeps, req: IncomingMessage, target: Target | u
   const inbound: Omit<InboundDelivery, "webhookUid" | "token"> = {
     requestId, header,
     address: senderAddress(req.socket.remoteAddress, header("x-forwarded-for"), deps.proxies),
-    body: (bytesMax) => (read ??= readBody(req, bytesMax, deps.bodyTimeoutMs)),
+    body: (bytesMax) => (read ??= target.kind === "webhook" ? readBody(req, bytesMax, deps.bodyTimeoutMs) : readLargeBody(req, res, deps.largeBodies, bytesMax, deps.bodyTimeoutMs)),
   };
   if (target.kind === "code_host") return receiveCodeHostDelivery(deps, { ...inbound, codeHostUid: target.uid });
   return receiveDelivery(deps, { ...inbound, webhookUid: target.uid, token: target.token });

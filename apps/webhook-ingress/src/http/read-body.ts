@@ -1,5 +1,9 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ReadBody } from "../usecases/receive-delivery.ts";
+import type { Places } from "./places.ts";
+
+/** What is larger, or does not say how large it is, waits for a place among the large ones. */
+const LARGE_BYTES = 1024 * 1024;
 
 /** Of a body that is refused, at most so much more is read and thrown away, so that its sender hears the answer. */
 const DRAINED_BYTES_MAX = 2 * 1024 * 1024;
@@ -31,6 +35,22 @@ export function readBody(req: IncomingMessage, bytesMax: number, timeoutMs: numb
     const timer = setTimeout(lose, timeoutMs);
     req.on("data", take).on("end", finish).on("close", lose).on("error", lose);
   });
+}
+
+/**
+ * As `readBody`, for bodies that may be large and whose senders are not known yet: only so many large ones are held at once, each
+ * until it was answered. One that gets no place in time is lost.
+ */
+export async function readLargeBody(req: IncomingMessage, res: ServerResponse, places: Places, bytesMax: number, timeoutMs: number): Promise<ReadBody> {
+  const declared = Number(req.headers["content-length"]);
+  if (declared <= LARGE_BYTES || declared > bytesMax) return readBody(req, bytesMax, timeoutMs);
+  if (!(await places.take(timeoutMs))) return { isLost: true };
+  if (res.closed) {
+    places.give();
+    return { isLost: true };
+  }
+  res.once("close", () => places.give());
+  return readBody(req, bytesMax, timeoutMs);
 }
 
 /** Lets what is left of a body come and go for a moment. Whatever is left then is cut off with the connection. */
