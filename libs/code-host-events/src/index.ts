@@ -3,3 +3,4 @@ export { withAttributes, type Attributes, type CodeHostDelivery, type CodeHostEv
 export { matches, type Check, type CodeHostTrigger, type TriggerVerdict } from "./matches.ts";
 export { jsonBytes, payloadOf } from "./payload.ts";
 export { branchPushOf, type BranchPush } from "./push.ts";
+export { repositoryAddress } from "./repository-address.ts";

@@ -6,6 +6,7 @@ import { globMatches } from "./glob.ts";
 import { matches } from "./matches.ts";
 import { mentionsIn } from "./mentions.ts";
 import { branchPushOf } from "./push.ts";
+import { repositoryAddress } from "./repository-address.ts";
 
 const event: CodeHostEvent = {
   provider: "github", event: "push", repository: "Acme/Shop", carried: {}, untold: [], pullRequests: [], actor: { login: "ada", isPlatform: false },
@@ -78,6 +79,12 @@ test.each([
   ["@ada and @Bob, @org/team.", ["ada", "bob", "org/team"]], ["mail ada@acme.test or see /@x and foo@bar", []], ["`@ada` ``a @b`` @carl", ["carl"]],
   ["```\n@ada\n```\n@bob", ["bob"]], ["~~~~\n@ada\n~~~\n@x\n~~~~\n@bob", ["bob"]], ["@ada @ada @ADA", ["ada"]], ["(@ada) \"@bob\" >@carl", ["ada", "bob", "carl"]], ["@", []], ["@dot.name_x-", ["dot.name_x"]],
 ])("in %j are mentioned %j", (text, expected) => expect(mentionsIn(text)).toEqual(expected));
+
+test.each([
+  ["https://github.com/Acme/Shop.git", "github.com/acme/shop"], ["https://user:token@github.com/acme/shop/", "github.com/acme/shop"], ["git@github.com:acme/shop.git", "github.com/acme/shop"],
+  ["ssh://git@gitlab.test:2222/group/sub/shop.git", "gitlab.test:2222/group/sub/shop"], ["git://github.com/acme/shop.git", "github.com/acme/shop"], ["http://localhost:3000/a/b", "localhost:3000/a/b"],
+  ["/srv/git/acme/shop.git", undefined], ["file:///srv/git/acme/shop.git", undefined], ["https://github.com/acme", undefined], ["", undefined], ["not an address", undefined],
+])("the repository at %s is %s", (url, address) => expect(repositoryAddress(url)).toBe(address));
 
 test("whatever a payload is, reading it throws nothing", () => {
   const shapes = ["issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "push", "check_suite", "check_run", "workflow_run", "constructor", "__proto__"];

@@ -2,11 +2,14 @@ import type { CodeHostDelivery } from "./event.ts";
 import { branchOf } from "./github.ts";
 import { at, textAt } from "./json.ts";
 import { payloadOf } from "./payload.ts";
+import { repositoryAddress } from "./repository-address.ts";
 
 /** A branch that has moved at a code host. */
 export type BranchPush = {
   /** `owner/repo`, or `group/…/project`. */
   readonly repository: string;
+  /** Its addresses, in the form of `repositoryAddress`: one of them is that of whoever clones it. */
+  readonly addresses: readonly string[];
   readonly branch: string;
   /** The commit it is at now; absent: the branch was deleted. */
   readonly headSha: string | undefined;
@@ -16,6 +19,8 @@ export type BranchPush = {
   readonly isForced: boolean;
 };
 
+const URLS = ["clone_url", "html_url", "ssh_url", "git_url", "git_http_url", "git_ssh_url", "web_url"];
+
 const NONE = /^0+$/;
 const SHA = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
@@ -23,9 +28,11 @@ const SHA = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 export function branchPushOf(delivery: Pick<CodeHostDelivery, "provider" | "headers" | "body">): BranchPush | undefined {
   const payload = payloadOf(delivery);
   const isPush = delivery.provider === "github" ? delivery.headers["x-github-event"] === "push" : delivery.provider === "gitlab" && textAt(payload, "object_kind") === "push";
-  const repository = textAt(payload, ...(delivery.provider === "github" ? ["repository", "full_name"] : ["project", "path_with_namespace"]));
+  const of = at(payload, delivery.provider === "github" ? "repository" : "project");
+  const repository = textAt(of, delivery.provider === "github" ? "full_name" : "path_with_namespace");
+  const addresses = new Set(URLS.flatMap((name) => repositoryAddress(textAt(of, name)) ?? []));
   const [branch] = branchOf(textAt(payload, "ref"));
   const [before, after] = [textAt(payload, "before"), textAt(payload, "after")];
   if (!isPush || repository === "" || branch === undefined || !SHA.test(before) || !SHA.test(after)) return undefined;
-  return { repository, branch, headSha: NONE.test(after) ? undefined : after, beforeSha: NONE.test(before) ? undefined : before, isForced: at(payload, "forced") === true };
+  return { repository, addresses: [...addresses], branch, headSha: NONE.test(after) ? undefined : after, beforeSha: NONE.test(before) ? undefined : before, isForced: at(payload, "forced") === true };
 }

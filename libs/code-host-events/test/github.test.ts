@@ -98,7 +98,7 @@ describe("of GitHub's published payloads", () => {
   test("the head of a pushed branch is told, with whether it was forced, created or deleted", () => {
     const [a, b, none] = ["a".repeat(40), "b".repeat(40), "0".repeat(40)];
     const pushed = (changes: Record<string, unknown>) => branchPushOf(fromGithub("push", push({ before: a, after: b, forced: false, ...changes })));
-    expect(pushed({})).toEqual({ repository: "Codertocat/Hello-World", branch: "master", headSha: b, beforeSha: a, isForced: false });
+    expect(pushed({})).toEqual({ repository: "Codertocat/Hello-World", addresses: ["github.com/codertocat/hello-world"], branch: "master", headSha: b, beforeSha: a, isForced: false });
     expect(pushed({ forced: true })?.isForced).toBe(true);
     expect([pushed({ before: none })?.beforeSha, pushed({ after: none, deleted: true })?.headSha]).toEqual([undefined, undefined]);
     expect([pushed({ ref: "refs/tags/v1" }), pushed({ after: "x" }), branchPushOf(fromGithub("issues", push()))]).toEqual([undefined, undefined, undefined]);

@@ -4,7 +4,7 @@ import { branchPushOf, codeHostEventsOf, matches } from "../src/index.ts";
 import { fromGitlab } from "./examples.ts";
 
 /** The members of GitLab's documented payloads that matter here, and some that do not. */
-const project = { id: 15, name: "Diaspora", path_with_namespace: "mike/tools/diaspora", default_branch: "main", web_url: "https://gitlab.test/mike/tools/diaspora" };
+const project = { id: 15, name: "Diaspora", path_with_namespace: "mike/tools/diaspora", default_branch: "main", web_url: "https://gitlab.test/mike/tools/diaspora", git_ssh_url: "git@gitlab.test:mike/tools/diaspora.git" };
 const user = { id: 1, name: "Ada", username: "ada" };
 const mergeRequest = (own: object = {}, more: object = {}) => ({
   object_kind: "merge_request", event_type: "merge_request", user, project, labels: [{ title: "API" }],
@@ -53,7 +53,7 @@ describe("of GitLab's documented payloads", () => {
   });
   test("a push tells the head of its branch, a pushed tag nothing", () => {
     const push = { object_kind: "push", event_name: "push", ref: "refs/heads/main", before: "a".repeat(40), after: "b".repeat(40), project };
-    expect(branchPushOf(fromGitlab(push))).toEqual({ repository: "mike/tools/diaspora", branch: "main", headSha: "b".repeat(40), beforeSha: "a".repeat(40), isForced: false });
+    expect(branchPushOf(fromGitlab(push))).toEqual({ repository: "mike/tools/diaspora", addresses: ["gitlab.test/mike/tools/diaspora"], branch: "main", headSha: "b".repeat(40), beforeSha: "a".repeat(40), isForced: false });
     expect(branchPushOf(fromGitlab({ ...push, after: "0".repeat(40) }))?.headSha).toBeUndefined();
     expect(branchPushOf(fromGitlab({ ...push, object_kind: "tag_push", ref: "refs/tags/v1" }))).toBeUndefined();
     expect(names(push)).toEqual([]);

@@ -1,0 +1,11 @@
+/**
+ * What the addresses of one repository have in common, `host/owner/repo` in lower case: by https with or without a user, by ssh in
+ * either spelling, with or without `.git`. Undefined for what is no address of a repository at a host, such as a local path.
+ */
+export function repositoryAddress(url: string): string | undefined {
+  const scp = /^(?:[\w.-]+@)?([\w.-]+):(?!\/)(.+)$/.exec(url);
+  const parsed = scp ? undefined : /^(?:https?|ssh|git):/i.test(url) && URL.canParse(url) ? new URL(url) : undefined;
+  const [host, path] = scp ? [scp[1]!, scp[2]!] : [parsed?.host ?? "", parsed?.pathname ?? ""];
+  const name = path.replace(/^\/+|\/+$/g, "").replace(/\.git$/i, "");
+  return host === "" || !name.includes("/") ? undefined : `${host}/${name}`.toLowerCase();
+}
