@@ -42,7 +42,7 @@ import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { requireLease } from "./store/lease-store.ts";
 import { openPrisma } from "./store/prisma-client.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
-import { appendRunEvents, listRunEvents } from "./store/run-events-store.ts";
+import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
 import { findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
 import { findNewestOfConversation, visibleRunReader } from "./store/run-store.ts";
@@ -138,6 +138,7 @@ export function composeCatalog(options: CatalogOptions) {
   const reads = {
     ...visibleRunReader(database),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
+    findNewestEvent: (runUid: string, kind: "harness_usage") => findNewestEvent(sql, runUid, kind),
     artifactsOfRuns: (runUids: readonly string[]) => artifactStore.listOfRuns(sql, runUids),
     usageOfRuns: (runUids: readonly string[]) => usageStore.ofRuns(sql, runUids),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),

@@ -1,5 +1,6 @@
 export { aCaller } from "./builders.ts";
 export { eventually, patience } from "./eventually.ts";
+export { aFakeHarness, type FakeHarness } from "./fake-harness.ts";
 export { memoryTracer, type ToldSpan } from "./memory-tracer.ts";
 export { memoryLog } from "./log.ts";
 export type { LogEntry } from "./log.ts";

@@ -5,6 +5,7 @@ import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
+import { harnessUsage, HarnessUsage } from "./harness-usage.ts";
 import { eventStream } from "./run-event-stream.ts";
 import { runParams } from "./runs.ts";
 import { eventStreamReply, lastEventId, wantsStream } from "./server-sent-events.ts";
@@ -73,13 +74,13 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
       method: "GET",
       path: "/agent/runs/{runId}/harness-usage",
       summary: "What a third-party harness says of its own usage",
-      description: "The latest snapshot; `available` is false for runs whose harness publishes none, the platform's own among them: see `request_usage` of the run.",
+      description: "The latest snapshot, cumulative over the run; numbers that the harness did not count are absent, never zero. `available` is false while it has counted no tokens, and for harnesses that publish none, the platform's own among them: see `request_usage` of the run.",
       verbs: ["run.view"],
       params: runParams,
-      response: z.object({ available: z.boolean(), run_id: z.string(), conversation_id: z.string() }),
+      response: HarnessUsage,
       handler: async (input) => {
-        const { run } = await runs.getRun({ runUid: input.params.runId }, onBehalf(input));
-        return { available: false, run_id: run!.uid, conversation_id: run!.conversationUid };
+        const { runUid, conversationUid, usage } = await runs.getHarnessUsage({ runUid: input.params.runId }, onBehalf(input));
+        return { available: usage !== undefined, run_id: runUid, conversation_id: conversationUid, ...(usage ? harnessUsage(usage) : {}) };
       },
     }),
     route({

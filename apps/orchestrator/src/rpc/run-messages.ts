@@ -12,6 +12,7 @@ import type { TimelineEntry } from "../domain/timeline-view.ts";
 import { requestUsage } from "../domain/usage.ts";
 import type { ConversationStanding } from "../usecases/describe-conversations.ts";
 import type { RunView } from "../usecases/describe-runs.ts";
+import type { HarnessUsageAnswer } from "../usecases/get-harness-usage.ts";
 
 /** The record of a run (fields-runs §6.3). Profiles and links are added by the gateway. */
 export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run {
@@ -122,6 +123,16 @@ export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestra
     eventType: entry.type,
     occurredAt: timestampFromDate(entry.occurredAt),
     ...present({ executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId), payload: entry.payload }),
+  });
+
+export const harnessUsageMessage = ({ captureSequence, capturedAt, executionId, toolCalls, ageSeconds, ...usage }: NonNullable<HarnessUsageAnswer["usage"]>): orchestrator.HarnessUsage =>
+  create(orchestrator.HarnessUsageSchema, {
+    ...usage,
+    captureSequence: BigInt(captureSequence),
+    capturedAt: timestampFromDate(capturedAt),
+    executionId: BigInt(executionId),
+    ageSeconds: BigInt(ageSeconds),
+    toolCalls: Object.fromEntries(Object.entries(toolCalls).map(([name, count]) => [name, BigInt(count)])),
   });
 
 const scheduleMessage = (schedule: NonNullable<Run["schedule"]>): orchestrator.ScheduleRef =>

@@ -15,13 +15,14 @@ import { findRunByReference, type FindRunByReferenceDeps } from "../usecases/fin
 import { getBlockSnapshotUrl, type GetBlockSnapshotUrlDeps } from "../usecases/block-snapshots.ts";
 import { listHandoffFiles, type ListHandoffFilesDeps } from "../usecases/list-handoff-files.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
+import { getHarnessUsage, type GetHarnessUsageDeps } from "../usecases/get-harness-usage.ts";
 import { getTimeline } from "../usecases/get-timeline.ts";
 import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followups.ts";
 import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";
 import { listTeamEvents, watchTeamEvents, type TeamEventsDeps } from "../usecases/team-events.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
 import { watchRun, type WatchRunDeps } from "../usecases/watch-run.ts";
-import { artifactMessage, followupMessage, runEventMessage, runMessage, standingMessage, teamEventMessage, timelineMessage } from "./run-messages.ts";
+import { artifactMessage, followupMessage, harnessUsageMessage, runEventMessage, runMessage, standingMessage, teamEventMessage, timelineMessage } from "./run-messages.ts";
 
 export type RunViewDeps = DescribeRunsDeps &
   ListRunsDeps &
@@ -33,12 +34,13 @@ export type RunViewDeps = DescribeRunsDeps &
   GetTranscriptUrlDeps &
   GetBlockSnapshotUrlDeps &
   ListHandoffFilesDeps &
+  GetHarnessUsageDeps &
   TeamEventsDeps &
   WatchRunDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "listTeamEvents" | "watchTeamEvents" | "getTranscriptUrl" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "listTeamEvents" | "watchTeamEvents" | "getTranscriptUrl" | "getHarnessUsage" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -82,6 +84,10 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
   },
   async getTranscriptUrl({ runUid, conversationUid }, context) {
     return { url: await getTranscriptUrl(deps, callerOf(context), runUid ? { runUid } : { conversationUid }) };
+  },
+  async getHarnessUsage({ runUid }, context) {
+    const { usage, ...of } = await getHarnessUsage(deps, callerOf(context), runUid);
+    return { ...of, ...(usage ? { usage: harnessUsageMessage(usage) } : {}) };
   },
   async getBlockSnapshotUrl({ conversationUid }, context) {
     const { url, expiresAt } = await getBlockSnapshotUrl(deps, callerOf(context), conversationUid);

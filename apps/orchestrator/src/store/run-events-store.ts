@@ -88,15 +88,27 @@ export async function listRunEvents(sql: Sql, runUid: string, afterSeq: number, 
       WHERE e.run_uid = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3`,
     [runUid, afterSeq, limit],
   );
-  return rows.map((row) => ({
-    runUid: runUid as RunUid,
-    seq: row.seq,
-    uid: row.uid,
-    kind: row.kind,
-    occurredAt: row.occurred_at,
-    ...(row.execution_id === null ? {} : { executionId: row.execution_id }),
-    ...(row.attempt === null ? {} : { attempt: row.attempt }),
-    isSuperseded: row.is_superseded,
-    payload: row.payload,
-  }));
+  return rows.map((row) => eventOf(runUid, row));
 }
+
+/** The newest event of a kind, by whatever attempt. */
+export async function findNewestEvent(sql: Sql, runUid: string, kind: RunEvent["kind"]): Promise<RunEvent | undefined> {
+  const { rows } = await sql.query<EventRow>(
+    `SELECT seq, uid, kind, occurred_at, execution_id, attempt, payload, false AS is_superseded
+       FROM stream.run_events WHERE run_uid = $1 AND kind = $2 ORDER BY seq DESC LIMIT 1`,
+    [runUid, kind],
+  );
+  return rows[0] && eventOf(runUid, rows[0]);
+}
+
+const eventOf = (runUid: string, row: EventRow): RunEvent => ({
+  runUid: runUid as RunUid,
+  seq: row.seq,
+  uid: row.uid,
+  kind: row.kind,
+  occurredAt: row.occurred_at,
+  ...(row.execution_id === null ? {} : { executionId: row.execution_id }),
+  ...(row.attempt === null ? {} : { attempt: row.attempt }),
+  isSuperseded: row.is_superseded,
+  payload: row.payload,
+});

@@ -1,13 +1,14 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
 import { outboundRule } from "@millwright/outbound";
-import { eventually, ModelServer } from "@millwright/testing";
+import { aFakeHarness, eventually, ModelServer, type FakeHarness } from "@millwright/testing";
 import { bareHost } from "../../src/sandbox/spec.ts";
 import { executionDir, snapshotUrl, type ContextOptions, type Event } from "../support/a-context.ts";
 import { during, ends, execute, kinds } from "../support/execute.ts";
 import { aBareRepository, aRepository, git } from "../support/repositories.ts";
 import { inBubblewrap, markedSeconds, processesLike, withDirectory } from "../support/sandboxes.ts";
-import { aFakeClaude } from "./fake-claude.ts";
+import { callBegun, losing, nextAttempt } from "../support/resume.ts";
 
 const KEY = "canary-key-of-a-harness";
 let model: ModelServer;
@@ -20,158 +21,183 @@ const said = (events: readonly Event[]) => events.filter(({ kind, payload }) => 
 const calls = (events: readonly Event[]) => ends(events).map(({ name, category, state, output }) => [name, category, state, (output as { output?: string; error?: string }).output ?? (output as { error?: string }).error]);
 const lines = (...orders: string[]) => orders.join("\n");
 
-/** A run of the stand-in, in a directory of its own. */
-async function aRun(root: string, name: string, prompt: string, more: Partial<ContextOptions> & { assignment?: ContextOptions["assignment"] } = {}): Promise<ContextOptions> {
-  const host = { ...bareHost("bwrap"), harnesses: new Map([["claude", await aFakeClaude(root)]]) };
-  const providerCredentials = { provider: "anthropic", apiKey: KEY, baseUrl: model.url };
-  return { host, dir: await executionDir(root, name), prompt, ...more, assignment: { harness: "claude", provider: "anthropic", modelId: "", idleTimeoutSeconds: 60, providerCredentials, ...more.assignment } };
+/** What differs between the stand-ins. */
+type Kind = { readonly type: FakeHarness; readonly provider: string; readonly path: string; readonly modelId: string; readonly usage: object; readonly looking: RegExp; readonly reading: string };
+const CLAUDE: Kind = { type: "claude", provider: "anthropic", path: "", modelId: "claude-opus-5-5", usage: { inputCacheWriteTokens: 7 }, looking: /--tools Read/, reading: "" };
+const CODEX: Kind = { type: "codex", provider: "openai", path: "/v1", modelId: "gpt-5.5", usage: {}, looking: /sandbox_mode="read-only".*features\.shell_tool=false/, reading: "read_file search list " };
+
+/** A run of a stand-in, in a directory of its own. */
+async function aRun({ type, provider, path }: Kind, root: string, name: string, prompt: string, more: Partial<ContextOptions> & { assignment?: ContextOptions["assignment"] } = {}): Promise<ContextOptions> {
+  const host = { ...bareHost("bwrap"), harnesses: new Map([[type, { directory: dirname(await aFakeHarness(root, type)), file: type, version: "9.9.9" }]]) };
+  const providerCredentials = { provider, apiKey: KEY, baseUrl: model.url + path };
+  return { host, dir: await executionDir(root, name), prompt, ...more, assignment: { harness: type, provider, modelId: "", idleTimeoutSeconds: 60, providerCredentials, ...more.assignment } };
 }
 
+for (const standIn of [CLAUDE, CODEX])
+  inBubblewrap(`an agent program of others by the protocol of ${standIn.type}`, () => {
+    test("works in the sandbox: what it says and does are the run's events; unknown lines and endless ones break nothing", () =>
+      withDirectory(async (root) => {
+        const { result, events } = await execute(await aRun(standIn, root, "e1", lines("say I begin.", "bash echo hi > a.txt; cat a.txt", "bash exit 3", "flood", "say I end.")));
+        expect(result).toMatchObject({ outcome: "DONE", message: "I end.", snapshotKey: "snapshot-1" });
+        expect(said(events)).toEqual(["I begin.", "I end."]);
+        expect(calls(events)).toEqual([["run_command", "command", "completed", "hi\n"], ["run_command", "command", "failed", expect.any(String)]]);
+        expect(new Set(ends(events).map((end) => end["call_id"])).size).toBe(2);
+        expect(events.findLast(({ kind }) => kind === "harness_usage")?.payload).toEqual({ harness: standIn.type, counted: { input_tokens: 1 }, tool_calls: { [standIn.type === "claude" ? "Bash" : "exec_command"]: 2 }, missed_turns: 0 });
+        expect(kinds(events)).toEqual(expect.arrayContaining(["sandbox_ready", "agent_started", "message", "tool_start", "tool_end", "turn_end", "sandbox_stopped"]));
+      }));
+
+    test("reaches its model through the worker, which holds the key, counts the tokens, and serves nothing else", () =>
+      withDirectory(async (root) => {
+        const prompt = lines("model", "env", "bash curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:3129/v1/models || true");
+        const { result, events, usage, modelCalls } = await execute(await aRun(standIn, root, "e1", prompt, { assignment: { modelId: standIn.modelId } }));
+        expect(result.outcome).toBe("DONE");
+        expect(said(events)[0]).toBe('The model said "hello"');
+        expect(model.requests.map(({ key, model: name }) => [key, name])).toEqual([[KEY, standIn.modelId]]);
+        expect(usage).toEqual([{ callId: "e1-a1-h1", modelId: standIn.modelId, usage: { inputTokens: 100, outputTokens: 10, inputCacheReadTokens: 5, ...standIn.usage } }]);
+        expect(modelCalls).toEqual([`${standIn.provider} ok`]);
+        expect(JSON.stringify(events)).not.toContain(KEY);
+        expect(said(events)[1]).toContain('"HOME":"/home/agent"');
+      }));
+
+    test("has the platform's tools, and those of the run's servers, as one server; each runs once, under its own name", () =>
+      withDirectory(async (root) => {
+        const bare = aBareRepository(root, { "a.txt": "one\n" });
+        const prompt = lines("tools", "bash echo two > a.txt", 'tool pull_request {"title": "Two"}', 'tool artifact {"file": "a.txt", "title": "A"}', 'tool artifact {"file": "absent.txt"}', "tool shell {}");
+        const { result, events, pullRequests, artifacts } = await execute(await aRun(standIn, root, "e1", prompt, { assignment: { repositories: [aRepository(bare)], runUid: "run-1" } }));
+        expect(result.outcome).toBe("DONE");
+        expect(said(events)[0]).toBe(["plan", "artifact", "screenshot", "external_reference", "read_skill", "pull_request", "spawn_run", "wait", "set_stage", "ask_user"].join(" "));
+        expect([pullRequests.length, artifacts.length]).toEqual([1, 1]);
+        expect(git(bare, "show", "agent/run-1:a.txt")).toBe("two");
+        expect(ends(events).map(({ name, state }) => [name, state])).toEqual([["run_command", "completed"], ["open_pull_request", "completed"], ["report_artifact", "completed"], ["report_artifact", "failed"], ["shell", "failed"]]);
+      }));
+
+    test("that asks blocks its run; the answer goes on in the same session, elsewhere, with its files", () =>
+      withDirectory(async (root) => {
+        const first = await execute(await aRun(standIn, root, "e1", lines("bash echo kept > kept.txt", 'tool ask_user {"question": "Which name?"}', "model")));
+        expect(first.result).toMatchObject({ outcome: "BLOCKED", message: "Which name?" });
+        expect(model.requests).toEqual([]); // it takes no further step
+        const second = await execute(await aRun(standIn, root, "e2", lines("heard Ada", "bash cat kept.txt"), { history: first.history(), assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(join(root, "e1")) } }));
+        expect(second.result.outcome).toBe("DONE");
+        expect(said(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
+        expect(calls(second.events)).toEqual([["run_command", "command", "completed", "kept\n"]]);
+        const session = (events: readonly Event[]) => events.findLast(({ kind }) => kind === "harness_session")!.payload["session_id"];
+        expect(session(second.history())).toBe(session(first.events));
+      }));
+
+    test("whose session is lost is told what was said", () =>
+      withDirectory(async (root) => {
+        const first = await execute(await aRun(standIn, root, "e1", lines("heard One", "say The answer is 42.")));
+        const second = await execute(await aRun(standIn, root, "e2", "heard Two", { history: first.history(), assignment: { executionSeq: 2 } }));
+        expect(second.result.outcome).toBe("DONE");
+        expect(said(second.events)[0]).toMatch(/Your session could not be restored.*The answer is 42\..*heard Two/);
+      }));
+
+    test("whose worker is lost goes on elsewhere from the session and the files that were saved last", () =>
+      withDirectory(async (root) => {
+        const options = await aRun(standIn, root, "e1", lines("bash echo kept > kept.txt", "hang"));
+        const lost = await losing(options, async (context) => {
+          await callBegun(2)(context);
+          await eventually(() => expect(kinds(context.events)).toContain("checkpoint"));
+        });
+        const next = nextAttempt(lost, await aRun(standIn, root, "e2", ""));
+        const inputs = [{ uid: newUid(), text: lines("heard Back", "bash cat kept.txt"), kind: "followup", mode: "normal" }];
+        const { result, events } = await execute({ ...next, assignment: { ...next.assignment, inputs } });
+        expect(result.outcome).toBe("DONE");
+        expect(said(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
+        expect(calls(events).map(([, , state, output]) => [state, output])).toEqual([["interrupted", expect.stringContaining("worker was lost")], ["completed", "kept\n"]]);
+        expect(events.findLast(({ kind: name }) => name === "harness_usage")?.payload["counted"]).toEqual({ input_tokens: 1 });
+      }));
+
+    test("takes a message while it works: its turn is interrupted for it, in the same process", () =>
+      withDirectory(async (root) => {
+        const { running, events, ackedDirectiveSeq } = await during(await aRun(standIn, root, "e1", lines("bash echo $PPID", "hang", "say never said")), async (context) => {
+          await eventually(() => expect(kinds(context.events).filter((kind) => kind === "tool_start")).toHaveLength(2));
+          context.followup({ text: lines("heard News", "bash echo $PPID") });
+        });
+        expect((await running).outcome).toBe("DONE");
+        const [before, hung, after] = calls(events);
+        expect([hung![2], after![3]]).toEqual(["interrupted", before![3]]);
+        expect(said(events)).toEqual([expect.stringContaining("heard News")]);
+        expect(ackedDirectiveSeq()).toBe(1n);
+      }));
+
+    test("that is interrupted stays idle for the next message", () =>
+      withDirectory(async (root) => {
+        const { running, events } = await during(await aRun(standIn, root, "e1", lines("hang", "say never said")), async (context) => {
+          await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
+          context.interrupt();
+          await eventually(() => expect(context.phases).toContain("IDLE"));
+          context.followup({ text: "say I go on." });
+        });
+        expect((await running).outcome).toBe("DONE");
+        expect([said(events), events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"])]).toEqual([["I go on."], ["interrupted", "done"]]);
+      }));
+
+    test("that is cancelled leaves nothing behind", () =>
+      withDirectory(async (root) => {
+        const marker = markedSeconds();
+        const { running } = await during(await aRun(standIn, root, "e1", lines(`bash setsid sleep ${marker} & sleep ${marker}`)), async (context) => {
+          await eventually(() => expect(processesLike(marker).length).toBeGreaterThan(1));
+          context.cancel();
+        });
+        await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
+        await eventually(() => expect(processesLike(marker)).toEqual([]));
+      }));
+
+    test("that ends in the middle is started again once; then the run ends with the cause", () =>
+      withDirectory(async (root) => {
+        const once = await execute(await aRun(standIn, root, "e1", lines("say a", "die")));
+        expect(once.result.outcome).toBe("DONE");
+        expect(said(once.events)).toEqual(["a", expect.stringMatching(/You were interrupted.* after 1 earlier/)]);
+        const again = await execute(await aRun(standIn, root, "e2", lines("curse", "die")));
+        expect(again.result).toMatchObject({ outcome: "ERROR", error: { code: "agent_process_failed", reason: "harness_died", message: expect.stringContaining("exit code 7): no more") } });
+        expect([once, again].map(({ events }) => events.filter(({ kind }) => kind === "warning").length)).toEqual([1, 1]);
+      }));
+
+    test("plans first when it is asked to: it may only look, and the platform's tools are held back; approved, it goes on", () =>
+      withDirectory(async (root) => {
+        const input = (text: string, mode: string) => [{ uid: `0190-${mode}`, text, kind: "prompt", mode }];
+        const first = await execute(await aRun(standIn, root, "e1", "", { assignment: { mode: "plan", inputs: input(lines("tools", "told", 'tool spawn_run {"prompt": "x"}', 'tool plan {"title": "P", "markdown": "M"}', "say never said"), "plan") } }));
+        expect(first.result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^awaiting_approval/) });
+        expect(said(first.events)[0]).toBe(`${standIn.reading}plan read_skill ask_user`);
+        expect(said(first.events)[1]).toMatch(new RegExp(`You are asked for a plan first[^]*${standIn.looking.source}`));
+        expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual([["spawn_run", "denied"], ["create_document", "completed"]]);
+        const second = await execute(await aRun(standIn, root, "e2", "", { history: first.history(), assignment: { executionSeq: 2, mode: "plan", inputs: input(lines("told", "say done"), "normal"), snapshotUrl: snapshotUrl(join(root, "e1")) } }));
+        expect(second.result.outcome).toBe("DONE");
+        expect(said(second.events)[0]).not.toMatch(standIn.looking);
+      }));
+
+  });
+
 inBubblewrap("an agent program of others", () => {
-  test("works in the sandbox: what it says and does are the run's events; unknown lines and endless ones break nothing", () =>
-    withDirectory(async (root) => {
-      const { result, events } = await execute(await aRun(root, "e1", lines("say I begin.", "bash echo hi > a.txt; cat a.txt", "bash exit 3", "flood", "say I end.")));
-      expect(result).toMatchObject({ outcome: "DONE", message: "All done.", snapshotKey: "snapshot-1" });
-      expect(said(events)).toEqual(["I begin.", "I end."]);
-      expect(calls(events)).toEqual([["run_command", "command", "completed", "hi\n"], ["run_command", "command", "failed", expect.any(String)]]);
-      expect(new Set(ends(events).map((end) => end["call_id"])).size).toBe(2);
-      expect(events.findLast(({ kind }) => kind === "harness_usage")?.payload).toEqual({ harness: "claude", counted: { input_tokens: 1 }, tool_calls: { Bash: 2 }, missed_turns: 0 });
-      expect(kinds(events)).toEqual(expect.arrayContaining(["sandbox_ready", "agent_started", "message", "tool_start", "tool_end", "turn_end", "sandbox_stopped"]));
-    }));
-
-  test("reaches its model through the worker, which holds the key, counts the tokens, and serves nothing else", () =>
-    withDirectory(async (root) => {
-      const prompt = lines("model", "env", "bash curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:3129/v1/models || true");
-      const { result, events, usage, modelCalls } = await execute(await aRun(root, "e1", prompt, { assignment: { modelId: "claude-opus-5-5" } }));
-      expect(result.outcome).toBe("DONE");
-      expect(said(events)[0]).toBe('The model said "hello"');
-      expect(model.requests.map(({ key, model: name }) => [key, name])).toEqual([[KEY, "claude-opus-5-5"]]);
-      expect(usage).toEqual([{ callId: "e1-a1-h1", modelId: "claude-opus-5-5", usage: { inputTokens: 100, outputTokens: 10, inputCacheReadTokens: 5, inputCacheWriteTokens: 7 } }]);
-      expect(modelCalls).toEqual(["anthropic ok"]);
-      expect(JSON.stringify(events)).not.toContain(KEY);
-      expect(said(events)[1]).toContain("held-by-the-worker");
-    }));
-
-  test("has the platform's tools, and those of the run's servers, as one server; each runs once, under its own name", () =>
-    withDirectory(async (root) => {
-      const bare = aBareRepository(root, { "a.txt": "one\n" });
-      const prompt = lines("tools", "bash echo two > a.txt", 'tool pull_request {"title": "Two"}', 'tool artifact {"file": "a.txt", "title": "A"}', 'tool artifact {"file": "absent.txt"}', "tool shell {}");
-      const { result, events, pullRequests, artifacts } = await execute(await aRun(root, "e1", prompt, { assignment: { repositories: [aRepository(bare)], runUid: "run-1" } }));
-      expect(result.outcome).toBe("DONE");
-      expect(said(events)[0]).toBe(["plan", "artifact", "screenshot", "external_reference", "read_skill", "pull_request", "spawn_run", "wait", "set_stage", "ask_user"].join(" "));
-      expect([pullRequests.length, artifacts.length]).toEqual([1, 1]);
-      expect(git(bare, "show", "agent/run-1:a.txt")).toBe("two");
-      expect(ends(events).map(({ name, state }) => [name, state])).toEqual([["run_command", "completed"], ["open_pull_request", "completed"], ["report_artifact", "completed"], ["report_artifact", "failed"], ["shell", "failed"]]);
-    }));
-
-  test("that asks blocks its run; the answer goes on in the same session, elsewhere, with its files", () =>
-    withDirectory(async (root) => {
-      const first = await execute(await aRun(root, "e1", lines("bash echo kept > kept.txt", 'tool ask_user {"question": "Which name?"}', "model")));
-      expect(first.result).toMatchObject({ outcome: "BLOCKED", message: "Which name?" });
-      expect(model.requests).toEqual([]); // it takes no further step
-      const second = await execute(await aRun(root, "e2", lines("heard Ada", "bash cat kept.txt"), { history: first.history(), assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(join(root, "e1")) } }));
-      expect(second.result.outcome).toBe("DONE");
-      expect(said(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
-      expect(calls(second.events)).toEqual([["run_command", "command", "completed", "kept\n"]]);
-      const session = (events: readonly Event[]) => events.findLast(({ kind }) => kind === "harness_session")!.payload["session_id"];
-      expect(session(second.history())).toBe(session(first.events));
-    }));
-
-  test("whose session is lost is told what was said", () =>
-    withDirectory(async (root) => {
-      const first = await execute(await aRun(root, "e1", lines("heard One", "say The answer is 42.")));
-      const second = await execute(await aRun(root, "e2", "heard Two", { history: first.history(), assignment: { executionSeq: 2 } }));
-      expect(second.result.outcome).toBe("DONE");
-      expect(said(second.events)[0]).toMatch(/Your session could not be restored.*The answer is 42\..*heard Two/);
-    }));
-
-  test("takes a message while it works: its turn is interrupted for it, in the same process", () =>
-    withDirectory(async (root) => {
-      const { running, events, ackedDirectiveSeq } = await during(await aRun(root, "e1", lines("bash echo $PPID", "hang", "say never said")), async (context) => {
-        await eventually(() => expect(kinds(context.events).filter((kind) => kind === "tool_start")).toHaveLength(2));
-        context.followup({ text: lines("heard News", "bash echo $PPID") });
-      });
-      expect((await running).outcome).toBe("DONE");
-      const [before, hung, after] = calls(events);
-      expect([hung![2], after![3]]).toEqual(["interrupted", before![3]]);
-      expect(said(events)).toEqual([expect.stringContaining("heard News")]);
-      expect(ackedDirectiveSeq()).toBe(1n);
-    }));
-
-  test("that is interrupted stays idle for the next message", () =>
-    withDirectory(async (root) => {
-      const { running, events } = await during(await aRun(root, "e1", lines("hang", "say never said")), async (context) => {
-        await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
-        context.interrupt();
-        await eventually(() => expect(context.phases).toContain("IDLE"));
-        context.followup({ text: "say I go on." });
-      });
-      expect((await running).outcome).toBe("DONE");
-      expect([said(events), events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"])]).toEqual([["I go on."], ["interrupted", "done"]]);
-    }));
-
-  test("that is cancelled leaves nothing behind", () =>
-    withDirectory(async (root) => {
-      const marker = markedSeconds();
-      const { running } = await during(await aRun(root, "e1", lines(`bash setsid sleep ${marker} & sleep ${marker}`)), async (context) => {
-        await eventually(() => expect(processesLike(marker).length).toBeGreaterThan(1));
-        context.cancel();
-      });
-      await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
-      await eventually(() => expect(processesLike(marker)).toEqual([]));
-    }));
-
-  test("that ends in the middle is started again once; then the run ends with the cause", () =>
-    withDirectory(async (root) => {
-      const once = await execute(await aRun(root, "e1", lines("say a", "die")));
-      expect(once.result.outcome).toBe("DONE");
-      expect(said(once.events)).toEqual(["a", expect.stringMatching(/You were interrupted.* after 1 earlier/)]);
-      const again = await execute(await aRun(root, "e2", lines("curse", "die")));
-      expect(again.result).toMatchObject({ outcome: "ERROR", error: { code: "agent_process_failed", reason: "harness_died", message: expect.stringContaining("exit code 7): no more") } });
-      expect([once, again].map(({ events }) => events.filter(({ kind }) => kind === "warning").length)).toEqual([1, 1]);
-    }));
-
   test("whose turn fails fails the run; a refused key and a budget end it with their own causes", () =>
     withDirectory(async (root) => {
-      expect((await execute(await aRun(root, "e1", "fail It broke."))).result).toMatchObject({ outcome: "ERROR", error: { code: "resource_unavailable", reason: "harness_failed", message: expect.stringContaining("It broke.") } });
-      const limited = await execute(await aRun(root, "e2", lines("model", "model", "say never said"), { assignment: { tokenLimit: 100n } }));
+      expect((await execute(await aRun(CLAUDE, root, "e1", "fail It broke."))).result).toMatchObject({ outcome: "ERROR", error: { code: "resource_unavailable", reason: "harness_failed", message: expect.stringContaining("It broke.") } });
+      const limited = await execute(await aRun(CLAUDE, root, "e2", lines("model", "model", "say never said"), { assignment: { tokenLimit: 100n } }));
       expect(limited.result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "token_limit" } });
-      const stepped = await execute(await aRun(root, "e3", lines("model", "model", "say never said"), { assignment: { stepLimit: 1 } }));
+      const stepped = await execute(await aRun(CLAUDE, root, "e3", lines("model", "model", "say never said"), { assignment: { stepLimit: 1 } }));
       expect(stepped.result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "step_limit" } });
-      const costly = await execute(await aRun(root, "e4", lines("model", "say never said"), { reserveCost: () => ({ outcome: "exceeded", message: "It has cost $1 of $1." }), assignment: { costLimited: true } }));
+      const costly = await execute(await aRun(CLAUDE, root, "e4", lines("model", "say never said"), { reserveCost: () => ({ outcome: "exceeded", message: "It has cost $1 of $1." }), assignment: { costLimited: true } }));
       expect(costly.result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", reason: "cost_limit", message: "It has cost $1 of $1." } });
       await model.stop();
       model = await ModelServer.start([{ status: 401, message: `invalid x-api-key` }]);
-      const refused = await execute(await aRun(root, "e5", lines("model", "say never said")));
+      const refused = await execute(await aRun(CLAUDE, root, "e5", lines("model", "say never said")));
       expect(refused.result).toMatchObject({ outcome: "FAILED", error: { code: "external_authentication_required" } });
       expect(model.requests).toHaveLength(1);
     }));
 
   test("whose team names an internal address as its model's is refused it; the operator may name any", () =>
     withDirectory(async (root) => {
-      const base = await aRun(root, "e1", "model", { outbound: outboundRule([]) });
+      const base = await aRun(CLAUDE, root, "e1", "model", { outbound: outboundRule([]) });
       expect((await execute(base)).result).toMatchObject({ outcome: "FAILED", error: { code: "invalid_request", reason: "internal_address_refused" } });
       expect(model.requests).toEqual([]);
       const providerCredentials = { ...base.assignment!.providerCredentials!, operatorSet: true };
       expect((await execute({ ...base, dir: await executionDir(root, "e2"), assignment: { ...base.assignment!, providerCredentials } })).result.outcome).toBe("DONE");
     }));
 
-  test("plans first when it is asked to: it may only look, and the platform's tools are held back; approved, it goes on", () =>
-    withDirectory(async (root) => {
-      const input = (text: string, mode: string) => [{ uid: `0190-${mode}`, text, kind: "prompt", mode }];
-      const first = await execute(await aRun(root, "e1", "", { assignment: { mode: "plan", inputs: input(lines("tools", "told", 'tool spawn_run {"prompt": "x"}', 'tool plan {"title": "P", "markdown": "M"}', "say never said"), "plan") } }));
-      expect(first.result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^awaiting_approval/) });
-      expect(said(first.events)[0]).toBe("plan read_skill ask_user");
-      expect(said(first.events)[1]).toMatch(/You are asked for a plan first.*--tools Read/);
-      expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual([["spawn_run", "denied"], ["create_document", "completed"]]);
-      const second = await execute(await aRun(root, "e2", "", { history: first.history(), assignment: { executionSeq: 2, mode: "plan", inputs: input(lines("told", "say done"), "normal"), snapshotUrl: snapshotUrl(join(root, "e1")) } }));
-      expect(second.result.outcome).toBe("DONE");
-      expect(said(second.events)[0]).not.toContain("--tools");
-    }));
-
   test("is refused with a reason where there is no sandbox, no program and no key", () =>
     withDirectory(async (root) => {
-      const base = await aRun(root, "e1", "say a");
+      const base = await aRun(CLAUDE, root, "e1", "say a");
       const refusal = async (over: Partial<ContextOptions>) => (await execute({ ...base, ...over })).result;
       expect(await refusal({ kind: "none" })).toMatchObject({ outcome: "BLOCKED", message: expect.stringContaining("works in a sandbox only") });
       expect(await refusal({ host: bareHost("bwrap") })).toMatchObject({ outcome: "BLOCKED", message: expect.stringContaining("does not have the harness") });

@@ -47,9 +47,9 @@ test("recorded lines of an interrupted turn and the next one are told in our wor
 });
 
 test("a thread of before is gone on with, and what it had counted is not counted again", async () => {
-  const usage = (total: number, last: number) => `{"method":"thread/tokenUsage/updated","params":{"threadId":"known","turnId":"x","tokenUsage":{"total":{"inputTokens":${total}},"last":{"inputTokens":${last}}}}}`;
-  const lines = [INITIALIZED, '{"id":2,"result":{"thread":{"id":"known","path":"/f"}}}', usage(1_000, 400), '{"id":3,"result":{"turn":{"id":"u"}}}', usage(1_100, 100)];
-  const { events, sent } = await played(codexAdapter, lines, (event, talk) => (event.t === "session" ? setImmediate(() => talk.say("Go on.")) && undefined : undefined), { isResumed: true });
+  const usage = (turnId: string, total: number, last: number) => `{"method":"thread/tokenUsage/updated","params":{"threadId":"known","turnId":"${turnId}","tokenUsage":{"total":{"inputTokens":${total}},"last":{"inputTokens":${last}}}}}`;
+  const lines = [INITIALIZED, '{"id":2,"result":{"thread":{"id":"known","path":"/f"}}}', usage("before", 1_000, 400), '{"id":3,"result":{"turn":{"id":"u"}}}', usage("u", 1_100, 100)];
+  const { events, sent } = await played(codexAdapter, lines, (event, talk) => (event.t === "session" ? talk.say("Go on.") : undefined), { isResumed: true });
   expect(events).toEqual([{ t: "session", session: { id: "known", isResumed: true, file: "/f" } }, { t: "usage", counted: { input_tokens: 100 } }]);
   expect(JSON.parse(sent[2]!)).toMatchObject({ method: "thread/resume", params: { threadId: "known", developerInstructions: "Be good.", excludeTurns: true } });
 });

@@ -115,13 +115,13 @@ export class CodexTalk implements HarnessTalk {
     this.#tell({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
   }
 
-  /** A thread that is gone on with begins by telling what it had counted before. */
+  /** A thread that is gone on with begins by telling what it had counted before, as of its last turn then. */
   #counted(params: JsonObject): void {
     if (textAt(params, "threadId") !== this.#threadId && this.#threadId !== "") return;
     const usage = objectAt(params, "tokenUsage");
     const [total, before] = [objectAt(usage, "total"), this.#total];
     this.#total = total;
-    if (!this.#isInTurn) return;
+    if (!this.#isInTurn || textAt(params, "turnId") !== this.#turnId) return;
     const since = before ? Object.fromEntries(Object.entries(total).flatMap(([name, count]) => (typeof count === "number" ? [[name, count - numberAt(before, name)]] : []))) : objectAt(usage, "last");
     const counted = Object.fromEntries(Object.entries(COUNTERS).flatMap(([name, published]) => (typeof since[name] === "number" ? [[published, since[name]]] : [])));
     if (Object.keys(counted).length > 0) this.#tell({ t: "usage", counted });

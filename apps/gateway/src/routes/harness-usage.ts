@@ -1,0 +1,62 @@
+import { z } from "zod";
+import type { orchestrator } from "@millwright/contracts";
+import { timestamp } from "../rest/index.ts";
+import { isoTime } from "./json-values.ts";
+
+const count = () => z.int().nullable().optional();
+const Coverage = z.enum(["known", "partial", "unavailable"]);
+
+/** The union of both programs' counters; absent = not measured. */
+const Counters = z.object({
+  ...{ input_tokens: count(), output_tokens: count(), cache_read_input_tokens: count(), cache_creation_input_tokens: count() },
+  cache_creation: z.object({ ephemeral_5m_input_tokens: count(), ephemeral_1h_input_tokens: count() }).optional(),
+  ...{ cached_input_tokens: count(), cache_write_input_tokens: count(), reasoning_output_tokens: count(), total_tokens: count() },
+});
+
+/** fields-runs §6.10, whose envelope is in camel case. */
+export const HarnessUsage = z
+  .object({
+    available: z.boolean(),
+    run_id: z.string(),
+    conversation_id: z.string(),
+    age_seconds: z.number().nullable().optional(),
+    usage: z
+      .object({
+        harness: z.enum(["CLAUDE_CODE", "CODEX"]),
+        metricsVersion: z.literal(1),
+        captureSequence: z.int(),
+        capturedAt: timestamp(),
+        executionId: z.int(),
+        snapshot: z.object({
+          coverage: z.object({ tokenStatus: Coverage, toolStatus: Coverage }),
+          payload: z.object({
+            usage: Counters.nullable().optional(),
+            toolCalls: z.object({ byName: z.record(z.string(), z.int()), total: z.int() }).nullable().optional(),
+          }),
+        }),
+      })
+      .optional(),
+  })
+  .meta({ id: "HarnessUsage" });
+
+type Answer = z.input<typeof HarnessUsage>;
+
+/** `total` is the sum of `byName`; of tokens no total is derived. */
+export function harnessUsage({ harness, captureSequence, capturedAt, executionId, tokenStatus, toolStatus, counters, toolCalls, ageSeconds }: orchestrator.HarnessUsage): Pick<Answer, "age_seconds" | "usage"> {
+  const byName = Object.fromEntries(Object.entries(toolCalls).map(([name, calls]) => [name, Number(calls)]));
+  const total = Object.values(byName).reduce((sum, calls) => sum + calls, 0);
+  return {
+    age_seconds: Number(ageSeconds),
+    usage: {
+      harness: harness as "CLAUDE_CODE" | "CODEX",
+      metricsVersion: 1,
+      captureSequence: Number(captureSequence),
+      capturedAt: isoTime(capturedAt!),
+      executionId: Number(executionId),
+      snapshot: {
+        coverage: { tokenStatus: tokenStatus as "known", toolStatus: toolStatus as "known" },
+        payload: { usage: counters ?? {}, toolCalls: { byName, total } },
+      },
+    },
+  };
+}

@@ -1,0 +1,25 @@
+import { expect, test } from "@jest/globals";
+import { harnessUsageOf } from "./harness-usage.ts";
+
+const at = new Date("2026-11-22T03:00:00Z");
+const of = (payload: object) => harnessUsageOf({ seq: 7, occurredAt: at, executionId: 3, payload: payload as never });
+const KNOWN = { captureSequence: 7, capturedAt: at, executionId: 3, tokenStatus: "known", toolStatus: "known" };
+
+test("numbers keep their own names; what was not counted is absent, never zero", () =>
+  expect(of({ harness: "claude", missed_turns: 0, counted: { input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 2, other: 1 }, service_tier: "x" }, tool_calls: { Bash: 2, Read: 1 } })).toEqual({
+    ...KNOWN,
+    harness: "CLAUDE_CODE",
+    counters: { input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 2 } },
+    toolCalls: { Bash: 2, Read: 1 },
+  }));
+
+test("a turn of which nothing was said makes the numbers partial", () =>
+  expect(of({ harness: "codex", missed_turns: 1, counted: { total_tokens: 0 }, tool_calls: {} })).toEqual({ ...KNOWN, tokenStatus: "partial", harness: "CODEX", counters: { total_tokens: 0 }, toolCalls: {} }));
+
+test.each([
+  ["no tokens", { harness: "codex", missed_turns: 2, tool_calls: { exec_command: 1 } }],
+  ["numbers that are none", { harness: "codex", counted: { input_tokens: "5", output_tokens: -1, total_tokens: 1.5 } }],
+  ["a program without published numbers", { harness: "gemini", missed_turns: 0, counted: { input_tokens: 5 } }],
+  ["a program nobody knows", { harness: "toString", counted: { input_tokens: 5 } }],
+  ["another form", { harness: 5, counted: [1] }],
+])("%s: unavailable", (_, payload) => expect(of(payload)).toBeUndefined());

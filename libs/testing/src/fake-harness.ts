@@ -1,0 +1,159 @@
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * What a stand-in does: it takes orders instead of thinking, one a line: `say`, `bash`, `model` (one call of the model), `tool <name> <json>` (of the
+ * platform), `tools`, `told`, `hang`, `die`, `curse` (to die from now on), `fail`, `flood`, `env`. It keeps its session where the real program does, and
+ * needs it there to go on. A front before it speaks the protocol: it gives `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls `work` and `interrupt`.
+ */
+const ORDERS = `
+const { execFile } = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+const send = (message) => void process.stdout.write(JSON.stringify(message) + "\\n");
+let stop, last = "";
+const post = async (url, body) => { const over = new AbortController(); stop = () => over.abort(); const answer = await fetch(url, { signal: over.signal, method: "POST", headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }, body: JSON.stringify(body) }); return { status: answer.status, text: await answer.text() }; };
+const orders = {
+  say: async (text) => front.say((last = text)),
+  bash: (command) => new Promise((resolve) => {
+    const ended = front.started("shell", { command });
+    const child = execFile("bash", ["-c", command], (error, stdout, stderr) => { ended(stdout + stderr, error ? error.code || 1 : 0); resolve(); });
+    stop = () => child.kill("SIGKILL");
+  }),
+  model: async () => {
+    const { status, text } = await front.ask();
+    if (status === 200) return front.say("The model said " + JSON.stringify([...text.matchAll(front.words)].map(([, said]) => said).join("")));
+    return "API Error: " + status + " " + JSON.parse(text).error.message;
+  },
+  tool: async (text) => {
+    const [, name, json] = /^(\\S+) ?(.*)$/.exec(text);
+    const ended = front.started("mcp", { name });
+    const { text: answer } = await post(front.mcp, { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: JSON.parse(json || "{}") } });
+    const { result } = JSON.parse(answer);
+    ended(result.content[0].text, result.isError ? 1 : 0);
+    front.say("The platform said " + result.content[0].text);
+  },
+  tools: async () => front.say(JSON.parse((await post(front.mcp, { jsonrpc: "2.0", id: 1, method: "tools/list" })).text).result.tools.map(({ name }) => name).join(" ")),
+  told: async () => front.say(front.instructions() + " | " + process.argv.slice(2).join(" ")),
+  hang: () => new Promise((resolve) => { const ended = front.started("shell", { command: "sleep" }); stop = () => { ended("killed", 137); resolve(); }; }),
+  die: async () => { console.error("no more"); process.exit(7); },
+  curse: async () => void fs.writeFileSync(process.env.HOME + "/cursed", ""),
+  fail: async (text) => text,
+  flood: async () => { process.stdout.write("x".repeat(20_000_000) + "\\n"); },
+  env: async () => front.say(JSON.stringify(process.env)),
+};
+const queue = [];
+let isInterrupted = false, isBusy = false, heard;
+async function work(text) {
+  queue.push(text);
+  if (isBusy) return;
+  isBusy = true;
+  for (let text = queue.shift(); text !== undefined; text = queue.shift()) {
+    heard ??= fs.existsSync(front.file) ? fs.readFileSync(front.file, "utf8").split("\\n").length - 1 : 0;
+    fs.mkdirSync(path.dirname(front.file), { recursive: true });
+    fs.appendFileSync(front.file, JSON.stringify(text) + "\\n");
+    isInterrupted = false;
+    if (fs.existsSync(process.env.HOME + "/cursed")) orders.die();
+    front.begun();
+    let fault;
+    if (/\\[From the platform\\]|heard/.test(text)) front.say("I heard " + JSON.stringify(text) + " after " + heard + " earlier.");
+    for (const line of text.split("\\n")) {
+      const [, name, rest] = /^(\\S*) ?(.*)$/.exec(line);
+      if (Object.hasOwn(orders, name) && !isInterrupted && !fault) fault = await orders[name](rest).catch((error) => isInterrupted ? undefined : String(error));
+    }
+    stop = undefined;
+    front.ended(isInterrupted, fault);
+  }
+  isBusy = false;
+}
+const interrupt = () => { isInterrupted = true; stop?.(); };
+if (process.argv.includes("--version")) { console.log("9.9.9 (Fake)"); process.exit(0); }
+`;
+
+/** Claude Code, by `stream-json` both ways. */
+const CLAUDE = `
+const option = (name) => { const at = process.argv.indexOf(name); return at < 0 ? undefined : process.argv[at + 1]; };
+const session = option("--resume") ?? option("--session-id");
+let calls = 0;
+const front = {
+  file: path.join(process.env.CLAUDE_CONFIG_DIR, "projects", process.cwd().replace(/[^A-Za-z0-9]/g, "-"), session + ".jsonl"),
+  words: /"text_delta","text":"([^"]*)"/g,
+  mcp: JSON.parse(option("--mcp-config")).mcpServers.millwright.url,
+  instructions: () => fs.readFileSync(option("--append-system-prompt-file"), "utf8"),
+  say: (text) => send({ type: "assistant", message: { id: "m", role: "assistant", content: [{ type: "text", text }] } }),
+  started: (kind, input) => {
+    const id = "toolu_" + (calls += 1) % 2;
+    send({ type: "assistant", message: { id: "m", content: [{ type: "tool_use", id, name: kind === "shell" ? "Bash" : "mcp__millwright__" + input.name, input: kind === "shell" ? input : {} }] } });
+    return (content, code) => send({ type: "user", message: { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, is_error: code !== 0 }] } });
+  },
+  ask: () => post(process.env.ANTHROPIC_BASE_URL + "/v1/messages?beta=true", { model: option("--model") ?? "claude-sonnet-4-5", max_tokens: 100, stream: true, messages: [{ role: "user", content: "x" }] }),
+  begun: () => { send({ type: "system", subtype: "init", session_id: session }); send({ type: "something_new", of: ["a", "later", "version"] }); },
+  ended: (isInterrupted, fault) => isInterrupted
+    ? send({ type: "result", subtype: "error_during_execution", is_error: true, usage: {} })
+    : send({ type: "result", subtype: "success", is_error: Boolean(fault), result: fault || last, usage: { input_tokens: 1 }, modelUsage: {} }),
+};
+if (option("--resume") && !fs.existsSync(front.file)) { console.error("No conversation found"); process.exit(1); }
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const message = JSON.parse(line);
+  if (message.type === "user") void work(message.message.content[0].text);
+  if (message.type === "control_request") { send({ type: "control_response", response: { subtype: "success", request_id: message.request_id } }); interrupt(); }
+}).on("close", () => { if (!isBusy) process.exit(0); });
+`;
+
+/** Codex, by its app server. */
+const CODEX = `
+const settings = process.argv.flatMap((text, at) => (process.argv[at - 1] === "-c" ? [text] : []));
+const setting = (pattern) => settings.map((text) => pattern.exec(text)?.[1]).find(Boolean);
+let thread, turn = 0, calls = 0, told = "", total = 0;
+const note = (method, params) => send({ method, params: { threadId: thread, ...(method.startsWith("turn/") ? {} : { turnId: "turn-" + turn }), ...params } });
+const item = (what, fields) => note("item/" + what, { item: fields });
+const fileOf = (id) => path.join(process.env.CODEX_HOME, "sessions", "2026", "01", "01", "rollout-" + id + ".jsonl");
+const front = {
+  get file() { return fileOf(thread); },
+  words: /"delta":"([^"]*)"/g,
+  mcp: setting(/^mcp_servers.*url="([^"]*)"/),
+  instructions: () => told,
+  say: (text) => item("completed", { type: "agentMessage", id: "msg", text }),
+  started: (kind, input) => {
+    const call = kind === "shell" ? { type: "commandExecution", id: "call_" + (calls += 1), command: input.command } : { type: "mcpToolCall", id: "call_" + (calls += 1), server: "millwright", tool: input.name, arguments: {} };
+    item("started", { ...call, status: "inProgress" });
+    return (content, code) => item("completed", { ...call, status: code === 0 ? "completed" : "failed", aggregatedOutput: content, exitCode: code, result: { content: [{ type: "text", text: content }] } });
+  },
+  ask: () => post(setting(/base_url="([^"]*)"/) + "/responses", { model: setting(/^model="([^"]*)"/) ?? "gpt-5.4", stream: true, input: [{ role: "user", content: "x" }] }),
+  begun: () => { note("turn/started", { turn: { id: "turn-" + turn, status: "inProgress" } }); note("something/new", { of: ["a", "later", "version"] }); },
+  ended: (isInterrupted, fault) => {
+    if (!isInterrupted) note("thread/tokenUsage/updated", { tokenUsage: { total: { inputTokens: (total += 1) }, last: { inputTokens: 1 } } });
+    note("turn/completed", { turn: { id: "turn-" + turn, status: isInterrupted ? "interrupted" : fault ? "failed" : "completed", error: fault ? { message: fault } : null } });
+  },
+};
+const methods = {
+  initialize: () => ({ result: {} }),
+  "thread/start": ({ developerInstructions }) => { thread = require("node:crypto").randomUUID(); told = developerInstructions; return { result: { thread: { id: thread, path: front.file } } }; },
+  "thread/resume": ({ threadId, developerInstructions }) => {
+    if (!fs.existsSync(fileOf(threadId))) return { error: { code: -32600, message: "no rollout found" } };
+    thread = threadId; told = developerInstructions;
+    total = 40;
+    setImmediate(() => send({ method: "thread/tokenUsage/updated", params: { threadId, turnId: "before", tokenUsage: { total: { inputTokens: 40 }, last: { inputTokens: 1 } } } }));
+    return { result: { thread: { id: thread, path: front.file } } };
+  },
+  "turn/start": ({ input }) => { turn += 1; setImmediate(() => void work(input[0].text)); return { result: { turn: { id: "turn-" + turn } } }; },
+  "turn/interrupt": () => { setImmediate(interrupt); return { result: {} }; },
+  "thread/backgroundTerminals/clean": () => ({ result: {} }),
+};
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id !== undefined) send({ id, ...(methods[method]?.(params) ?? { error: { code: -32601, message: "no such method" } }) });
+}).on("close", () => { if (!isBusy) process.exit(0); });
+`;
+
+const FRONTS = { claude: CLAUDE, codex: CODEX };
+export type FakeHarness = keyof typeof FRONTS;
+
+/** Puts one into a directory of its own, as an operator would. Answers the program's path. */
+export async function aFakeHarness(root: string, type: FakeHarness): Promise<string> {
+  const directory = join(root, `harness-${type}`);
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, type), `#!/usr/bin/env node\n${ORDERS}${FRONTS[type]}`);
+  await chmod(join(directory, type), 0o755);
+  return join(directory, type);
+}
