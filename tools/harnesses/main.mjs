@@ -15,6 +15,8 @@ import { join } from "node:path";
 const PROGRAMS = [
   { variable: "MILLWRIGHT_TEST_CLAUDE", name: "@anthropic-ai/claude-code-linux-x64", version: "2.1.197", program: "claude", file: "@anthropic-ai/claude-code-linux-x64/claude" },
   { variable: "MILLWRIGHT_TEST_CODEX", name: "@openai/codex", version: "0.169.0", program: "codex", file: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex" },
+  { variable: "MILLWRIGHT_TEST_GEMINI", name: "@google/gemini-cli", version: "0.61.0", program: "gemini", file: "@google/gemini-cli/bundle/gemini.js" },
+  { variable: "MILLWRIGHT_TEST_OPENCODE", name: "opencode-linux-x64", version: "1.18.33", program: "opencode", file: "opencode-linux-x64/bin/opencode" },
 ];
 
 const cache = process.env["MILLWRIGHT_HARNESS_CACHE"] ?? join(homedir(), ".cache", "millwright-harnesses");

@@ -63,6 +63,9 @@ function readSettings(env: Env) {
     claude: optional.string("MILLWRIGHT_HARNESS_CLAUDE", ""),
     /** The same of Codex. */
     codex: optional.string("MILLWRIGHT_HARNESS_CODEX", ""),
+    /** The same of Gemini CLI (its `bundle/gemini.js`) and opencode. */
+    gemini: optional.string("MILLWRIGHT_HARNESS_GEMINI", ""),
+    opencode: optional.string("MILLWRIGHT_HARNESS_OPENCODE", ""),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
     /** Copies of repositories, all together; those not used for the longest time go first. */

@@ -63,7 +63,7 @@ function exitNow(reason: string): never {
 /** What this machine offers to executions that run on it. */
 async function probeMachine() {
   const probed = await probeSandbox(config);
-  const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude, codex: config.codex });
+  const { host, warnings } = await probeHarnesses(probed.host, { claude: config.claude, codex: config.codex, gemini: config.gemini, opencode: config.opencode });
   for (const warning of [...probed.warnings, ...warnings]) log.warn({ operation: "probeSandbox", reason: probed.kind }, warning);
   return { ...probed, host: config.ownImage === "" ? host : { ...host, ownImage: config.ownImage } };
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { withAllAnswers } from "./gemini-contents.ts";
 import { objectAt, textAt } from "../model/event-fields.ts";
 
 /** A call that a harness makes of its model: `count` asks how long a prompt is, and costs nothing. */
@@ -14,7 +15,13 @@ export type GatewayWire = {
   /** Tokens that the answer may have as it was asked for, and the request with another number. */
   readonly outputLimit: (body: JsonObject) => unknown;
   readonly limited: (body: JsonObject, tokens: number) => JsonObject;
+  /** The same request in a form that the provider takes, where a harness asks in one that it does not. */
+  readonly mended?: (body: JsonObject) => JsonObject;
+  /** An answer to a call of this path that ends the turn, in place of the model's or behind what came of it. */
+  readonly ending?: (path: string) => GatewayEnding;
 };
+
+export type GatewayEnding = { readonly contentType: string; readonly body: string };
 
 const bearer = (apiKey: string): Record<string, string> => (apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` });
 const trimmed = (url: string): string => url.replace(/\/+$/, "");
@@ -52,6 +59,11 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
     key: (apiKey) => ({ "x-goog-api-key": apiKey }),
     outputLimit: (body) => objectAt(body, "generationConfig")["maxOutputTokens"],
     limited: (body, maxOutputTokens) => ({ ...body, generationConfig: { ...objectAt(body, "generationConfig"), maxOutputTokens } }),
+    mended: withAllAnswers,
+    ending: (path) => {
+      const answer = JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [{ text: "(The platform has ended this turn.)" }] }, finishReason: "STOP" }] });
+      return path.endsWith(":streamGenerateContent") ? { contentType: "text/event-stream", body: `\ndata: ${answer}\n\n` } : { contentType: "application/json", body: answer };
+    },
   },
 };
 

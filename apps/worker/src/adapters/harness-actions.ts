@@ -1,7 +1,11 @@
 import type { ActionCategory } from "./harness-adapter.ts";
 
+type Action = readonly [name: string, category: ActionCategory];
+
+const named = (action: Action, ...tools: readonly string[]): Record<string, Action> => Object.fromEntries(tools.map((tool) => [tool, action]));
+
 /** Tools of harnesses, as the public actions they are (fields-runs §6.8). */
-const ACTIONS: Readonly<Record<string, readonly [name: string, category: ActionCategory]>> = {
+const ACTIONS: Readonly<Record<string, Action>> = {
   // Claude Code
   Bash: ["run_command", "command"],
   TaskOutput: ["read_command_output", "command"],
@@ -19,6 +23,16 @@ const ACTIONS: Readonly<Record<string, readonly [name: string, category: ActionC
   apply_patch: ["edit_files", "files"],
   web_search: ["web_search", "search"],
   view_image: ["read_files", "files"],
+  // Those of Gemini CLI and opencode, and kinds of the Agent Client Protocol where an agent tells no more.
+  ...named(["run_command", "command"], "run_shell_command", "bash", "execute"),
+  ...named(["read_files", "files"], "read_file", "read_many_files", "read"),
+  ...named(["list_files", "files"], "list_directory", "list"),
+  ...named(["edit_files", "files"], "write_file", "replace", "write", "edit", "multiedit", "patch", "delete", "move"),
+  ...named(["grep", "search"], "grep_search", "grep", "search"),
+  ...named(["file_glob", "search"], "glob"),
+  ...named(["web_search", "search"], "google_web_search", "websearch"),
+  ...named(["fetch_url", "search"], "web_fetch", "webfetch", "fetch"),
+  ...named(["update_plan", "documents"], "write_todos", "todowrite", "plan_update"),
 };
 
 export const actionOf = (tool: string): { readonly name: string; readonly category: ActionCategory } => {

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
 /** Agent programs of others that this worker can drive. */
-export type HarnessName = "claude" | "codex";
+export type HarnessName = "claude" | "codex" | "gemini" | "opencode";
 
 /** The conversation that a process of a harness is in. */
 export type HarnessSession = {
@@ -37,6 +37,8 @@ export type StartOptions = {
   readonly sessionId: string;
   /** The session was there before, to be gone on with. */
   readonly isResumed: boolean;
+  /** Whose model it is, and so the API that the gateway speaks. */
+  readonly provider: string;
   /** "" = the harness's own choice. */
   readonly model: string;
   readonly reasoning: string;
@@ -78,6 +80,10 @@ export type HarnessAdapter = {
   readonly sessionFile?: (options: Pick<StartOptions, "stateDir" | "sessionId" | "cwd">) => string;
   /** It cannot look without being able to change: while a plan awaits approval, the platform's tools read for it. */
   readonly looksByPlatform?: boolean;
+  /** An interrupt while its model answers would wipe the whole turn out of its session: the gateway ends the answer instead, and `interrupt` is for its tools. */
+  readonly endsByModel?: boolean;
+  /** What it knows tools of the platform by, where it cannot have them under our names. */
+  readonly toolNames?: Readonly<Record<string, string>>;
   readonly connect: (options: StartOptions, link: HarnessLink) => HarnessTalk;
 };
 

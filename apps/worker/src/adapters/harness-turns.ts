@@ -68,7 +68,11 @@ export class HarnessTurns {
     const { adapter, gateway } = deps.harness;
     this.#record = new HarnessRecord({ ...deps, harness: adapter.type });
     gateway.onFailure = (failure) => this.#end({ kind: "failed", failure });
-    gateway.platformTools = { tools: () => deps.tools.filter((tool) => this.#offers(tool)), run: (name, input) => this.#runTool(name, input) };
+    const theirs = Object.entries(adapter.toolNames ?? {});
+    gateway.platformTools = {
+      tools: () => deps.tools.filter((tool) => this.#offers(tool)).map((tool) => ({ ...tool, name: theirs.find(([name]) => name === tool.name)?.[1] ?? tool.name })),
+      run: (name, input) => this.#runTool(theirs.find(([, known]) => known === name)?.[0] ?? name, input),
+    };
   }
 
   /** One turn, from what people have said to its end. Errors: the abort reason of the execution, SandboxGone. */
@@ -97,7 +101,7 @@ export class HarnessTurns {
     const { ctx, harness, messages } = this.#deps;
     this.#intent = undefined;
     this.#isSaid = false;
-    harness.gateway.isHeld = false;
+    harness.gateway.release();
     const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
     const over = new AbortController();
     const aborted = new Promise<never>((_resolve, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), { once: true, signal: over.signal }));
@@ -140,9 +144,11 @@ export class HarnessTurns {
   #end(intent: Intent): void {
     if (this.#intent !== undefined && this.#intent !== "news") return;
     const isAsked = this.#intent !== undefined;
+    const { adapter, gateway } = this.#deps.harness;
     this.#intent = intent;
     const running = this.#process?.process;
     if (isAsked || !running || !this.#turn) return;
+    if (adapter.endsByModel === true) gateway.endTurn();
     if (this.#isSaid) running.talk.interrupt();
     this.#force = setTimeout(() => void running.stop(), INTERRUPT_GRACE_MS);
   }
@@ -211,9 +217,9 @@ export class HarnessTurns {
     const sessionId = known ?? randomUUID();
     const file = adapter.sessionFile?.({ stateDir, sessionId, cwd });
     const isResumed = known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
-    const { modelId: model, reasoningLevel: reasoning } = ctx.assignment;
+    const { provider, modelId: model, reasoningLevel: reasoning } = ctx.assignment;
     const instructions = harnessInstructions(ctx.assignment, isLooking, notices);
-    return { program, stateDir, home: sandbox.home, cwd, sessionId, isResumed, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
+    return { program, stateDir, home: sandbox.home, cwd, sessionId, isResumed, provider, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
   }
 
   #onEvent(event: Exclude<HarnessEvent, { t: "session" }>): void {
@@ -226,7 +232,7 @@ export class HarnessTurns {
     const ending = await runTool({ callId: this.#record.nextId(), name, input }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
-      harness.gateway.isHeld = true;
+      harness.gateway.hold();
       setImmediate(() => this.#end(ending.end!)); // after the answer
     }
     return ending;

@@ -60,12 +60,18 @@ export class JsonRpc {
     this.#open.delete(id as number);
     const { error } = message;
     if (!isAnObject(error)) return asked.resolve(objectAt(message, "result"));
-    asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, textAt(error, "message") || "It does not say why."));
+    asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, reasonIn(error)));
   }
 
   #send(message: JsonObject): void {
     this.#deps.send(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   }
+}
+
+/** Some say in the message only that there is an error, and what it is beside it. */
+function reasonIn(error: JsonObject): string {
+  const said = [textAt(error, "message"), textAt(objectAt(error, "data"), "details")].filter((text) => text !== "");
+  return said.join(": ") || "It does not say why.";
 }
 
 /** A line as the object it tells; undefined where it tells none. */

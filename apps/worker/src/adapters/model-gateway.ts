@@ -15,7 +15,7 @@ import { countsIn } from "../model/wires/token-counts.ts";
 import type { TokenBudget } from "../harness/token-budget.ts";
 import { GATEWAY_PORT, type Relay } from "../sandbox/spec.ts";
 import { systemTimers } from "../time.ts";
-import { gatewayWire, type GatewayWire, type WireCall } from "./gateway-wires.ts";
+import { gatewayWire, type GatewayEnding, type GatewayWire, type WireCall } from "./gateway-wires.ts";
 import { answerMcp, type PlatformTools } from "./platform-mcp.ts";
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
@@ -42,10 +42,11 @@ export class ModelGateway {
   platformTools: PlatformTools | undefined;
   /** Told once of what ends the run, whatever the harness makes of it. */
   onFailure: (failure: RunFailure) => void = () => {};
-  /** The turn has its end: the model is asked for no further step, until the harness has been told. */
-  isHeld = false;
   readonly #deps: GatewayDeps;
   readonly #closed = new AbortController();
+  /** Aborted when the turn is to end by what the model seems to say. */
+  #turn = new AbortController();
+  #isHeld = false;
   #close: () => void = () => {};
   #failure: RunFailure | undefined;
   #calls = 0;
@@ -70,6 +71,23 @@ export class ModelGateway {
     return gateway;
   }
 
+  /** The turn has its end: the model is asked for no further step, until the harness has been told. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  /** The same, and calls that are under way or still come are answered so that the harness ends its turn by itself. */
+  endTurn(): void {
+    this.hold();
+    this.#turn.abort(new Error("The turn has its end."));
+  }
+
+  /** A turn begins. */
+  release(): void {
+    this.#isHeld = false;
+    if (this.#turn.signal.aborted) this.#turn = new AbortController();
+  }
+
   /** Ends every call. */
   close(): void {
     this.#closed.abort(new Error("The gateway is closed."));
@@ -85,10 +103,17 @@ export class ModelGateway {
     const wire = gatewayWire(this.#deps.ctx.assignment.provider);
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
     if (!wire || !call) return say(response, 404, "This is not served here.");
-    if (this.isHeld) return void (await new Promise((resolve) => response.once("close", resolve)));
+    if (this.#isHeld) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
     searchParams.delete("key"); // one way of some to give it
     return this.#call({ request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname }, body);
+  }
+
+  /** Until the harness has been told that its turn is over: it gives up, or gets an answer that says so. */
+  async #wait(response: ServerResponse, { ending }: GatewayWire, path: string): Promise<void> {
+    const { signal } = this.#turn;
+    if (!signal.aborted) await new Promise((resolve) => (response.once("close", resolve), signal.addEventListener("abort", resolve, { once: true })));
+    if (ending && signal.aborted) answerWith(response, ending(path));
   }
 
   async #mcp(body: unknown, response: ServerResponse): Promise<void> {
@@ -110,15 +135,19 @@ export class ModelGateway {
     if (failure) return this.#fail(response, failure);
     await ctx.doors.whenOpen();
     const headers = Object.fromEntries(PASSED_HEADERS.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])));
-    const signal = AbortSignal.any([ctx.signal, this.#closed.signal]);
+    const { signal: turn } = this.#turn;
+    const signal = AbortSignal.any([ctx.signal, this.#closed.signal, ...(wire.ending ? [turn] : [])]);
+    const ending = (): GatewayEnding | undefined => (turn.aborted ? wire.ending?.(path) : undefined);
     // Whoever runs the platform may name any address for a model; a team may not name an internal one.
     const reach = operatorSet ? fetch : ctx.outbound.fetch;
-    const answer = await reach(wire.url(baseUrl, path) + query, { method: "POST", headers: { ...headers, ...wire.key(apiKey) }, body: JSON.stringify(body), redirect: "error", signal }).catch((error: unknown) => refusalIn(error));
+    const answer = await reach(wire.url(baseUrl, path) + query, { method: "POST", headers: { ...headers, ...wire.key(apiKey) }, body: JSON.stringify(wire.mended?.(body) ?? body), redirect: "error", signal }).catch((error: unknown) => refusalIn(error));
     if (answer instanceof Error) return this.#fail(response, callFailure(provider, answer).failure);
+    const last = answer ? undefined : ending();
+    if (last) return answerWith(response, last);
     if (!answer) return refuse(response, 502, "The model provider cannot be reached.");
     if (FINAL.includes(answer.status)) return this.#fail(response, callFailure(provider, { statusCode: answer.status, message: (await answer.text()).slice(0, 500) }).failure);
     response.writeHead(answer.status, Object.fromEntries(PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]]))));
-    const usage = await this.#passBack(answer, response);
+    const usage = await this.#passBack(answer, response, ending);
     ctx.modelCalled(provider, answer.ok ? "ok" : "model_unavailable");
     if (call.kind === "count" || !answer.ok || Object.keys(usage).length === 0) return;
     budget.spend(usage);
@@ -136,7 +165,7 @@ export class ModelGateway {
   }
 
   /** Hands the answer on as it comes; answers what it says of tokens. */
-  async #passBack(answer: Response, response: ServerResponse): Promise<TokenCounts> {
+  async #passBack(answer: Response, response: ServerResponse, ending: () => GatewayEnding | undefined): Promise<TokenCounts> {
     let counted: TokenCounts = {};
     let rest = "";
     const decoder = new TextDecoder();
@@ -158,7 +187,9 @@ export class ModelGateway {
       if (!isStream) count(rest);
       response.end();
     } catch {
-      response.destroy();
+      const last = isStream && rest === "" ? ending() : undefined; // in the middle of a line nothing can be said
+      if (last) response.end(last.body);
+      else response.destroy();
     }
     return counted;
   }
@@ -188,6 +219,10 @@ async function readBody(request: IncomingMessage): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+function answerWith(response: ServerResponse, { contentType, body }: GatewayEnding): void {
+  response.writeHead(200, { "content-type": contentType }).end(body);
 }
 
 /** As the provider would say it, so that the harness understands that it is final. */

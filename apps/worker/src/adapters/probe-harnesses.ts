@@ -1,9 +1,10 @@
-import { realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { HARNESS, type HarnessProgram, type SandboxHost } from "../sandbox/spec.ts";
 import { startWorkspaceSandbox } from "../sandbox/start-sandbox.ts";
+import { programArgv } from "./harness-program.ts";
 
 const VERSION_TIMEOUT_MS = 30_000;
 
@@ -25,7 +26,8 @@ export async function probeHarnesses(host: SandboxHost, programs: Readonly<Recor
     try {
       const program = realpathSync(path);
       if (!statSync(program).isFile()) throw new Error("it is no file.");
-      const place = { directory: dirname(program), file: basename(program) };
+      const directory = packageOf(program);
+      const place = { directory, file: relative(directory, program) };
       harnesses.set(type, { ...place, version: await versionOf(host, place) });
     } catch (error) {
       warnings.push(`The harness ${type} (${path}) is not offered: ${error instanceof Error ? error.message : "unknown error"}`);
@@ -34,12 +36,18 @@ export async function probeHarnesses(host: SandboxHost, programs: Readonly<Recor
   return { host: harnesses.size === 0 ? host : { ...host, harnesses }, warnings };
 }
 
+/** What is shown of a program: the directory it lies in, or the package that a script belongs to. */
+function packageOf(program: string): string {
+  const above = (directory: string): string | undefined => (existsSync(join(directory, "package.json")) ? directory : dirname(directory) === directory ? undefined : above(dirname(directory)));
+  return (programArgv(program).length > 1 && above(dirname(program))) || dirname(program);
+}
+
 async function versionOf(host: SandboxHost, { directory, file }: Pick<HarnessProgram, "directory" | "file">): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "millwright-probe-"));
   try {
     const sandbox = await startWorkspaceSandbox(host, dir, {}, { shown: [{ source: directory, target: HARNESS }] });
     try {
-      const { exitCode, output } = await sandbox.exec([`${HARNESS}/${file}`, "--version"], { timeoutMs: VERSION_TIMEOUT_MS });
+      const { exitCode, output } = await sandbox.exec([...programArgv(`${HARNESS}/${file}`), "--version"], { timeoutMs: VERSION_TIMEOUT_MS });
       const version = /\d+\.\d+[^\s]*/.exec(output)?.[0];
       if (exitCode !== 0 || version === undefined) throw new Error(`it does not tell its version (${exitCode ?? "ended"}: ${output.trim().slice(-300)}).`);
       return version.slice(0, 50);

@@ -1,7 +1,7 @@
 import type { HarnessAdapter, HarnessEvent, HarnessTalk, StartOptions } from "../../src/adapters/harness-adapter.ts";
 
 const OPTIONS: StartOptions = {
-  ...{ program: "/program", stateDir: "/workspace/.harness/x", home: "/home/agent", cwd: "/workspace", sessionId: "known", isResumed: false, model: "", reasoning: "" },
+  ...{ program: "/program", stateDir: "/workspace/.harness/x", home: "/home/agent", cwd: "/workspace", sessionId: "known", isResumed: false, provider: "openai", model: "", reasoning: "" },
   ...{ instructions: "Be good.", systemFile: "/home/agent/system.md", isLooking: false, gateway: "http://127.0.0.1:3129" },
 };
 

@@ -1,0 +1,112 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { objectAt, textAt } from "../../model/event-fields.ts";
+import type { HarnessLink, HarnessSession, HarnessTalk, StartOptions } from "../harness-adapter.ts";
+import { JsonRpc, RpcRefused } from "../json-rpc.ts";
+import { PLATFORM_SERVER } from "../platform-mcp.ts";
+import type { AcpDialect } from "./acp-dialect.ts";
+import { AcpUpdates } from "./acp-updates.ts";
+import { isLook, permitted } from "./permissions.ts";
+
+const PROTOCOL_VERSION = 1;
+/** A method that no agent has: what it answers comes after everything that it was about to say. */
+const NOTHING = "_millwright/nothing";
+const ROUNDS_MAX = 100;
+
+/**
+ * A process that speaks the Agent Client Protocol, version 1. We offer it neither files nor terminals of ours: it lives in the sandbox, with hands of
+ * its own that end where the sandbox ends, and ours would reach in from outside.
+ */
+export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, dialect: AcpDialect): HarnessTalk {
+  let sessionId = "";
+  /** A turn is under way; what comes at other times is what was said before, told again. */
+  let isTurn = false;
+  let isInterrupted = false;
+  let heard = 0;
+  const updates = new AcpUpdates(tell, dialect);
+  const rpc = new JsonRpc({
+    send,
+    onNotification: (method, params) => {
+      heard += 1;
+      if (method !== "session/update" || !isTurn) return;
+      updates.add(objectAt(params, "update"));
+      if (isInterrupted && dialect.cancelsToolsOnly === true) cancelTool();
+    },
+    onRequest: (method, params): JsonValue | undefined => (method === "session/request_permission" ? permitted(params, (call) => !options.isLooking || isLook(call, dialect)) : undefined),
+  });
+
+  const cancel = (): void => rpc.notify("session/cancel", { sessionId });
+  const cancelTool = (): void => {
+    if (updates.isInTool) cancel();
+  };
+
+  async function open(): Promise<void> {
+    const session = await begin();
+    sessionId = session.id;
+    tell({ t: "session", session });
+  }
+
+  async function begin(): Promise<HarnessSession> {
+    await rpc.request("initialize", { protocolVersion: PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false }, clientInfo: { name: PLATFORM_SERVER, version: "1.0.0" } });
+    const place = { cwd: options.cwd, mcpServers: [{ type: "http", name: PLATFORM_SERVER, url: `${options.gateway}/mcp`, headers: [] }] };
+    if (options.isResumed && (await isLoaded({ ...place, sessionId: options.sessionId }))) return { id: options.sessionId, isResumed: true };
+    return { id: textAt(await rpc.request("session/new", place), "sessionId"), isResumed: false };
+  }
+
+  async function isLoaded(params: JsonObject): Promise<boolean> {
+    try {
+      await rpc.request("session/load", params);
+    } catch (error) {
+      if (error instanceof RpcRefused) return false;
+      throw error;
+    }
+    await untilSilent();
+    return true;
+  }
+
+  /** Some agents go on telling the old session after they have said that it is loaded. It has ended when nothing comes between a question and its answer. */
+  async function untilSilent(): Promise<void> {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const before = heard;
+      await rpc.request(NOTHING, {}).catch(() => undefined);
+      if (heard === before) return;
+    }
+  }
+
+  async function prompt(text: string): Promise<void> {
+    isTurn = true;
+    isInterrupted = false;
+    const answer = await rpc.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+    const counted = dialect.countedIn(answer);
+    const said = updates.end();
+    isTurn = false;
+    if (counted) tell({ t: "usage", counted });
+    const reason = textAt(answer, "stopReason");
+    tell(reason === "end_turn" ? { t: "turn_end", ok: true, ...(said === "" ? {} : { message: said }) } : { t: "turn_end", ok: false, message: STOPS[reason] ?? `It stopped (${reason}).` });
+  }
+
+  const fail = (error: unknown): void => {
+    updates.end();
+    isTurn = false;
+    tell({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
+  };
+
+  void open().catch(fail);
+  return {
+    say: (text) => void prompt(text).catch(fail),
+    interrupt: () => {
+      isInterrupted = true;
+      updates.interrupt();
+      if (dialect.cancelsToolsOnly === true) cancelTool();
+      else cancel();
+    },
+    receive: (line) => rpc.receive(line),
+  };
+}
+
+/** Why a turn ended that was not to end. */
+const STOPS: Readonly<Record<string, string>> = {
+  cancelled: "It was interrupted.",
+  max_tokens: "The model's answer was longer than it may be.",
+  max_turn_requests: "It took more steps than it allows itself.",
+  refusal: "The model refuses to go on.",
+};

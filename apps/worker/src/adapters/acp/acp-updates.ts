@@ -1,0 +1,136 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
+import type { HarnessLink } from "../harness-adapter.ts";
+import { isPlatformTool } from "../platform-mcp.ts";
+import type { AcpDialect } from "./acp-dialect.ts";
+
+/** A call of a tool, as far as it has been told. */
+type Call = { readonly tool: string; readonly kind: string; told: boolean; title: string; input: JsonObject; output: string; exitCode: number | undefined; paths: readonly string[] };
+
+const PLAN_TOOL = "plan_update";
+
+/** The updates of a turn, in our words: chunks become messages, and calls are told when what they do is known. */
+export class AcpUpdates {
+  readonly #tell: HarnessLink["tell"];
+  readonly #toolOf: AcpDialect["toolOf"];
+  readonly #calls = new Map<string, Call>();
+  #text = "";
+  #messageId = "";
+  #last = "";
+  #plans = 0;
+  #isInterrupted = false;
+
+  constructor(tell: HarnessLink["tell"], { toolOf }: Pick<AcpDialect, "toolOf">) {
+    this.#tell = tell;
+    this.#toolOf = toolOf;
+  }
+
+  /** Kinds of updates that nobody knows mean nothing. */
+  add(update: JsonObject): void {
+    switch (update["sessionUpdate"]) {
+      case "agent_message_chunk":
+        return this.#heard(update);
+      case "tool_call":
+      case "tool_call_update":
+        this.#speak();
+        return this.#called(update);
+      case "plan":
+        this.#speak();
+        return this.#planned(update);
+      default:
+    }
+  }
+
+  /** A tool of the agent's own is at work. */
+  get isInTool(): boolean {
+    return [...this.#calls.values()].some(({ told, tool }) => told && !isPlatformTool(tool));
+  }
+
+  /** What ends from now on was ended by us, whatever the agent calls it, and nothing that is said from now on is the model's. */
+  interrupt(): void {
+    this.#speak();
+    this.#isInterrupted = true;
+  }
+
+  /** The turn is over. Answers its last message. */
+  end(): string {
+    this.#speak();
+    const last = this.#last;
+    this.#calls.clear();
+    this.#last = "";
+    this.#isInterrupted = false;
+    return last;
+  }
+
+  #heard(update: JsonObject): void {
+    const id = textAt(update, "messageId");
+    if (id !== this.#messageId) this.#speak();
+    this.#messageId = id;
+    this.#text += textOf(update["content"]);
+  }
+
+  #speak(): void {
+    const text = this.#text.trim();
+    this.#text = "";
+    if (text === "" || this.#isInterrupted) return;
+    this.#last = text;
+    this.#tell({ t: "message", text });
+  }
+
+  #called(update: JsonObject): void {
+    const id = textAt(update, "toolCallId");
+    const title = textAt(update, "title");
+    const call = this.#calls.get(id) ?? { tool: this.#toolOf({ id, title }) || textAt(update, "kind") || "other", kind: textAt(update, "kind"), told: false, title, input: {}, output: "", exitCode: undefined, paths: [] };
+    this.#calls.set(id, call);
+    this.#learn(call, update);
+    const status = textAt(update, "status");
+    const hasEnded = status === "completed" || status === "failed";
+    if (!call.told && (hasEnded || status === "in_progress")) {
+      call.told = true;
+      this.#tell({ t: "tool_start", id, name: call.tool, input: inputOf(call) });
+    }
+    if (!hasEnded) return;
+    this.#calls.delete(id);
+    this.#tell({ t: "tool_end", id, ok: status === "completed" && !this.#isInterrupted && (call.exitCode ?? 0) === 0, output: call.output });
+  }
+
+  #learn(call: Call, update: JsonObject): void {
+    const { locations, content, rawInput, rawOutput } = update;
+    if (textAt(update, "title") !== "") call.title = textAt(update, "title");
+    if (isAnObject(rawInput)) call.input = rawInput;
+    if (Array.isArray(locations) && locations.length > 0) call.paths = locations.filter(isAnObject).map((one) => textAt(one, "path"));
+    if (Array.isArray(content) && content.length > 0) call.output = content.filter(isAnObject).map(shown).join("\n");
+    const exitCode = /(?:^|\n)Command exited with code: (\d+)$/.exec(call.output)?.[1];
+    if (exitCode !== undefined) call.exitCode = Number(exitCode);
+    if (isAnObject(rawOutput)) {
+      const { exit } = objectAt(rawOutput, "metadata");
+      if (typeof exit === "number") call.exitCode = exit;
+    }
+  }
+
+  /** The agent's own list of what is to do: an action that is over as soon as it is told. */
+  #planned({ entries }: JsonObject): void {
+    const steps = Array.isArray(entries) ? entries.filter(isAnObject).map((entry) => ({ content: textAt(entry, "content"), status: textAt(entry, "status") })) : [];
+    const id = `plan-${(this.#plans += 1)}`;
+    this.#tell({ t: "tool_start", id, name: PLAN_TOOL, input: { entries: steps } });
+    this.#tell({ t: "tool_end", id, ok: true, output: "" });
+  }
+}
+
+/** The text of a block of content; of what is no text, its type. */
+function textOf(block: unknown): string {
+  if (!isAnObject(block)) return "";
+  return block["type"] === "text" ? textAt(block, "text") : `[${textAt(block, "type")}]`;
+}
+
+function shown(part: JsonObject): string {
+  if (part["type"] === "content") return textOf(part["content"]);
+  return part["type"] === "diff" ? `Changed ${textAt(part, "path")}.` : textOf(part);
+}
+
+/** As the agent tells it; where it tells only a title and places, those. */
+function inputOf({ input, kind, title, paths }: Call): JsonObject {
+  if (Object.keys(input).length > 0) return input;
+  if (kind === "execute") return { command: title };
+  return { title, ...(paths.length > 0 ? { files: paths.map((path) => ({ path })) } : {}) };
+}

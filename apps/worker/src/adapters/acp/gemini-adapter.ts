@@ -1,0 +1,82 @@
+import { objectAt } from "../../model/event-fields.ts";
+import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
+import { programArgv } from "../harness-program.ts";
+import { PLATFORM_SERVER } from "../platform-mcp.ts";
+import type { AcpDialect } from "./acp-dialect.ts";
+import { connectAcp } from "./acp-talk.ts";
+
+/** Where it looks for what its user has set, in the workspace. */
+const STATE = ".harness/gemini/.gemini";
+/** Not even offered while a plan awaits approval; whatever else would change something is asked for, and refused. */
+const CHANGING_TOOLS = ["run_shell_command", "write_file", "replace"];
+const PLATFORM_TITLE = new RegExp(`^(.+) \\(${PLATFORM_SERVER} MCP Server\\)$`);
+
+/** It takes a tool of this name for one of its own, which it does not have in this mode. */
+const TOOL_NAMES = { ask_user: "ask_people" };
+
+/**
+ * Settings and variables that a repository brings could name servers, hooks and commands to run at the start, and stand above those of its user. What stands above
+ * both must belong to root, whom no sandbox has; so the program does not find them.
+ */
+const guard = (stateDir: string): string => `import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+const isThere = fs.existsSync;
+fs.existsSync = (path) => (/[/](?:[.]gemini[/]settings[.]json|[.]env)$/.test(String(path)) && !String(path).startsWith(${JSON.stringify(`${stateDir}/`)}) ? false : isThere(path));
+syncBuiltinESMExports();`;
+
+/**
+ * The file of a session is named by the minute it was begun in, and loading one begins it once more: within the same minute that wipes it out. So it is moved
+ * out of the way first, to a name that no minute has.
+ */
+const MOVE_SESSION = 'for file in "$1"/.gemini/tmp/*/chats/session-2*-"$2".jsonl; do kept="${file%/*}/session-0-$2.jsonl"; [ -f "$file" ] && [ ! -e "$kept" ] && mv "$file" "$kept"; done; shift 2; exec "$@"';
+
+const DIALECT: AcpDialect = {
+  cancelsToolsOnly: true,
+  // A call's id begins with its tool's name; tools of servers are better known by their titles.
+  toolOf: ({ id, title }) => {
+    const platformTool = PLATFORM_TITLE.exec(title)?.[1];
+    return platformTool === undefined ? (/^(.+?)__/.exec(id)?.[1] ?? "") : `mcp__${PLATFORM_SERVER}__${platformTool}`;
+  },
+  countedIn: (answer) => {
+    const { input_tokens, output_tokens } = objectAt(objectAt(objectAt(answer, "_meta"), "quota"), "token_count");
+    const counted = { ...(typeof input_tokens === "number" ? { input_tokens } : {}), ...(typeof output_tokens === "number" ? { output_tokens } : {}) };
+    return Object.keys(counted).length === 0 ? undefined : counted;
+  },
+};
+
+/** Gemini CLI, by the Agent Client Protocol (execution design §3.5). */
+export const geminiAdapter: HarnessAdapter = {
+  type: "gemini",
+
+  argv: ({ program, model, stateDir, sessionId, isResumed, isLooking }) => [
+    ...(isResumed ? ["/bin/sh", "-c", MOVE_SESSION, "sh", stateDir, sessionId.slice(0, 8)] : []),
+    ...[...programArgv(program, guard(stateDir)), "--acp", "--approval-mode", isLooking ? "default" : "yolo"],
+    ...(model === "" ? [] : ["-m", model]),
+  ],
+
+  env: ({ stateDir, gateway }) => ({
+    ...{ GOOGLE_GEMINI_BASE_URL: gateway, GEMINI_API_KEY: "held-by-the-worker", GEMINI_CLI_HOME: stateDir },
+    ...{ GEMINI_CLI_TRUST_WORKSPACE: "true", GEMINI_CLI_NO_RELAUNCH: "true" },
+  }),
+
+  files: (options) => ({
+    [`${STATE}/settings.json`]: JSON.stringify(settings(options)),
+    [`${STATE}/GEMINI.md`]: Object.entries(TOOL_NAMES).reduce((text, [ours, theirs]) => text.replaceAll(ours, theirs), options.instructions),
+  }),
+
+  toolNames: TOOL_NAMES,
+
+  endsByModel: true,
+
+  connect: (options, link) => connectAcp(options, link, DIALECT),
+};
+
+const settings = ({ isLooking }: StartOptions) => ({
+  security: { auth: { selectedType: "gemini-api-key" } },
+  general: { enableAutoUpdate: false, sessionRetention: { enabled: false } },
+  privacy: { usageStatisticsEnabled: false },
+  telemetry: { enabled: false },
+  hooksConfig: { enabled: false },
+  mcp: { allowed: [PLATFORM_SERVER] },
+  ...(isLooking ? { tools: { exclude: CHANGING_TOOLS } } : {}),
+});
