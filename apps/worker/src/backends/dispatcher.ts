@@ -114,6 +114,7 @@ class Watched implements WatchedLease {
   #isStarting = false;
   #isStopping = false;
   #isLooking = false;
+  #isFailing = false;
   /** Its end is under way: what is told of it is no news. */
   #isEnding = false;
 
@@ -159,7 +160,7 @@ class Watched implements WatchedLease {
 
   /** Asks the backend whether the machine can still be of use. */
   async look(): Promise<void> {
-    if (this.#isLooking || this.#isStarting || this.#isEnding) return;
+    if (this.#isLooking || this.#isStarting || this.#isFailing || this.#isEnding) return;
     this.#isLooking = true;
     await bestEffort("look at a machine", this.#log, async () => {
       const fault = (await this.#deps.backend.faultOf(this.#machine, this.isTaken)) ?? this.#lateness();
@@ -176,18 +177,20 @@ class Watched implements WatchedLease {
 
   /** The platform is told after a while that grows with each failure in a row, so that a broken backend does not use all attempts of all runs up. */
   async #fail({ reason, message }: MachineFailed): Promise<void> {
-    if (this.#isEnding) return;
+    if (this.#isEnding || this.#isFailing) return;
+    this.#isFailing = true;
     this.#log.warn({ operation: "dispatch", reason }, message);
+    const taken = this.isTaken;
     const { client, timers, timings, signal } = this.#deps;
     const { executionId, attempt } = this;
-    if (!this.isTaken) await pause(timers, this.#owner.failureDelayMs(), signal).catch(() => {});
+    if (!taken) await pause(timers, this.#owner.failureDelayMs(), signal).catch(() => {});
     if (this.#isEnding || signal.aborted) return;
-    const taken = this.isTaken;
     const answer = await retrying({ timers, timings }, signal, () => client.failDispatch({ executionId, attempt, reason, message, taken }, { timeoutMs: timings().callTimeoutMs, signal })).catch(
       (error: unknown) => this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
     );
+    this.#isFailing = false;
     if (answer?.taken) return; // it came all the same, in that moment
-    await this.#end(this.isTaken ? "lost" : "not_started");
+    await this.#end(taken ? "lost" : "not_started");
   }
 
   /** Cancelled before anybody took it: there is nobody else to say that it has ended. */
