@@ -30,11 +30,13 @@ export async function exchange(url: string, init: RequestInit, signal: AbortSign
 /** Where content goes, and the headers that belong to it. */
 export type Upload = { readonly uploadUrl: string; readonly uploadHeaders: Readonly<Record<string, string>> };
 
-/** PUTs content to a signed URL. Errors: `transfer_refused`, `platform_unavailable`. */
-export async function upload({ uploadUrl, uploadHeaders }: Upload, body: Blob, signal: AbortSignal): Promise<void> {
-  const answer = await send(uploadUrl, { method: "PUT", body, headers: { ...uploadHeaders } }, signal);
-  await answer.body?.cancel();
-  assertTransferred(answer);
+/** The slowest that an upload may be: a store that takes nothing any more says so by nothing else. */
+const UPLOAD_BYTES_PER_MS_MIN = 128;
+
+/** PUTs content to a signed URL, within `timeoutMs` and what so many bytes may take. Errors: `transfer_refused`, `platform_unavailable`. */
+export async function upload({ uploadUrl, uploadHeaders }: Upload, body: Blob, signal: AbortSignal, timeoutMs: number): Promise<void> {
+  const { response } = await exchange(uploadUrl, { method: "PUT", body, headers: { ...uploadHeaders } }, signal, timeoutMs + Math.ceil(body.size / UPLOAD_BYTES_PER_MS_MIN));
+  assertTransferred(response);
 }
 
 /** Writes what a signed URL serves into a file. Errors: `transfer_refused`, `platform_unavailable`, those of the file system. */

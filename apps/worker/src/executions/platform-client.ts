@@ -47,7 +47,7 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
       const { artifactUid } = created;
       if (created.uploadUrl !== "" && artifact.content) {
         const content = new Blob([new Uint8Array(artifact.content)]);
-        await outside(() => upload(created, content, signal));
+        await outside(() => upload(created, content, signal, deps.timings().callTimeoutMs));
         await outside(() => client.commitArtifact({ ...lease, artifactUid }, options()));
       }
       return { artifactUid };
@@ -80,7 +80,7 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
       for await (const chunk of content.stream()) hash.update(chunk);
       const announced = { sizeBytes: BigInt(content.size), sha256: hash.digest("hex") };
       const place = await outside(() => client.putSnapshot({ ...lease, ...announced }, options()));
-      await outside(() => upload(place, content, signal));
+      await outside(() => upload(place, content, signal, deps.timings().callTimeoutMs));
       return { snapshotKey: place.snapshotKey };
     },
 
