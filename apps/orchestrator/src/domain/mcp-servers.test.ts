@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { checkMcpServers, frozenMcpServers, readManagedMcpServers } from "./mcp-servers.ts";
+import { checkMcpServers, frozenMcpServers, readManagedMcpServers, shownMcpServers } from "./mcp-servers.ts";
 
 test("a command, a URL and a reference are servers; null members and unknown ones say nothing", () => {
   const servers = {
@@ -15,6 +15,22 @@ test("a command, a URL and a reference are servers; null members and unknown one
     docs: { command: "docs", args: [], env: { LEVEL: "2", MODE: "a" }, managed_id: "srv-1" },
     unknown: { managed_id: "srv-2" },
   });
+});
+
+test("shown are references and plain values, and no secret that was written out", () => {
+  const servers = {
+    calc: { command: "npx", args: ["calc"], env: { API_KEY: "k-12345", OTHER_KEY: "${KEY}", LEVEL: "2", EMPTY_TOKEN: "" } },
+    web: { url: "https://user:hunter2@h/mcp?x=1", headers: { Authorization: "Bearer abc", "X-Auth": "Bearer ${KEY}", Accept: "text/plain" } },
+    docs: { warp_id: "srv-1", env: { SESSION_COOKIE: "c" } },
+    odd: { url: "https://${USER}:${PASSWORD}@h/", headers: null },
+  };
+  expect(shownMcpServers(servers)).toEqual({
+    calc: { command: "npx", args: ["calc"], env: { API_KEY: "***", OTHER_KEY: "${KEY}", LEVEL: "2", EMPTY_TOKEN: "" } },
+    web: { url: "https://user:***@h/mcp?x=1", headers: { Authorization: "***", "X-Auth": "Bearer ${KEY}", Accept: "text/plain" } },
+    docs: { warp_id: "srv-1", env: { SESSION_COOKIE: "***" } },
+    odd: { url: "https://${USER}:${PASSWORD}@h/", headers: null },
+  });
+  expect(JSON.stringify(frozenMcpServers(servers, {}))).toContain("hunter2"); // the run has them
 });
 
 describe("refused, naming the field", () => {

@@ -72,6 +72,26 @@ function frozen(server: JsonObject, managed: ManagedMcpServers): FrozenMcpServer
   return { ...registered, ...(registered?.env || env ? { env: { ...registered?.env, ...env } } : {}), managed_id: id };
 }
 
+/** Names of variables and headers whose values are likely to be secrets; the worker masks what of them is written out, by the same rule. */
+const SENSITIVE = /auth|token|key|secret|passw|cookie|credential/i;
+const MASKED = "***";
+
+/** As the public API shows them: secrets that were written into them, instead of referred to as `${NAME}`, are masked. */
+export const shownMcpServers = (servers: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => {
+      const { env, headers, url } = server as { env?: JsonObject; headers?: JsonObject; url?: unknown };
+      const shown = { ...(env ? { env: maskedTexts(env) } : {}), ...(headers ? { headers: maskedTexts(headers) } : {}), ...(typeof url === "string" ? { url: withoutPassword(url) } : {}) };
+      return [name, { ...(server as JsonObject), ...shown }];
+    }),
+  );
+
+/** What refers to a secret says nothing of it. */
+const maskedTexts = (texts: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, SENSITIVE.test(name) && typeof value === "string" && value !== "" && !value.includes("${") ? MASKED : value]));
+
+const withoutPassword = (url: string): string => url.replace(/^(https?:\/\/[^/?#@]*?:)((?!\$\{)[^/?#@]+)@/i, `$1${MASKED}@`);
+
 /** The operator's register, from its JSON text: `{"<id>": {command …} or {url …}}`. Errors: throws, naming the place at fault. */
 export function readManagedMcpServers(json: string): ManagedMcpServers {
   if (json.trim() === "") return {};

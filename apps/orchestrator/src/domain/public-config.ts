@@ -1,11 +1,12 @@
 import { toDollars } from "@millwright/money";
 import { dropAbsent, type Harness, type JsonObject } from "./agent-config.ts";
 import type { ResolvedConfig } from "./config-resolution.ts";
+import { shownMcpServers } from "./mcp-servers.ts";
 
 /** What resolution found for names in the configuration. */
 export type ResolvedNames = { readonly name?: string; readonly modelId?: string; readonly runnerUid?: string; readonly skills: readonly string[] };
 
-/** The resolved configuration as the public API shows it: AgentConfigSnapshot (fields-runs §4). Names of secrets only. */
+/** The resolved configuration as the public API shows it: AgentConfigSnapshot (fields-runs §4). Names of secrets only; values that were written out are masked. */
 export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): JsonObject =>
   dropAbsent({
     name: names.name,
@@ -15,7 +16,7 @@ export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): Json
     runner_id: names.runnerUid,
     skill_spec: names.skills[0],
     skills: names.skills.length > 0 ? [...names.skills] : undefined,
-    mcp_servers: Object.keys(config.mcpServers).length > 0 ? config.mcpServers : undefined,
+    mcp_servers: Object.keys(config.mcpServers).length > 0 ? shownMcpServers(config.mcpServers) : undefined,
     computer_use_enabled: config.computerUseEnabled,
     computer_use_model_id: config.computerUseModelId,
     idle_timeout_minutes: config.idleTimeoutMinutes,
