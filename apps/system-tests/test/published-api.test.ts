@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { documented, PUBLISHED, valuesOf, type Operation } from "./support/published-api.ts";
+import { teamOf } from "./support/world.ts";
+
+/** The table of what is published (support/published-api.ts) against the API document, and at the public door. */
+let platform: Deployment;
+let api: Client;
+
+beforeAll(async () => {
+  platform = await startPlatform({ workers: 0 });
+  api = await connect(platform);
+}, SLOW_MS);
+afterAll(() => platform?.remove());
+
+const named = (operations: readonly Operation[]) => operations.map((one): [string, Operation] => [`${one.method} ${one.path}`, one]);
+const ask = ({ body }: Operation) => (body === undefined ? {} : { body });
+/** With ids of nothing. */
+const pathOfNothing = ({ path }: Operation): string => path.replaceAll(/\{\w+\}/g, () => randomUUID());
+
+describe("the API document", () => {
+  test.each(named(PUBLISHED))("has %s as it is published", (_name, operation) => {
+    const { ok, errors, query = {}, hasTeam = false } = operation;
+    expect(documented(api.document, operation)).toEqual({ ok, errors: errors.toSorted((a, b) => a - b), hasTeam, query });
+  });
+});
+
+describe("the anonymous", () => {
+  test.each(named(PUBLISHED))("get 401 of %s", async (_name, operation) => {
+    expect(await api.call(operation.method, pathOfNothing(operation), { ...ask(operation), key: null })).toMatchObject({ status: 401, body: { error_code: "authentication_required", retryable: false } });
+  });
+});
+
+describe("an id of nothing", () => {
+  test.each(named(PUBLISHED.filter(({ path }) => path.includes("{"))))("is a 404 of %s", async (_name, operation) => {
+    expect(await api.call(operation.method, pathOfNothing(operation), ask(operation))).toMatchObject({ status: 404, body: { error_code: "resource_not_found", retryable: false } });
+  });
+});
+
+describe("a parameter", () => {
+  const params = PUBLISHED.filter(({ method, path }) => method === "GET" && !path.includes("{")).flatMap(({ path, query = {} }) => Object.entries(query).map(([name, param]) => [path, name, valuesOf(param)] as const));
+  const bounded = params.filter(([, , { bad }]) => bad.length > 0);
+  test.each(bounded)("of %s, %s, takes what is published and refuses the rest", async (path, name, { good, bad }) => {
+    const statuses = async (values: readonly string[]) => Promise.all(values.map(async (value) => [value, (await api.call("GET", `${path}?${name}=${value}`)).status]));
+    expect([await statuses(good), await statuses(bad)]).toEqual([good.map((value) => [value, 200]), bad.map((value) => [value, 400])]);
+  });
+
+  test.each(PUBLISHED.filter(({ method, path }) => method === "GET" && !path.includes("{") && path !== "/agent/run-by-external-reference").map(({ path }) => path))("of %s that nobody knows is ignored", async (path) => {
+    expect((await api.call("GET", `${path}?nobody_knows=1`)).status).toBe(200);
+  });
+
+  test("of repeated values takes several, and one that is not repeated does not", async () => {
+    for (const { path, query = {} } of PUBLISHED.filter((one) => one.path === "/agent/runs" && one.method === "GET")) {
+      for (const [name, param] of Object.entries(query).filter(([, { is, required }]) => is !== "map" && !required)) {
+        const value = valuesOf(param).good[0] ?? (name === "source" ? "API" : name === "factory_uid" ? randomUUID() : "x");
+        expect([name, (await api.call("GET", `${path}?${name}=${value}&${name}=${value}`)).status]).toEqual([name, param.many ? 200 : 400]);
+      }
+    }
+  });
+});
+
+describe("the list of runs", () => {
+  test("has the default of each parameter when it is left out", async () => {
+    for (let n = 0; n < 22; n += 1) await api.post("/agent/runs", { prompt: `run ${n}` });
+    const [plain, said] = [await api.get("/agent/runs"), await api.get("/agent/runs?sort_by=updated_at&sort_order=desc&limit=20")];
+    expect([plain.runs.length, plain.page_info.has_next_page]).toEqual([20, true]);
+    expect(plain.runs.map((run: any) => run.run_id)).toEqual(said.runs.map((run: any) => run.run_id));
+    const times = plain.runs.map((run: any) => Date.parse(run.updated_at));
+    expect(times).toEqual(times.toSorted((a: number, b: number) => b - a));
+  });
+
+  test("is found by a run's id and by the addresses of its page and record, whatever else they say; by words in any case", async () => {
+    const word = `quagga${randomUUID().slice(0, 8)}`;
+    const { run_id: runId } = await api.post("/agent/runs", { prompt: `Feed the ${word.toUpperCase()} well`, title: "At the zoo" });
+    await api.post("/agent/runs", { prompt: `About run ${runId}` });
+    const found = async (q: string): Promise<string[]> => (await api.get(`/agent/runs?q=${encodeURIComponent(q)}`)).runs.map((run: any) => run.run_id);
+    const { session_link: link } = await api.get(`/agent/runs/${runId}`);
+    for (const q of [runId, runId.toUpperCase(), ` ${runId} `, link, `${platform.url}/runs/${runId}`, `${platform.url}/runs/${runId}/`, `${platform.url}/api/v1/agent/runs/${runId}?x=1#top`, `well ${word}`, "zoo at " + word]) expect([q, await found(q)]).toEqual([q, [runId]]);
+    expect(await found(`${platform.url}/runs/${randomUUID()}`)).toEqual([]);
+  });
+
+  test("cannot be filtered by metadata where every team has that switched off, and can where it is on", async () => {
+    const team = await teamOf(api);
+    await api.patch(`/team/${team}`, { capabilities: { metadata_filter: false } });
+    expect(await api.call("GET", "/agent/runs?metadata[a]=b")).toMatchObject({ status: 403, body: { error_code: "feature_not_available", reason: "metadata_filter_off", retryable: false } });
+    await api.patch(`/team/${team}`, { capabilities: { metadata_filter: true } });
+    expect((await api.call("GET", "/agent/runs?metadata[a]=b")).status).toBe(200);
+  });
+});
