@@ -156,6 +156,15 @@ describe("when an automation changes", () => {
   });
 });
 
+test("a fact of before schedules were told names none", async () => {
+  const automation = newUid();
+  await tell(automation, [{ cron: "@hourly" }]);
+  w.factoriesFeed.push({ type: "millwright.automation.updated.v1", entityUid: automation, teamUid: TEAM, payload: { factory_uid: FACTORY, enabled: true } });
+  await hear();
+  await at("20T11:00");
+  expect([await slots(), await w.rows("SELECT 1 FROM stream.parked_events")]).toEqual([[], []]);
+});
+
 test("a fact that has not the agreed form is parked, and other automations go on", async () => {
   await tell(newUid(), [{ cron: "61 * * * *" }]);
   await tell(newUid(), [{ cron: "@hourly" }]);

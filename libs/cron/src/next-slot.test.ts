@@ -1,5 +1,5 @@
 import { Cron as Croner } from "croner";
-import { newestSlots, nextSlot } from "./next-slot.ts";
+import { nextSlot, slotsUntil } from "./next-slot.ts";
 import { parseCron } from "./parse-cron.ts";
 import { isTimeZone, ZoneOffsets } from "./zone-offsets.ts";
 
@@ -40,9 +40,10 @@ test("a day that a country skipped is due once, at its end", () => {
 
 test("only the newest of many slots are kept", () => {
   const [first, now] = [new Date("2026-01-01T00:00Z"), new Date("2026-01-03T00:00Z")];
-  const slots = newestSlots(parseCron("* * * * *", "schedule"), null, first, now, 100);
+  const { slots, next } = slotsUntil(parseCron("* * * * *", "schedule"), null, first, now, 100);
+  expect(next!.getTime() - slots.at(-1)!.getTime()).toBe(60_000);
   expect([slots.length, iso(slots[0]), iso(slots.at(-1))]).toEqual([100, "2026-01-02T22:21", "2026-01-03T00:00"]);
-  expect(newestSlots(parseCron("0 0 * * *", "schedule"), null, first, now, 100).map(iso)).toEqual(["2026-01-01T00:00", "2026-01-02T00:00", "2026-01-03T00:00"]);
+  expect(slotsUntil(parseCron("0 0 * * *", "schedule"), null, first, now, 100).slots.map(iso)).toEqual(["2026-01-01T00:00", "2026-01-02T00:00", "2026-01-03T00:00"]);
 });
 
 test.each(["Europe/Berlin", "UTC", "Asia/Kathmandu", "Etc/GMT+5"])("%s is a time zone", (name) => expect(isTimeZone(name)).toBe(true));

@@ -20,14 +20,15 @@ export function nextSlot(cron: Cron, zone: string | null, after: Date): Date | u
   return ms === undefined ? undefined : new Date(ms);
 }
 
-/** The slots from `first` on that are not after `now`, ascending; only the newest `max` of them. `first` is a slot itself. */
-export function newestSlots(cron: Cron, zone: string | null, first: Date, now: Date, max: number): Date[] {
+/** The slots from `first` on that are not after `now`, ascending, only the newest `max` of them; and the one after them. `first` is a slot itself. */
+export function slotsUntil(cron: Cron, zone: string | null, first: Date, now: Date, max: number): { readonly slots: Date[]; readonly next: Date | undefined } {
   const slots: Date[] = [];
-  for (let slot: Date | undefined = first; slot && slot <= now; slot = nextSlot(cron, zone, slot)) {
+  let slot: Date | undefined = first;
+  for (; slot && slot <= now; slot = nextSlot(cron, zone, slot)) {
     slots.push(slot);
     if (slots.length > 2 * max) slots.splice(0, slots.length - max);
   }
-  return slots.slice(-max);
+  return { slots: slots.slice(-max), next: slot };
 }
 
 function calendarSlot(cron: CalendarCron, zone: string | null, afterMs: number): number | undefined {

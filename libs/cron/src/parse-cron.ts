@@ -59,6 +59,18 @@ const MONTH_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
  * Source: fields-runs §9.2.
  */
 export function parseCron(text: string, dialect: CronDialect): Cron {
+  const key = `${dialect} ${text}`;
+  const cron = known.get(key) ?? readCron(text, dialect);
+  if (known.size >= KNOWN_MAX) known.clear();
+  known.set(key, cron);
+  return cron;
+}
+
+/** Many schedules have the same expression. */
+const known = new Map<string, Cron>();
+const KNOWN_MAX = 1_000;
+
+function readCron(text: string, dialect: CronDialect): Cron {
   if (text.length > TEXT_MAX) throw wrong(`An expression has at most ${TEXT_MAX} characters.`);
   const trimmed = text.trim();
   if (!trimmed.startsWith("@")) return calendar(trimmed);

@@ -94,16 +94,23 @@ async function earlierRuns(deps: CreateRunsDeps, caller: Caller, requests: reado
   return earlier;
 }
 
-/** Of requests that are the same, the first one's configuration serves all. */
+/** Of requests that are the same, the first one's configuration serves all: one that can be stored. */
 function onceEach(deps: CreateRunsDeps): CreateRunsDeps["resolveRun"] {
   const known = new Map<string, Promise<ResolvedRun>>();
   return (caller, request) => {
     const key = JSON.stringify(request);
-    const resolving = known.get(key) ?? deps.resolveRun(caller, request);
+    const resolving = known.get(key) ?? deps.resolveRun(caller, request).then(storableRun);
     known.set(key, resolving);
     return resolving;
   };
 }
+
+const storableRun = (resolved: ResolvedRun): ResolvedRun => ({
+  ...resolved,
+  agentConfig: storableJson(resolved.agentConfig),
+  frozen: storableJson(resolved.frozen),
+  ...(resolved.skill && { skill: storableJson(resolved.skill) }),
+});
 
 /** Everything that asks others, before the transaction. */
 async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): Promise<Resolved> {
@@ -228,9 +235,9 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     ...(request.origin ? { origin: request.origin } : {}),
     executionLocation: request.local ? "LOCAL" : "REMOTE",
     conversationUid,
-    agentConfig: storableJson(resolved.agentConfig),
-    ...(resolved.skill ? { agentSkill: storableJson(resolved.skill) } : {}),
-    frozen: storableJson(parent?.isCostLimited ? { ...resolved.frozen, cost_limited_above: true as const } : resolved.frozen),
+    agentConfig: resolved.agentConfig,
+    ...(resolved.skill ? { agentSkill: resolved.skill } : {}),
+    frozen: parent?.isCostLimited ? { ...resolved.frozen, cost_limited_above: true as const } : resolved.frozen,
     ...(resolved.frozen.factory_uid ? { factoryUid: resolved.frozen.factory_uid } : {}),
     metadata,
     ...(causeKey ? { causeKey: storable(causeKey) } : {}),

@@ -1,4 +1,4 @@
-import { newestSlots, nextSlot, parseCron, type Cron } from "@millwright/cron";
+import { parseCron, slotsUntil, type Cron } from "@millwright/cron";
 import type { OverlapPolicy, Schedule, ScheduleUid } from "./schedule.ts";
 
 /** `due`: is being fired; `buffered`: waits for the end of an earlier run. The others are final, but that a run found later makes a slot fired. */
@@ -30,7 +30,7 @@ export const planSlots = (rule: Pick<Schedule, "cronSchedule" | "timeZone" | "ca
  * catch-up window allows; the older ones are missed. Source: spec/decisions "missed slots".
  */
 export function planRule({ cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number }, first: Date, now: Date): Plan {
-  const times = newestSlots(cron, timeZone, first, now, LEDGER_MAX);
+  const { slots: times, next = null } = slotsUntil(cron, timeZone, first, now, LEDGER_MAX);
   const newest = times.at(-1);
   if (!newest) return { slots: [], next: first };
   const isLate = (slotAt: Date): boolean => now.getTime() - slotAt.getTime() > catchUpSeconds * 1_000;
@@ -39,7 +39,7 @@ export function planRule({ cron, timeZone, catchUpSeconds }: { cron: Cron; timeZ
       if (isLate(slotAt)) return { slotAt, state: "missed", reason: "catch_up_window" };
       return slotAt === newest ? { slotAt, state: "due", reason: null } : { slotAt, state: "missed", reason: "superseded" };
     }),
-    next: nextSlot(cron, timeZone, newest) ?? null,
+    next,
   };
 }
 

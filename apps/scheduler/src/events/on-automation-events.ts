@@ -26,7 +26,7 @@ export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers 
 }
 
 function readAutomation({ entityUid: automationUid, teamUid, payload }: StoredEvent): ScheduledAutomation {
-  const { factory_uid: factoryUid, enabled, schedules } = payload;
+  const { factory_uid: factoryUid, enabled, schedules = [] } = payload; // facts of before schedules were told have none
   if (typeof factoryUid !== "string" || teamUid === undefined || typeof enabled !== "boolean" || !Array.isArray(schedules)) throw malformed();
   return { automationUid, factoryUid, teamUid, rules: enabled ? schedules.map(readRule) : [] };
 }
