@@ -3,7 +3,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
-import { Database } from "@millwright/database";
+import { BackgroundLoop, Database } from "@millwright/database";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
 import { rememberAnswer } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
@@ -26,11 +26,13 @@ import { automationRoutes } from "./rpc/automation-routes.ts";
 import { factoryRoutes } from "./rpc/routes.ts";
 import { applyStore } from "./store/apply-store.ts";
 import { automationStore } from "./store/automation-store.ts";
+import { branchStore } from "./store/branch-store.ts";
 import { factoryStore } from "./store/factory-store.ts";
 import { changesOf, openPrisma } from "./store/prisma-client.ts";
 import { sourceStore } from "./store/source-store.ts";
 import { tasksIn, taskStore } from "./store/task-store.ts";
 import { definitionWork } from "./usecases/activate-definition.ts";
+import { lookUpDueHeads } from "./usecases/branch-heads.ts";
 
 /** Applied by whoever starts the service, before it is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -61,6 +63,12 @@ export type FactoriesOptions = {
   /** What may be reached at addresses that teams have set; by default the outside only. */
   outbound?: OutboundRule;
   gitTimeoutMs?: number;
+  /** A file with further certificate authorities of repositories' hosts (PEM). */
+  gitCaFile?: string | undefined;
+  /** Of any one file of a fetched repository; 512 MiB by default. */
+  gitFileBytesMax?: number;
+  /** Between two looks at the head of a tracked branch; 30 s by default. */
+  headPollMs?: number;
   /** How long an apply waits for the owners; 10 s by default. */
   activationWaitMs?: number;
 };
@@ -79,7 +87,12 @@ export type Factories = {
   readonly work: WorkQueue;
   /** Forgets old decisions. */
   prune(): Promise<number>;
+  /** Looks up the heads of tracked branches that are due. */
+  lookUpHeads(): Promise<"again" | "idle">;
 };
+
+const LOOK_FOR_DUE_HEADS_MS = 1_000;
+const GIT_FILE_BYTES_MAX = 512 * 1024 * 1024;
 
 /** The object graph of this service. */
 export async function composeFactories(o: FactoriesOptions): Promise<Factories> {
@@ -97,6 +110,9 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer);
   const deps: AutomationsOptions["deps"] = {
     factories: factoryStore(prisma, changes, database.sql),
+    branches: branchStore(prisma, changes, database.sql),
+    heads: { ring: () => looking.ring() },
+    headPollMs: o.headPollMs ?? 30_000,
     sources: sourceStore(prisma, changes),
     applies: applyStore(prisma, changes),
     automations: automationStore(database),
@@ -106,7 +122,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     agents,
     owners,
     activation: { ...owners, ...agents },
-    trees: definitionTrees({ localRepositoryRoots: o.localRepositoryRoots ?? [], outbound: o.outbound ?? outboundRule([]), timeoutMs: o.gitTimeoutMs ?? 30_000 }),
+    trees: definitionTrees({ localRepositoryRoots: o.localRepositoryRoots ?? [], outbound: o.outbound ?? outboundRule([]), timeoutMs: o.gitTimeoutMs ?? 30_000, fileBytesMax: o.gitFileBytesMax ?? GIT_FILE_BYTES_MAX, ...(o.gitCaFile && { caFile: o.gitCaFile }), secretOf: (teamUid, name) => agents.secretOf(teamUid, name) }),
     cursors: new Cursors(deriveKey(o.masterKey, "factories page tokens")),
     activationWaitMs: o.activationWaitMs ?? 10_000,
     clock,
@@ -114,6 +130,11 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   };
   const automations = composeAutomations({ ...o, database, deps, runs, agents, ...bell });
   const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...automations.work } });
+  const looking = new BackgroundLoop({
+    everyMs: Math.min(LOOK_FOR_DUE_HEADS_MS, deps.headPollMs),
+    step: () => lookUpDueHeads(deps),
+    onError: (error) => log.warn({ component: "branch heads", error }, "heads could not be looked up"),
+  });
   const self = serviceCaller(signer.service, newUid());
   const tasks = new Consumer({
     name: "tasks",
@@ -130,7 +151,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     ...bell,
   });
   const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks, ...automations.consumers], work });
-  const loops = [tasks, ...automations.consumers, automations.pruner];
+  const loops = [tasks, ...automations.consumers, automations.pruner, looking];
   const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
@@ -138,6 +159,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     work,
     automationEvents: automations.consumers,
     prune: () => automations.prune(),
+    lookUpHeads: () => lookUpDueHeads(deps),
     routes(router) {
       factoryRoutes(router, deps);
       automationRoutes(router, automations.deps);

@@ -18,6 +18,10 @@ export const loadConfig = (env: Env) =>
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),
     /** Directories below which definition repositories may lie on disk; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    /** A file with further certificate authorities that the hosts of definition repositories may have (PEM). */
+    gitCaFile: optional.string("MILLWRIGHT_GIT_CA_FILE"),
+    /** Between two looks at the head of a tracked branch. */
+    headPollMs: optional.duration("MILLWRIGHT_BRANCH_POLL_INTERVAL", "30s"),
     /** Internal hosts and networks that definition repositories may be at; none by default. */
     allowedInternalHosts,
   });

@@ -14,7 +14,7 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, "webhook-ingress": webhookIngress }) => {
-    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator, webhookIngress }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots });
+    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator, webhookIngress }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots, gitCaFile: config.gitCaFile, headPollMs: config.headPollMs });
     return { ...factories, allow: allowedServices };
   },
 });

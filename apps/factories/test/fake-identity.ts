@@ -8,7 +8,7 @@ import { FakeOwner } from "./fake-owner.ts";
 /** The gateway's inner side: agents appear when a definition is activated. */
 export class FakeIdentity {
   static readonly allow = {
-    ...allowServices(identity.IdentityService, { findForeman: ["factories"], getProfiles: ["factories"] }),
+    ...allowServices(identity.IdentityService, { findForeman: ["factories"], getProfiles: ["factories"], resolveSecrets: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("agent");
@@ -18,10 +18,14 @@ export class FakeIdentity {
   /** E-mail → uid, of the users of every team. */
   readonly users = new Map<string, string>();
 
+  /** Managed secrets, of every team. */
+  readonly secrets = new Map<string, string>();
+
   routes(router: ConnectRouter): void {
     router.service(definitions.DefinitionOwnerService, this.owner.service());
     router.service(identity.IdentityService, {
       findForeman: async ({ factoryUid }) => ({ ...this.#foremanOf(factoryUid), definitionVersion: 0n }),
+      resolveSecrets: async ({ optionalNames }) => ({ values: Object.fromEntries(optionalNames.flatMap((name) => (this.secrets.has(name) ? [[name, this.secrets.get(name)!]] : []))) }),
       getProfiles: async ({ emails }) => ({ profiles: emails.flatMap((email) => (this.users.has(email) ? [{ type: "user", uid: this.users.get(email)!, email }] : [])) }),
     });
   }

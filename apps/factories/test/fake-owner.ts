@@ -19,6 +19,10 @@ export class FakeOwner {
   /** Runs during each stage. */
   onStage: () => Promise<void> = async () => {};
   stages = 0;
+  /** Plans say that everything is served as it is asked for. */
+  isServing = false;
+  /** What plans say instead. */
+  plan: { kind: string; name: string; action: string; changedFields: string[] }[] | undefined;
 
   constructor(kind: "agent" | "runner" | "nothing") {
     this.#kind = kind;
@@ -34,6 +38,8 @@ export class FakeOwner {
     this.gate = Promise.resolve();
     this.onStage = async () => {};
     this.stages = 0;
+    this.isServing = false;
+    this.plan = undefined;
   }
 
   activeDefinition(factoryUid: string): JsonObject | undefined {
@@ -50,7 +56,7 @@ export class FakeOwner {
           if (this.diagnostics.every(({ severity }) => severity === "warning")) this.staged.set(`${factoryUid}/${version}`, definition);
         }
         const names = ((definition[`${this.#kind}s`] ?? []) as { name: string }[]).map(({ name }) => name);
-        return { diagnostics: this.diagnostics, plan: names.map((name) => ({ kind: this.#kind, name, action: "create" })) };
+        return { diagnostics: this.diagnostics, plan: this.plan ?? names.map((name) => ({ kind: this.#kind, name, action: this.isServing ? "unchanged" : "create" })) };
       },
       dropDefinition: async ({ factoryUid, version }) => {
         this.staged.delete(`${factoryUid}/${version}`);

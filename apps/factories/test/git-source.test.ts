@@ -8,7 +8,7 @@ import { call } from "@millwright/rpc";
 import { outboundRule } from "@millwright/outbound";
 import { domainError, needs } from "@millwright/testing";
 import { definitionTrees } from "../src/clients/definition-trees.ts";
-import { OWNER, startWorld, type World } from "./setup.ts";
+import { OWNER, startWorld, TEAM, type World } from "./setup.ts";
 import { aTree } from "./trees.ts";
 
 let w: World;
@@ -107,8 +107,8 @@ test.each(["https://127.0.0.1/r.git", "https://[::1]/r.git", "https://localhost/
 
 test("a name is judged by what it leads to when the tree is taken", async () => {
   const rule = outboundRule([], async () => ["10.0.0.1"]);
-  const trees = definitionTrees({ localRepositoryRoots: [], outbound: rule, timeoutMs: 5_000 });
-  await expect(trees.take({ kind: "git", url: "https://inside.test/r.git", branch: "main", directory: "" })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
+  const trees = definitionTrees({ localRepositoryRoots: [], outbound: rule, timeoutMs: 5_000, fileBytesMax: 1e9, secretOf: async () => undefined });
+  await expect(trees.take({ kind: "git", url: "https://inside.test/r.git", branch: "main", directory: "" }, TEAM)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "internal_address_refused" }));
 });
 
 needs("git", "a host that does not answer is a failure that may pass", async () => {

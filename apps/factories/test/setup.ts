@@ -65,6 +65,8 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   return {
     t, clock, log, identity, orchestrator, webhookIngress, replica, service, doorOf,
     factories: factoryService,
+    branches: clientFor(factories.BranchService, transportTo(service), { signer: gateway }),
+    branchesOf: (made: Factories) => clientFor(factories.BranchService, transportTo(made), { signer: gateway }),
     tasks: clientFor(factories.TaskService, transportTo(service), { signer: gateway }),
     automations: clientFor(factories.AutomationService, transportTo(service), { signer: gateway }),
 

@@ -193,13 +193,13 @@ describe("a failed apply leaves what served", () => {
   });
 
   test.each([
-    ["is away", new Error("boom"), { kind: "internal" }],
-    ["refuses", new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "agent.manage" }), { kind: "permission_denied", reason: "not_authorized" }],
-  ])("when an owner %s", async (_what, failure, expected) => {
+    ["is away", new Error("boom"), { kind: "internal" }, "FAILED"],
+    ["refuses who asks", new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "agent.manage" }), { kind: "permission_denied", reason: "not_authorized" }, "APPLIED"],
+  ])("when an owner %s", async (_what, failure, expected, state) => {
     await put(aTree({ "runners/big.yaml": "platform: { linux: { dockerImage: x } }\n" }));
     w.orchestrator.owner.failure = failure;
     await expect(apply()).rejects.toEqual(domainError(expected));
-    expect(await getSource()).toMatchObject({ state: "FAILED", activeVersion: 1n, diagnostics: [] });
+    expect(await getSource()).toMatchObject({ state, activeVersion: 1n, diagnostics: [] });
     w.orchestrator.owner.failure = undefined;
     await unchanged();
   });

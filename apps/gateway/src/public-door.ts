@@ -18,6 +18,7 @@ import { conversationRoutes } from "./routes/conversations.ts";
 import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
 import { factoryFilesRoutes } from "./routes/factory-files.ts";
 import { factoryRoutes } from "./routes/factories.ts";
+import { factoryBranchRoutes } from "./routes/factory-branches.ts";
 import { factorySourceRoutes } from "./routes/factory-source.ts";
 import type { IdentityRouteDeps } from "./routes/identity-deps.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -74,6 +75,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...codeHostWebhookRoutes(neighbours),
     ...factoryRoutes(shared),
     ...factorySourceRoutes(neighbours),
+    ...factoryBranchRoutes({ neighbours, hasFactoryBranches: async (uid) => (await listTeams(identity.db.now, [uid])).every((team) => team.factoryBranches) }),
     ...factoryFilesRoutes,
     ...taskRoutes(shared),
     ...automationRoutes(neighbours),

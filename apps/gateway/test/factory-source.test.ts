@@ -12,14 +12,16 @@ const diagnostic = { path: "factory.yaml", line: 1, column: 7, code: "FF_REQUIRE
 const item = { kind: "agent", name: "foreman", action: "create", changedFields: ["prompt"] };
 const shownItem = { kind: "agent", name: "foreman", action: "create", changed_fields: ["prompt"] };
 const none = { kind: "none", directory: "", files: [], activeVersion: 0n, state: "NONE", diagnostics: [] };
-const shownNone = { kind: "none", repository_url: null, branch: null, directory: "", files: [], active_version: 0, active_revision: null, state: "NONE", diagnostics: [], applied_at: null };
+const shownNone = { kind: "none", repository_url: null, branch: null, directory: "", secret_name: null, username: null, files: [], active_version: 0, active_revision: null, state: "NONE", diagnostics: [], applied_at: null };
 const git = { ...none, kind: "git", repositoryUrl: "/srv/git/o/r.git", branch: "main", directory: "mill", activeVersion: 3n, activeRevision: "abc", state: "APPLIED", diagnostics: [diagnostic], appliedAt: at(UPDATED) };
 const shownGit = { ...shownNone, kind: "git", repository_url: "/srv/git/o/r.git", branch: "main", directory: "mill", active_version: 3, active_revision: "abc", state: "APPLIED", diagnostics: [diagnostic], applied_at: UPDATED };
+const secret = { ...git, secretName: "GIT", username: "u" };
+const shownSecret = { ...shownGit, secret_name: "GIT", username: "u" };
 const notFound = refusal("not_found", "factory_not_found");
 const notAllowed = refusal("permission_denied", "not_authorized");
 
 describe("the source", () => {
-  test.each([[none, shownNone], [git, shownGit], [{ ...none, kind: "files", files }, { ...shownNone, kind: "files", files }]])("is shown (%#)", async (source, shown) => {
+  test.each([[none, shownNone], [git, shownGit], [secret, shownSecret], [{ ...none, kind: "files", files }, { ...shownNone, kind: "files", files }]])("is shown (%#)", async (source, shown) => {
     door.answer({ getSource: { source } });
     expect((await door.call("GET", PATH)).body).toEqual(shown);
     expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
@@ -28,6 +30,7 @@ describe("the source", () => {
     [{ files }, { kind: "files", files }],
     [{ repository_url: "/srv/git/o/r.git" }, { kind: "git", repositoryUrl: "/srv/git/o/r.git", branch: "main", directory: "" }],
     [{ repository_url: "u", branch: "b", directory: "d" }, { kind: "git", repositoryUrl: "u", branch: "b", directory: "d" }],
+    [{ repository_url: "u", secret_name: "S", username: "n" }, { kind: "git", repositoryUrl: "u", secretName: "S", username: "n" }],
   ])("is replaced by %j", async (body, source) => {
     door.answer({ putSource: { source: git } });
     expect(await door.call("PUT", PATH, { body })).toMatchObject({ status: 200, body: shownGit });
@@ -39,7 +42,7 @@ describe("the source", () => {
   });
   refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["getSource", notFound, notAllowed]);
   refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: { files } }), ["putSource", notFound, notAllowed, refusal("invalid_argument", "source_invalid")]);
-  const wrong = [{}, { files: [] }, { files: [{ path: "", content: "" }] }, { files: [{ path: "a" }] }, { files: {} }, { repository_url: "" }, { repository_url: "u", branch: "" }, { repository_url: 1 }, []];
+  const wrong = [{}, { files: [] }, { files: [{ path: "", content: "" }] }, { files: [{ path: "a" }] }, { files: {} }, { repository_url: "" }, { repository_url: "u", branch: "" }, { repository_url: 1 }, { repository_url: "u", secret_name: "" }, { repository_url: "u", secret_name: "S", username: 1 }, []];
   neverReachNeighbours(() => door, 400, wrong.map((body) => ["PUT", PATH, body] as const));
 });
 
@@ -58,6 +61,22 @@ describe("checking", () => {
     refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/${verb}`), ["checkSource", notFound, notAllowed, refusal("invalid_argument", "source_missing"), refusal("invalid_argument", "source_unreachable")]);
     neverReachNeighbours(() => door, 400, [{ files: 1 }, { files: [{ path: 1, content: "" }] }, []].map((body) => ["POST", `${PATH}/${verb}`, body] as const));
   }
+});
+
+describe("drift", () => {
+  const head = { state: "DIFFERS", revision: "def", plan: [item], diagnostics: [diagnostic] };
+  test.each<[object, object]>([
+    [{ activeVersion: 3n, activeRevision: "abc", serving: [item], head }, { active_version: 3, active_revision: "abc", serving: [shownItem], head: { ...head, plan: [shownItem], error: null } }],
+    [
+      { activeVersion: 0n, serving: [], head: { state: "UNKNOWN", errorCode: "branch_missing", errorMessage: "No." } },
+      { active_version: 0, active_revision: null, serving: [], head: { state: "UNKNOWN", revision: null, plan: [], diagnostics: [], error: { code: "branch_missing", message: "No." } } },
+    ],
+  ])("is shown (%#)", async (drift, shown) => {
+    door.answer({ getDrift: drift });
+    expect((await door.call("GET", `${PATH}/drift`)).body).toEqual(shown);
+    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
+  });
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/drift`), ["getDrift", notFound, notAllowed, refusal("conflict", "source_missing"), refusal("unavailable", "unavailable")]);
 });
 
 describe("applying", () => {

@@ -44,6 +44,10 @@ export const loadConfig = (env: Env) => {
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
     /** Directories below which local code hosts and definition repositories may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
+    /** A file with further certificate authorities that the hosts of definition repositories may have (PEM). */
+    gitCaFile: optional.string("MILLWRIGHT_GIT_CA_FILE"),
+    /** Between two looks at the head of a tracked branch. */
+    headPollMs: optional.duration("MILLWRIGHT_BRANCH_POLL_INTERVAL", "30s"),
     egressRanges: egressRangesSetting,
     /** Internal hosts and networks that addresses set by teams may lead to; by default this machine, while the platform listens on its loopback address only. */
     allowedInternalHosts,

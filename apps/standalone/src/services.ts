@@ -83,6 +83,8 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, webhookIngress: transports.webhookIngress },
     outbound,
     localRepositoryRoots: config.localRepositoryRoots,
+    gitCaFile: config.gitCaFile,
+    headPollMs: config.headPollMs / config.timeScale,
   });
   const scheduler = composeScheduler({
     ...of("scheduler"),

@@ -1,12 +1,32 @@
-import { revisionOf, type SourceSettings, type Tree } from "../domain/source.ts";
-import { checkRepository, readGitTree, type GitSettings } from "./git-tree.ts";
+import { invalidArgument } from "@millwright/errors";
+import { revisionOf, type GitSettings, type SourceSettings, type Tree } from "../domain/source.ts";
+import { checkRepository, type GitCredential, type GitRules } from "./git-repository.ts";
+import { readGitHead, readGitTree } from "./git-tree.ts";
 
-/** Definition trees, from wherever a source says. */
-export const definitionTrees = (settings: GitSettings) => ({
+export type TreeDeps = GitRules & {
+  /** The value of a team's managed secret, as it is now; undefined: there is none of this name. */
+  secretOf: (teamUid: string, name: string) => Promise<string | undefined>;
+};
+
+/** Definition trees, and the heads of branches, from wherever a source says. */
+export const definitionTrees = (deps: TreeDeps) => ({
   check(source: SourceSettings): void {
-    if (source.kind === "git") checkRepository(settings, source.url);
+    if (source.kind === "git") checkRepository(deps, source.url);
   },
-  async take(source: SourceSettings): Promise<Tree> {
-    return source.kind === "git" ? readGitTree(settings, source) : { revision: revisionOf(source.files), files: source.files };
+  async take(source: SourceSettings, teamUid: string, sha?: string): Promise<Tree> {
+    if (source.kind === "files") return { revision: revisionOf(source.files), files: source.files };
+    return readGitTree(deps, source, await credentialOf(deps, source, teamUid), sha);
+  },
+  async headOf(source: GitSettings, teamUid: string): Promise<string | undefined> {
+    return readGitHead(deps, source, await credentialOf(deps, source, teamUid));
   },
 });
+
+/** Errors: secret_missing · secret_malformed. */
+async function credentialOf({ secretOf }: TreeDeps, { url, secretName, username }: GitSettings, teamUid: string): Promise<GitCredential | undefined> {
+  if (secretName === undefined) return undefined;
+  const password = await secretOf(teamUid, secretName);
+  if (password === undefined) throw invalidArgument("secret_missing", `The team has no managed secret named ${secretName}, which the repository is read with.`);
+  if (/[\r\n\0]/.test(password)) throw invalidArgument("secret_malformed", `The managed secret ${secretName} has more than one line: it is no password or token.`);
+  return { username: username ?? (/(^|\.)gitlab\./.test(new URL(url).hostname) ? "oauth2" : "x-access-token"), password };
+}

@@ -1,71 +1,48 @@
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
-import { isIP } from "node:net";
-import { tmpdir } from "node:os";
-import { join, resolve, sep } from "node:path";
 import { isDefinitionPath, treeFault, type TreeFile } from "@millwright/definition";
-import { DomainError, invalidArgument } from "@millwright/errors";
-import { refusalIn, type OutboundRule } from "@millwright/outbound";
-import { definitionInvalid, type SourceSettings, type Tree } from "../domain/source.ts";
-import { runGit, type GitCommand, type GitResult } from "./run-git.ts";
+import { invalidArgument } from "@millwright/errors";
+import { headGone } from "../domain/branch.ts";
+import { definitionInvalid, type GitSettings, type Tree } from "../domain/source.ts";
+import { answered, ok, withGit, type Git, type GitCredential, type GitRules } from "./git-repository.ts";
 
-export type GitSource = Extract<SourceSettings, { kind: "git" }>;
-export type GitSettings = {
-  /** Directories below which local repositories may lie; none: local paths are refused. */
-  localRepositoryRoots: readonly string[];
-  outbound: OutboundRule;
-  /** Of one fetch. */
-  timeoutMs: number;
-};
-
-const LISTING_BYTES_MAX = 64 * 1024 * 1024;
 const CONTENT_BYTES_MAX = 24 * 1024 * 1024;
+const HEADS_BYTES_MAX = 64 * 1024;
+const HEAD = "refs/millwright/head";
 
-/** Errors: repository_not_allowed, for a path that lies below no allowed root · internal_address_refused. */
-export function checkRepository({ localRepositoryRoots, outbound }: GitSettings, url: string): void {
-  if (!isLocal(url) && outbound.refuses(new URL(url).hostname)) throw internal();
-  if (isLocal(url) && !localRepositoryRoots.some((root) => isBelow(resolve(root), resolve(url)))) throw notAllowed();
-}
+/** The commit that the branch is at; undefined: the repository has no such branch. Errors: as `withGit` and `answered`. */
+export const readGitHead = (rules: GitRules, source: GitSettings, credential: GitCredential | undefined): Promise<string | undefined> =>
+  withGit(rules, { url: source.url, ...(credential && { credential }) }, async (git) => {
+    const ref = `refs/heads/${source.branch}`;
+    const heads = answered(await git.run(["ls-remote", "--quiet", "--refs", "--end-of-options", git.url, ref], { stdoutBytesMax: HEADS_BYTES_MAX }));
+    const line = heads.toString("utf8").split("\n").find((one) => one.endsWith(`\t${ref}`));
+    return line?.split("\t")[0];
+  });
 
 /**
- * The definition files at the head of a branch, fetched into a directory that lives as long as the call. Symbolic links and
- * submodules are not followed; files outside the layout of a definition are not read.
+ * The definition files of a branch, at its head or at the commit `sha`. Symbolic links and submodules are not followed; files
+ * outside the layout of a definition are not read.
  *
- * Errors: source_unreachable · repository_not_allowed · internal_address_refused · definition_invalid, when the tree is beyond its bounds.
+ * Errors: as `withGit` and `answered`; source_unreachable (invalid_argument), when there is no such branch · branch_head_gone
+ *   · definition_invalid, when the tree is beyond its bounds.
  */
-export async function readGitTree(settings: GitSettings, source: GitSource): Promise<Tree> {
-  checkRepository(settings, source.url);
-  const url = isLocal(source.url) ? await localRepository(settings, source.url) : source.url;
-  const gitDir = await mkdtemp(join(tmpdir(), "millwright-definition-"));
-  try {
-    const configFile = join(gitDir, "millwright.config");
-    // The operator allowed the root; the repository may be another user's. Redirects could lead past what was allowed.
-    await writeFile(configFile, `[safe]\n\tdirectory = ${JSON.stringify(url)}\n[http]\n\tfollowRedirects = false\n${await pinned(settings, url)}[core]\n\thooksPath = /dev/null\n`);
-    const base = { gitDir, configFile, protocol: isLocal(url) ? "file" : "https", timeoutMs: settings.timeoutMs, stdoutBytesMax: LISTING_BYTES_MAX };
-    const git = (args: readonly string[], more: Partial<GitCommand> = {}) => runGit({ ...base, ...more, args }).catch((cause: unknown) => {
-      throw unreachable("The repository could not be read: git is not available.", cause);
-    });
-    ok(await git(["init", "--quiet", "--bare"]));
-    const fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
-    fetched(await git([...fetch, "--end-of-options", url, `+refs/heads/${source.branch}:refs/millwright/head`]), source.branch);
-    const revision = ok(await git(["rev-parse", "--verify", "refs/millwright/head^{commit}"])).toString("utf8").trim();
-    const entries = definitionEntries(ok(await git(["ls-tree", "-r", "-z", "--long", "--full-tree", revision])), source.directory);
+export const readGitTree = (rules: GitRules, source: GitSettings, credential?: GitCredential, sha?: string): Promise<Tree> =>
+  withGit(rules, { url: source.url, ...(credential && { credential }) }, async (git) => {
+    const revision = await fetchCommit(git, source, sha);
+    const listing = ok(await git.run(["ls-tree", "-r", "-z", "--long", "--full-tree", revision, ...(source.directory === "" ? [] : ["--", source.directory])]));
+    const entries = definitionEntries(listing, source.directory);
     const fault = treeFault(entries);
     if (fault) throw definitionInvalid([fault]);
-    const contents = ok(await git(["cat-file", "--batch"], { stdin: entries.map(({ oid }) => `${oid}\n`).join(""), stdoutBytesMax: CONTENT_BYTES_MAX }));
+    const contents = ok(await git.run(["cat-file", "--batch"], { stdin: entries.map(({ oid }) => `${oid}\n`).join(""), stdoutBytesMax: CONTENT_BYTES_MAX }));
     return { revision, files: filesOf(entries, contents) };
-  } finally {
-    await rm(gitDir, { recursive: true, force: true });
-  }
-}
-
-/** Has git connect to the addresses that were judged, whatever the name leads to a moment later. */
-async function pinned({ outbound }: GitSettings, url: string): Promise<string> {
-  if (isLocal(url)) return "";
-  const { hostname, port } = new URL(url);
-  const addresses = await outbound.addressesOf(hostname).catch((error: unknown) => {
-    throw refusalIn(error) ? internal() : unreachable("The repository's host is not known.", error);
   });
-  return isIP(hostname.replace(/^\[|\]$/g, "")) === 0 ? `\tcurloptResolve = ${hostname}:${port || "443"}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}\n` : "";
+
+async function fetchCommit(git: Git, { branch }: GitSettings, sha: string | undefined): Promise<string> {
+  const what = sha ?? `refs/heads/${branch}`;
+  const fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
+  const result = await git.run([...fetch, "--end-of-options", git.url, `+${what}:${HEAD}`]);
+  if (result.exitCode !== 0 && /couldn't find remote ref/.test(result.complaint)) throw invalidArgument("source_unreachable", `The repository has no branch ${branch}.`);
+  if (result.exitCode !== 0 && /not our ref|unadvertised object/.test(result.complaint)) throw headGone();
+  answered(result);
+  return ok(await git.run(["rev-parse", "--verify", `${HEAD}^{commit}`])).toString("utf8").trim();
 }
 
 type Entry = { path: string; oid: string; bytes: number };
@@ -90,33 +67,3 @@ function filesOf(entries: readonly Entry[], contents: Buffer): TreeFile[] {
     return { path, content: new Uint8Array(contents.subarray(start, start + bytes)) };
   });
 }
-
-/** The real place of a local repository, which must lie below a root as well. */
-async function localRepository({ localRepositoryRoots }: GitSettings, path: string): Promise<string> {
-  const real = await realpath(path).catch(() => undefined);
-  if (real === undefined) throw invalidArgument("source_unreachable", "There is no repository at this path.");
-  const roots = await Promise.all(localRepositoryRoots.map((root) => realpath(root).catch(() => undefined)));
-  if (!roots.some((root) => root !== undefined && isBelow(root, real))) throw notAllowed();
-  return real;
-}
-
-const isLocal = (url: string): boolean => url.startsWith("/");
-const isBelow = (root: string, path: string): boolean => path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
-
-function fetched(result: GitResult, branch: string): void {
-  if (result.exitCode === 0) return;
-  if (/couldn't find remote ref/.test(result.complaint)) throw invalidArgument("source_unreachable", `The repository has no branch ${branch}.`);
-  throw unreachable("The repository could not be fetched.", new Error(`git: ${result.complaint || "out of time"}`));
-}
-
-function ok({ exitCode, stdout, complaint }: GitResult): Buffer {
-  if (exitCode === 0) return stdout;
-  throw unreachable("The repository could not be read.", new Error(`git: ${complaint || "killed, or out of time"}`));
-}
-
-const unreachable = (message: string, cause: unknown): DomainError =>
-  new DomainError({ kind: "unavailable", reason: "source_unreachable", message, cause });
-const internal = (): DomainError =>
-  invalidArgument("internal_address_refused", "The repository is inside the network of this platform; its operator can allow it (MILLWRIGHT_ALLOWED_INTERNAL_HOSTS).");
-const notAllowed = (): DomainError =>
-  invalidArgument("repository_not_allowed", "Repositories of this server's disk are allowed below configured directories only; this path is not.");

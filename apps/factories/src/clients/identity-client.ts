@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { identity } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
-import { as, type AgentUid } from "@millwright/ids";
+import { as, newUid, type AgentUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Activation } from "../domain/apply.ts";
 import type { Factory } from "../domain/factory.ts";
@@ -26,6 +26,12 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
     async findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> {
       const { profiles } = await agents.getProfiles({ teamUid, emails: [...emails] }, call(caller));
       return profiles.map(({ uid }) => uid);
+    },
+
+    /** The value of a team's managed secret as it is now; undefined: there is none of this name. */
+    async secretOf(teamUid: string, name: string): Promise<string | undefined> {
+      const { values } = await agents.resolveSecrets({ teamUid, optionalNames: [name] }, call(serviceCaller(signer.service, newUid())));
+      return values[name];
     },
 
     async foremanOf(activation: Activation): Promise<AgentUid | undefined> {

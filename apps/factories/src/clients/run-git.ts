@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 
-/** What a git command left: its exit code (null: killed, or out of time), its output, and the first line of its complaint. */
-export type GitResult = { exitCode: number | null; stdout: Buffer; complaint: string };
+/** What a git command left: its exit code (null: killed, or out of time), its output, and the beginning of its complaint. */
+export type GitResult = { exitCode: number | null; stdout: Buffer; complaint: string; isOutOfTime: boolean };
 
 export type GitCommand = {
   args: readonly string[];
@@ -13,14 +13,19 @@ export type GitCommand = {
   timeoutMs: number;
   stdin?: string;
   stdoutBytesMax: number;
+  /** Of any one file that the command writes. */
+  fileBytesMax: number;
+  /** Further variables, for what must be in no argument. */
+  environment?: Readonly<Record<string, string>>;
 };
 
 /**
  * Runs git against a repository that we made ourselves, shielded from the machine: no system or user configuration, no prompts,
- * no credential helpers, no hooks, one transport. Ends the command with all its children when it is out of time or says too much.
+ * no hooks, one transport, and of credential helpers only what the given configuration says. Ends the command with all its children when it is out of time or says too much.
  */
-export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, stdin, stdoutBytesMax }: GitCommand): Promise<GitResult> {
-  const child = spawn("git", ["--git-dir", gitDir, "--literal-pathspecs", ...args], {
+export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, stdin, stdoutBytesMax, fileBytesMax, environment }: GitCommand): Promise<GitResult> {
+  const limited = `ulimit -f ${Math.ceil(fileBytesMax / 512)}; exec git "$@"`; // in blocks of 512 bytes
+  const child = spawn("/bin/sh", ["-c", limited, "sh", "--git-dir", gitDir, "--literal-pathspecs", ...args], {
     cwd: gitDir,
     detached: true, // its own process group, so that its helpers end with it
     stdio: ["pipe", "pipe", "pipe"],
@@ -36,6 +41,7 @@ export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, st
       GIT_ALLOW_PROTOCOL: protocol,
       GIT_NO_LAZY_FETCH: "1",
       GIT_NO_REPLACE_OBJECTS: "1",
+      ...environment,
     },
   });
   const end = (): void => {
@@ -45,9 +51,12 @@ export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, st
       // it is gone already
     }
   };
-  const timer = setTimeout(end, timeoutMs);
+  let [bytes, complaint, isOutOfTime] = [0, "", false];
+  const timer = setTimeout(() => {
+    isOutOfTime = true;
+    end();
+  }, timeoutMs);
   const chunks: Buffer[] = [];
-  let [bytes, complaint] = [0, ""];
   child.stdout.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > stdoutBytesMax) end();
@@ -62,7 +71,7 @@ export async function runGit({ args, gitDir, configFile, protocol, timeoutMs, st
     const exitCode = await new Promise<number | null>((resolve, reject) => {
       child.once("error", reject).once("close", resolve);
     });
-    return { exitCode: bytes > stdoutBytesMax ? null : exitCode, stdout: Buffer.concat(chunks), complaint: complaint.split("\n")[0] ?? "" };
+    return { exitCode: bytes > stdoutBytesMax ? null : exitCode, stdout: Buffer.concat(chunks), complaint: complaint.trim(), isOutOfTime };
   } finally {
     clearTimeout(timer);
   }

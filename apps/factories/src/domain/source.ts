@@ -8,8 +8,21 @@ export type DefinitionFile = { path: string; content: string };
 /** Where a factory's definition comes from. */
 export type SourceSettings =
   | { kind: "files"; files: DefinitionFile[] }
-  /** `url`: https, or the path of a repository below an allowed root. `directory`: of the tree inside it; "" = its root. */
-  | { kind: "git"; url: string; branch: string; directory: string };
+  | GitSettings;
+
+/** A git repository. */
+export type GitSettings = {
+  kind: "git";
+  /** https, or the path of a repository below an allowed root. */
+  url: string;
+  branch: string;
+  /** Of the tree inside the repository; "" = its root. */
+  directory: string;
+  /** The team's managed secret that the repository is read with; https only. */
+  secretName?: string;
+  /** Beside the secret; absent: what code hosts expect beside a token. */
+  username?: string;
+};
 
 /** How the registered source stands to what serves. */
 export type SourceStatus = {
@@ -54,8 +67,24 @@ export function checkSourceSettings(settings: SourceSettings): SourceSettings {
   const { branch } = settings;
   const directory = settings.directory.replace(/^\.?\/+|\/+$/g, "").replace(/^\.$/, "");
   if (directory !== "" && !isPlainPath(directory)) throw invalidArgument("invalid_source", "directory is a relative path inside the repository.");
-  if (!isBranchName(branch)) throw invalidArgument("invalid_source", "branch is not the name of a branch.");
-  return { ...settings, directory, url: checkUrl(settings.url) };
+  checkBranchName(branch);
+  const url = checkUrl(settings.url);
+  checkCredential(settings);
+  return { ...settings, directory, url };
+}
+
+function checkCredential({ url, secretName, username }: GitSettings): void {
+  if (username !== undefined && secretName === undefined) throw invalidArgument("invalid_source", "username comes with secret_name.");
+  if (secretName === undefined) return;
+  if (url.startsWith("/")) throw invalidArgument("invalid_source", "secret_name is for repositories that are reached over https.");
+  if (!/^[\w.-]{1,128}$/.test(secretName)) throw invalidArgument("invalid_source", "secret_name is not the name of a managed secret.");
+  if (username !== undefined && !/^[^\p{Cc}:]{1,128}$/u.test(username)) throw invalidArgument("invalid_source", "username has 1 to 128 characters, without colons.");
+}
+
+/** Errors: invalid_source. */
+export function checkBranchName(name: string): string {
+  if (!isBranchName(name)) throw invalidArgument("invalid_source", "branch is not the name of a branch.");
+  return name;
 }
 
 function checkUrl(url: string): string {

@@ -10,6 +10,7 @@ import { deleteFactory, type DeleteFactoryDeps } from "../usecases/delete-factor
 import { deleteTask, type DeleteTaskDeps } from "../usecases/delete-task.ts";
 import { dispatchRun, type DispatchRunDeps } from "../usecases/dispatch-run.ts";
 import { getTask, getTaskByConversation, getTaskByRun, type FindTaskDeps } from "../usecases/find-task.ts";
+import { getDrift } from "../usecases/get-drift.ts";
 import { getSource } from "../usecases/get-source.ts";
 import { listFactories, type ListFactoriesDeps } from "../usecases/list-factories.ts";
 import { listTasks, type ListTasksDeps } from "../usecases/list-tasks.ts";
@@ -18,12 +19,13 @@ import { findFactory } from "../usecases/scope.ts";
 import { updateFactory, type UpdateFactoryDeps } from "../usecases/update-factory.ts";
 import { updateTask, type UpdateTaskDeps } from "../usecases/update-task.ts";
 import { hasErrors } from "../domain/source.ts";
+import { branchRoutes, type BranchRoutesDeps } from "./branch-routes.ts";
 import { readMaskedSettings, readNewSettings, toFactoryMessage } from "./factory-messages.ts";
-import { readSourceSettings, toDiagnosticMessage, toPlanMessage, toSourceMessage } from "./source-messages.ts";
+import { readSourceSettings, toDiagnosticMessage, toDriftMessage, toPlanMessage, toSourceMessage } from "./source-messages.ts";
 import { readListTasks, readNewTask, readTaskChange, toTaskMessage } from "./task-messages.ts";
 
 export type RoutesDeps = CreateFactoryDeps & ListFactoriesDeps & UpdateFactoryDeps & DeleteFactoryDeps & DispatchRunDeps & PutSourceDeps &
-  CheckSourceDeps & ApplySourceDeps & ListTasksDeps & FindTaskDeps & UpdateTaskDeps & CreateTaskDeps & DeleteTaskDeps & CancelTaskDeps;
+  CheckSourceDeps & ApplySourceDeps & BranchRoutesDeps & ListTasksDeps & FindTaskDeps & UpdateTaskDeps & CreateTaskDeps & DeleteTaskDeps & CancelTaskDeps;
 
 /** The door: every RPC of this service and the use case that serves it. */
 export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
@@ -71,11 +73,14 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
         revision: checked.revision,
       };
     }),
+    getDrift: served(async ({ factoryUid }: factories.GetDriftRequest, caller) => toDriftMessage(await getDrift(deps, caller, factoryUid))),
     applySource: served(async ({ factoryUid }: factories.ApplySourceRequest, caller) => {
       const { factory, source, plan } = await applySource(deps, caller, factoryUid);
       return { source: toSourceMessage(factory, source), plan: plan.map(toPlanMessage) };
     }),
   });
+
+  branchRoutes(router, deps);
 
   router.service(factories.TaskService, {
     listTasks: served(async (request: factories.ListTasksRequest, caller) => {

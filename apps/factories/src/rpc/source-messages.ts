@@ -4,14 +4,15 @@ import type { definitions, factories } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
-import type { OwnedDiagnostic, Source, SourceSettings } from "../domain/source.ts";
+import type { GitSettings, OwnedDiagnostic, Source, SourceSettings } from "../domain/source.ts";
+import type { Drift } from "../usecases/get-drift.ts";
 
 export function toSourceMessage(factory: Factory, source: Source | undefined): MessageInitShape<typeof factories.SourceSchema> {
   if (!source) return { kind: "none", state: "NONE", activeVersion: BigInt(factory.currentVersion) };
   const { settings, status } = source;
   return {
     kind: settings.kind,
-    ...(settings.kind === "git" ? { repositoryUrl: settings.url, branch: settings.branch, directory: settings.directory } : { files: settings.files }),
+    ...(settings.kind === "git" ? toGitMembers(settings) : { files: settings.files }),
     activeVersion: BigInt(factory.currentVersion),
     state: status.state,
     diagnostics: status.diagnostics.map(toDiagnosticMessage),
@@ -20,10 +21,17 @@ export function toSourceMessage(factory: Factory, source: Source | undefined): M
   };
 }
 
+const toGitMembers = ({ url, branch, directory, secretName, username }: GitSettings) => ({
+  repositoryUrl: url, branch, directory, ...(secretName !== undefined && { secretName }), ...(username !== undefined && { username }),
+});
+
 /** Errors: invalid_source. */
 export function readSourceSettings(message: factories.Source | undefined): SourceSettings {
   if (message?.kind === "files") return { kind: "files", files: message.files.map(({ path, content }) => ({ path, content })) };
-  if (message?.kind === "git") return { kind: "git", url: message.repositoryUrl ?? "", branch: message.branch || "main", directory: message.directory };
+  if (message?.kind === "git") {
+    const { repositoryUrl: url = "", branch, directory, secretName, username } = message;
+    return { kind: "git", url, branch: branch || "main", directory, ...(secretName !== undefined && { secretName }), ...(username !== undefined && { username }) };
+  }
   throw invalidArgument("invalid_source", "kind is files or git.");
 }
 
@@ -33,4 +41,17 @@ export const toDiagnosticMessage = ({ path, line, column, code, message, severit
 
 export const toPlanMessage = ({ kind, name, action, changedFields }: PlanItem): MessageInitShape<typeof definitions.PlanItemSchema> => ({
   kind, name, action, changedFields,
+});
+
+export const toDriftMessage = ({ activeVersion, activeRevision, serving, head }: Drift): MessageInitShape<typeof factories.GetDriftResponseSchema> => ({
+  activeVersion: BigInt(activeVersion),
+  serving: serving.map(toPlanMessage),
+  head: {
+    state: head.state,
+    plan: head.plan.map(toPlanMessage),
+    diagnostics: head.diagnostics.map(toDiagnosticMessage),
+    ...(head.revision !== null && { revision: head.revision }),
+    ...(head.error && { errorCode: head.error.code, errorMessage: head.error.message }),
+  },
+  ...(activeRevision !== null && { activeRevision }),
 });

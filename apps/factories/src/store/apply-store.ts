@@ -3,14 +3,14 @@ import { appendEvents, type NewEvent } from "@millwright/events";
 import type { AgentUid, FactoryUid } from "@millwright/ids";
 import { enqueueWork } from "@millwright/work";
 import type { Sql } from "@millwright/database";
-import { ACTIVATE, applyInProgress, DROP, workKey, type Activation, type Commit, type NewVersion } from "../domain/apply.ts";
+import { ACTIVATE, applyInProgress, DROP, workKey, type Activation, type AppliedBranch, type Commit, type FailedApply, type NewVersion } from "../domain/apply.ts";
 import { projectAutomations } from "../domain/automation.ts";
 import type { PlanItem } from "../domain/plan.ts";
-import type { OwnedDiagnostic } from "../domain/source.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
 import { applyAutomations } from "./automation-store.ts";
 import { toChangeData } from "./factory-rows.ts";
 import { lockFactory, orAliasTaken } from "./factory-store.ts";
+import { noteApplied, noteFailed } from "./branch-store.ts";
 import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
 
 /** The course of applies: who may apply, which versions there are, which one serves. */
@@ -45,7 +45,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         return lastVersion;
       }),
 
-    commit: (uid: FactoryUid, token: string, { activation, diagnostics, plan, now, define, automations, facts }: Commit<NewEvent>): Promise<void> =>
+    commit: (uid: FactoryUid, token: string, { activation, branch, diagnostics, plan, now, define, automations, facts }: Commit<NewEvent>): Promise<void> =>
       orAliasTaken(changes.change(async (tx, sql) => {
         await holdLease(tx, uid, token);
         const next = define(await lockFactory(tx, uid));
@@ -55,6 +55,8 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
           data: { state: "CURRENT", diagnostics: json(diagnostics), plan: json(plan), committedAt: now },
           select: { fingerprint: true, revision: true },
         });
+        await tx.trackedBranch.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "ACTIVE" } });
+        if (branch) await noteApplied(tx, branch, { fingerprint, revision, at: now, state: "APPLYING" }, now);
         await tx.factory.update({ where: { uid }, data: toChangeData(next) });
         await tx.definitionSource.update({
           where: { factoryUid: uid },
@@ -66,20 +68,24 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         await enqueueWork(sql, { kind: ACTIVATE, key: workKey(activation), payload: activation, teamUid: next.teamUid });
       })),
 
-    fail: (uid: FactoryUid, token: string, diagnostics: OwnedDiagnostic[], dropped: Activation | undefined): Promise<void> =>
+    fail: (uid: FactoryUid, token: string, { error, branch, dropped, now }: FailedApply): Promise<void> =>
       changes.change(async (tx, sql) => {
         await holdLease(tx, uid, token);
-        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state: "FAILED", diagnostics: json(diagnostics) } });
+        if (error && (!branch || branch.isProduction)) {
+          await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state: "FAILED", diagnostics: json(error.diagnostics) } });
+        }
+        if (error && branch) await noteFailed(tx, branch, error, now);
         if (dropped) await dropVersion(tx, sql, dropped);
       }),
 
-    settle: (uid: FactoryUid, token: string): Promise<void> =>
+    settle: (uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void> =>
       changes.change(async (tx) => {
         await holdLease(tx, uid, token);
-        const { confirmedVersion } = await tx.definitionSource.findUniqueOrThrow({ where: { factoryUid: uid }, select: { confirmedVersion: true } });
+        const { confirmedVersion, appliedFingerprint, appliedRevision, appliedAt } = await tx.definitionSource.findUniqueOrThrow({ where: { factoryUid: uid } });
         const current = await tx.definitionVersion.findFirstOrThrow({ where: { factoryUid: uid, state: "CURRENT" }, select: { version: true, diagnostics: true } });
-        const state = confirmedVersion === current.version ? "APPLIED" : "APPLYING";
-        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state, diagnostics: json(current.diagnostics) } });
+        const isConfirmed = confirmedVersion === current.version;
+        await tx.definitionSource.update({ where: { factoryUid: uid }, data: { state: isConfirmed ? "APPLIED" : "APPLYING", diagnostics: json(current.diagnostics) } });
+        if (branch) await noteApplied(tx, branch, { fingerprint: appliedFingerprint, revision: appliedRevision, at: appliedAt, state: isConfirmed ? "ACTIVE" : "APPLYING" }, now);
       }),
 
     confirm: (uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void> =>
@@ -88,6 +94,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         if (count === 0) return;
         await tx.definitionSource.update({ where: { factoryUid: uid }, data: { confirmedVersion: version } });
         await tx.definitionSource.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "APPLIED" } });
+        await tx.trackedBranch.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "ACTIVE" } });
       }),
 
     async isSettling(uid: FactoryUid): Promise<boolean> {

@@ -3,8 +3,12 @@ import type { FactoryUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
 import type { DefinitionFile, OwnedDiagnostic, Source, SourceSettings, SourceStatus } from "../domain/source.ts";
 import type { DefinitionSource, PrismaClient } from "../gen/prisma/client.ts";
+import { followSource, type BranchFacts } from "./branch-store.ts";
 import { lockFactory } from "./factory-store.ts";
 import { json, type Changes } from "./prisma-client.ts";
+
+/** What registering a source tells: of the factory, and of the branches that are tracked, or are no more. */
+export type SourceFacts = BranchFacts & { updated: (factory: Factory) => NewEvent };
 
 /** Where definitions come from. */
 export function sourceStore(prisma: PrismaClient, changes: Changes) {
@@ -14,14 +18,16 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
       return row ? toSource(row) : undefined;
     },
 
-    put: (uid: FactoryUid, settings: SourceSettings, now: Date, fact: (factory: Factory) => NewEvent): Promise<Source> =>
+    put: (uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source> =>
       changes.change(async (tx, sql) => {
+        await tx.$queryRaw`SELECT 1 FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`; // in the order of applies
         const factory = await lockFactory(tx, uid);
         const data = { ...toData(settings), updatedAt: now };
         const row = await tx.definitionSource.upsert({ where: { factoryUid: uid }, create: { factoryUid: uid, ...data }, update: data });
         const version = factory.version + 1;
         await tx.factory.update({ where: { uid }, data: { version, updatedAt: now } });
-        await appendEvents(sql, [fact({ ...factory, version, updatedAt: now })]);
+        await appendEvents(sql, [facts.updated({ ...factory, version, updatedAt: now })]);
+        await followSource(tx, sql, factory, settings, now, facts);
         return toSource(row);
       }),
   };
@@ -29,13 +35,16 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
 
 const toData = (settings: SourceSettings) =>
   settings.kind === "files"
-    ? { kind: "files", files: json(settings.files), repositoryUrl: null, branch: null, directory: "" }
-    : { kind: "git", files: json([]), repositoryUrl: settings.url, branch: settings.branch, directory: settings.directory };
+    ? { kind: "files", files: json(settings.files), repositoryUrl: null, branch: null, directory: "", secretName: null, username: null }
+    : {
+        kind: "git", files: json([]), repositoryUrl: settings.url, branch: settings.branch, directory: settings.directory,
+        secretName: settings.secretName ?? null, username: settings.username ?? null,
+      };
 
 const toSource = (row: DefinitionSource): Source => ({
   settings:
     row.kind === "git"
-      ? { kind: "git", url: row.repositoryUrl ?? "", branch: row.branch ?? "", directory: row.directory }
+      ? { kind: "git", url: row.repositoryUrl ?? "", branch: row.branch ?? "", directory: row.directory, ...(row.secretName !== null && { secretName: row.secretName }), ...(row.username !== null && { username: row.username }) }
       : { kind: "files", files: row.files as DefinitionFile[] },
   status: {
     state: row.state as SourceStatus["state"],

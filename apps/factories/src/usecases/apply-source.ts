@@ -1,14 +1,15 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Definition } from "@millwright/definition";
-import { isDomainError } from "@millwright/errors";
+import { isDomainError, notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import type { FactoryUid } from "@millwright/ids";
-import type { Activation, Commit, NewVersion } from "../domain/apply.ts";
+import type { Activation, AppliedBranch, Commit, FailedApply, NewVersion } from "../domain/apply.ts";
+import { branchDeleted, branchErrorOf, headUnknown, noRepository, type TrackedBranch } from "../domain/branch.ts";
 import { defineBy } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
 import { type PlanItem, verbsFor } from "../domain/plan.ts";
-import { definitionInvalid, fingerprintOf, sourceMissing, type OwnedDiagnostic, type Source, type Tree } from "../domain/source.ts";
+import { definitionInvalid, fingerprintOf, sourceMissing, type OwnedDiagnostic, type Source, type SourceSettings, type Tree } from "../domain/source.ts";
 import { automationFact } from "../events/automation-events.ts";
 import { definitionActivated, factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
@@ -23,13 +24,17 @@ export type ApplySourceDeps = SourceDeps & ValidateDeps & ActivateDeps & {
   applies: ValidateDeps["applies"] & LeaseDeps["applies"] & ActivateDeps["applies"] & {
     /** Hands out the next version number and keeps what it consists of; drops what an apply that died had staged. */
     open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
-    /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken. */
+    /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken · branch_deleted. */
     commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
-    /** What serves, serves on; the version, if there is one, is dropped everywhere. */
-    fail(uid: FactoryUid, token: string, diagnostics: OwnedDiagnostic[], dropped: Activation | undefined): Promise<void>;
-    /** The registered source is what serves already. */
-    settle(uid: FactoryUid, token: string): Promise<void>;
+    /** What serves, serves on; the version, if there is one, is dropped everywhere. Without an error, nothing is to be read of it. */
+    fail(uid: FactoryUid, token: string, failed: FailedApply): Promise<void>;
+    /** What was to be applied serves already. Errors: branch_deleted. */
+    settle(uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void>;
     currentPlan(uid: FactoryUid): Promise<PlanItem[]>;
+  };
+  branches: {
+    find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined>;
+    findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined>;
   };
   clock: Clock;
 };
@@ -47,34 +52,58 @@ export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
 export async function applySource(deps: ApplySourceDeps, caller: Caller, factoryUid: string): Promise<Applied> {
   const found = await findFactory(deps, caller, factoryUid, "source.apply");
   if (!(await deps.sources.find(found.uid))) throw sourceMissing();
-  const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token));
+  return putInForce(deps, caller, found);
+}
+
+/** Applies the registered source, or a tracked branch of it at its registered head. Errors: as its callers say. */
+export async function putInForce(deps: ApplySourceDeps, caller: Caller, found: Factory, branchUid?: string): Promise<Applied> {
+  const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token, branchUid));
   await activateWithin(deps, { ...activationFor(caller, found), version });
   const [factory, source] = [await deps.factories.find(found.uid), await deps.sources.find(found.uid)];
   if (!factory || !source) throw sourceMissing(); // deleted meanwhile
   return { factory, source, plan: await deps.applies.currentPlan(found.uid) };
 }
 
+/** What is to be applied: settings that name the branch, the commit (none: the newest), and whose state tells how it went. */
+type Target = { settings: SourceSettings; sha?: string; branch?: AppliedBranch };
+
+/** Read under the lease, so that the head is the one that is registered now. Errors: branch_not_found · branch_deleted · branch_head_unknown · source_not_git (all but the first conflict). */
+async function targetOf(deps: ApplySourceDeps, uid: FactoryUid, { settings }: Source, branchUid: string | undefined): Promise<Target> {
+  const branch = branchUid === undefined ? settings.kind === "git" && (await deps.branches.findLive(uid, settings.branch)) : await deps.branches.find(uid, branchUid);
+  if (branchUid === undefined) return { settings, ...(branch && { branch: appliedBranch(branch, true) }) };
+  if (!branch) throw notFound("branch");
+  if (branch.deletedAt) throw branchDeleted();
+  if (settings.kind !== "git") throw noRepository();
+  if (branch.registeredHeadSha === null) throw headUnknown();
+  return { settings: { ...settings, branch: branch.name }, sha: branch.registeredHeadSha, branch: appliedBranch(branch, false) };
+}
+
+const appliedBranch = ({ uid, isProduction, registeredHeadSha }: TrackedBranch, isNewest: boolean): AppliedBranch => ({ uid, isProduction, headBefore: registeredHeadSha, isNewest });
+
 /** Gives the version that serves afterwards. */
-async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid, token: string): Promise<number> {
+async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid, token: string, branchUid: string | undefined): Promise<number> {
   const [factory, source] = [await deps.factories.find(uid), await deps.sources.find(uid)];
   if (!factory || !source) throw sourceMissing();
+  const { settings, sha, branch } = await targetOf(deps, uid, source, branchUid);
   const failing = <T>(step: Promise<T>, dropped?: Activation): Promise<T> => step.catch(async (error: unknown) => {
-    const diagnostics = isDomainError(error) && error.reason === "definition_invalid" ? (error.details as OwnedDiagnostic[]) : [];
-    await deps.applies.fail(uid, token, diagnostics, dropped);
+    const isTold = !(isDomainError(error) && error.kind === "permission_denied"); // who may not apply changes nothing
+    await deps.applies.fail(uid, token, { now: deps.clock.now(), ...(isTold && { error: branchErrorOf(error) }), ...(branch && { branch }), ...(dropped && { dropped }) });
     throw error;
   });
-  const tree = await failing(deps.trees.take(source.settings));
-  const fingerprint = fingerprintOf(source.settings, tree.revision);
-  if (factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprint) {
-    await deps.applies.settle(uid, token);
+  const isServing = (revision: string): boolean => factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprintOf(settings, revision);
+  const settled = async (): Promise<number> => {
+    await deps.applies.settle(uid, token, branch, deps.clock.now());
     return factory.currentVersion;
-  }
+  };
+  if (sha !== undefined && isServing(sha)) return settled();
+  const tree = await failing(deps.trees.take(settings, factory.teamUid, sha));
+  if (isServing(tree.revision)) return settled();
   const { definition, diagnostics } = await validate(deps, factory, tree);
   if (!definition) return failing(Promise.reject(definitionInvalid(diagnostics)));
   const activation = activationFor(caller, factory);
-  const version = await deps.applies.open(uid, token, { fingerprint, tree, definition, activation });
+  const version = await deps.applies.open(uid, token, { fingerprint: fingerprintOf(settings, tree.revision), tree, definition, activation });
   const opened = { ...activation, version };
-  await failing(stageAndCommit(deps, caller, { factory, source, tree, definition, diagnostics, activation: opened, token }), opened);
+  await failing(stageAndCommit(deps, caller, { factory, settings, tree, definition, diagnostics, activation: opened, token, ...(branch && { branch }) }), opened);
   return version;
 }
 
@@ -82,19 +111,19 @@ const activationFor = (caller: Caller, { uid, teamUid }: Factory): Omit<Activati
   factory: { uid, teamUid }, actor: originOf(caller).actor, requestId: caller.requestId,
 });
 
-type Staging = { factory: Factory; source: Source; tree: Tree; definition: Definition; diagnostics: OwnedDiagnostic[]; activation: Activation; token: string };
+type Staging = { factory: Factory; settings: SourceSettings; branch?: AppliedBranch; tree: Tree; definition: Definition; diagnostics: OwnedDiagnostic[]; activation: Activation; token: string };
 
 async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: Staging): Promise<void> {
-  const { factory, source, tree, definition, activation, token } = staging;
+  const { factory, settings, branch, tree, definition, activation, token } = staging;
   const { version } = activation;
   const staged = await stageAt(deps, caller, factory, definition, { version, isDryRun: false });
   const diagnostics = [...staging.diagnostics, ...staged.diagnostics].sort(inOrder);
   if (!staged.isValid) throw definitionInvalid(diagnostics);
   for (const verb of verbsFor(staged.plan)) requireVerb(caller, factory.teamUid, verb, "factory");
-  const management = source.settings.kind === "git" ? "external_files" : "service_files";
+  const management = settings.kind === "git" ? "external_files" : "service_files";
   const now = deps.clock.now();
   const commit: Commit<NewEvent> = {
-    activation, diagnostics, plan: staged.plan, now,
+    activation, diagnostics, plan: staged.plan, now, ...(branch && { branch }),
     automations: definition.automations,
     define: (current) => defineBy(current, definition, version, management, now),
     facts: (next, automations) => [

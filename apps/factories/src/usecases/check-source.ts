@@ -42,11 +42,11 @@ export async function checkSource(
 async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFile[]): Promise<Tree> {
   if (files.length > 0) {
     const settings = checkSourceSettings({ kind: "files", files });
-    return settings.kind === "files" ? { revision: revisionOf(settings.files), files: settings.files } : deps.trees.take(settings);
+    return settings.kind === "files" ? { revision: revisionOf(settings.files), files: settings.files } : deps.trees.take(settings, factory.teamUid);
   }
   const source = await deps.sources.find(factory.uid);
   if (!source) throw sourceMissing();
-  return deps.trees.take(source.settings);
+  return deps.trees.take(source.settings, factory.teamUid);
 }
 
 /** Everything that can be said without asking the owners; a definition only when nothing is wrong. */

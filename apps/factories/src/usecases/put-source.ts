@@ -1,9 +1,11 @@
-import type { Caller } from "@millwright/caller";
+import { requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { NewEvent } from "@millwright/events";
 import type { FactoryUid } from "@millwright/ids";
+import type { TrackedBranch } from "../domain/branch.ts";
 import type { Factory } from "../domain/factory.ts";
 import { checkSourceSettings, type Source, type SourceSettings } from "../domain/source.ts";
+import { branchCreated, branchRetired } from "../events/branch-events.ts";
 import { factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findFactory } from "./scope.ts";
@@ -12,13 +14,18 @@ import type { SourceDeps } from "./source-deps.ts";
 export type PutSourceDeps = SourceDeps & {
   sources: SourceDeps["sources"] & {
     /** Replaces the registered source; what serves, serves on. Errors: factory_not_found. */
-    put(uid: FactoryUid, settings: SourceSettings, now: Date, fact: (factory: Factory) => NewEvent): Promise<Source>;
+    put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
   };
+  heads: { ring(): void };
   clock: Clock;
 };
 
+/** What is told about the factory, about a branch that becomes tracked, and about one that is no more. */
+type SourceFacts = { updated(factory: Factory): NewEvent } & Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
+
 /**
- * Registers where a factory's definition comes from: files that the service keeps, or a git repository. Does not apply it.
+ * Registers where a factory's definition comes from: files that the service keeps, or a git repository, whose branch is
+ * tracked from then on. Does not apply it. To name a secret takes the right to manage secrets: the repository is told its value.
  *
  * Errors: factory_not_found · not_authorized · invalid_source · source_too_large (too_large) · repository_not_allowed.
  */
@@ -26,6 +33,13 @@ export async function putSource(deps: PutSourceDeps, caller: Caller, factoryUid:
   const factory = await findFactory(deps, caller, factoryUid, "factory.manage");
   const settings = checkSourceSettings(given);
   deps.trees.check(settings);
-  const source = await deps.sources.put(factory.uid, settings, deps.clock.now(), (next) => factoryUpdated(next, originOf(caller), ["source"]));
+  if (settings.kind === "git" && settings.secretName !== undefined) requireVerb(caller, factory.teamUid, "secret.manage", "factory");
+  const origin = originOf(caller);
+  const source = await deps.sources.put(factory.uid, settings, deps.clock.now(), {
+    updated: (next) => factoryUpdated(next, origin, ["source"]),
+    created: (branch) => branchCreated(branch, origin),
+    deleted: (branch) => branchRetired(branch, origin),
+  });
+  deps.heads.ring();
   return { factory, source };
 }

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import type { Definition } from "@millwright/definition";
-import type { FactoryUid } from "@millwright/ids";
+import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
 import type { OwnedDiagnostic, Source, SourceSettings, Tree } from "../domain/source.ts";
@@ -10,8 +10,12 @@ import type { ScopeDeps } from "./scope.ts";
 export type SourceDeps = ScopeDeps & {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   trees: {
-    /** Takes the tree at its newest revision. Errors: source_unreachable, repository_not_allowed, definition_invalid (beyond the bounds). */
-    take(settings: SourceSettings): Promise<Tree>;
+    /**
+     * Takes the tree at its newest revision, or of a repository at the commit `sha`. The team is the one whose secret may be named.
+     * Errors: source_unreachable · repository_not_allowed · internal_address_refused · source_refused · secret_missing · source_too_large
+     *   · branch_head_gone (conflict), when the repository has not that commit · definition_invalid (beyond the bounds of a definition).
+     */
+    take(settings: SourceSettings, teamUid: TeamUid, sha?: string): Promise<Tree>;
     /** Errors: repository_not_allowed. */
     check(settings: SourceSettings): void;
   };

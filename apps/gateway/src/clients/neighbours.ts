@@ -10,6 +10,7 @@ export type Neighbours = {
   readonly artifacts: Client<typeof orchestrator.ArtifactService>;
   readonly catalog: Client<typeof orchestrator.CatalogService>;
   readonly factories: Client<typeof factories.FactoryService>;
+  readonly branches: Client<typeof factories.BranchService>;
   readonly tasks: Client<typeof factories.TaskService>;
   readonly automations: Client<typeof factories.AutomationService>;
   readonly schedules: Client<typeof scheduler.ScheduleService>;
@@ -23,6 +24,7 @@ export function connectNeighbours(transports: { orchestrator: Transport; factori
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
     catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
     factories: clientFor(factories.FactoryService, transports.factories, { signer }),
+    branches: clientFor(factories.BranchService, transports.factories, { signer }),
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),
     automations: clientFor(factories.AutomationService, transports.factories, { signer }),
     schedules: clientFor(scheduler.ScheduleService, transports.scheduler, { signer }),

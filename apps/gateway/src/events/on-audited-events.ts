@@ -10,7 +10,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
     secret: ["changed"],
     agent: ["created", "updated", "deleted"],
   },
-  factories: { factory: ["created", "updated", "deleted"], definition: ["activated"], task: ["created", "updated"], automation: ["created", "updated", "deleted", "requested"] },
+  factories: { factory: ["created", "updated", "deleted"], branch: ["created", "deleted"], definition: ["activated"], task: ["created", "updated"], automation: ["created", "updated", "deleted", "requested"] },
   orchestrator: { run: ["created", "finished"] },
   scheduler: { schedule: ["created", "updated", "deleted"] },
   "webhook-ingress": { webhook: ["created", "updated", "deleted"], code_host_webhook: ["created", "updated", "deleted"] },

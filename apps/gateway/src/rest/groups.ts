@@ -11,6 +11,7 @@ const GROUPS: readonly Group[] = [
   { name: "Agents", description: "Models, workers and whatever else runs use.", paths: /^\/agent(\/|$)/ },
   { name: "Factory tasks", description: "Tracked work of a factory.", paths: /^\/factory\/\{\w+\}\/task/ },
   { name: "Factory definitions", description: "Factories as code: validate, plan, apply.", paths: /^\/factory\/\{\w+\}\/source(\/|$)/ },
+  { name: "Tracked branches", description: "Branches of a definition's repository: how fresh what serves is, and applying them.", paths: /^\/factory\/\{\w+\}\/branches(\/|$)/ },
   { name: "Automations", description: "Work of a factory that starts by itself, and why it did or did not.", paths: /^\/factory\/\{\w+\}\/(automations|decisions)(\/|$)/ },
   { name: "Webhooks", description: "Addresses of a factory to which outside systems POST, and the log of what they sent.", paths: /^\/factory\/(\{\w+\}\/)?webhooks(\/|$)/ },
   { name: "Factories", description: "Agents, repositories and tasks under one name, and the door through which work enters.", paths: /^\/factory(\/|$)/ },

@@ -20,6 +20,8 @@ const Source = z
     repository_url: z.string().nullable(),
     branch: z.string().nullable(),
     directory: z.string(),
+    secret_name: z.string().nullable().describe("The managed secret that the repository is read with."),
+    username: z.string().nullable(),
     files: z.array(DefinitionFile),
     active_version: z.int(),
     active_revision: z.string().nullable(),
@@ -28,6 +30,20 @@ const Source = z
     applied_at: timestamp().nullable(),
   })
   .meta({ id: "FactorySource" });
+const Drift = z
+  .object({
+    active_version: z.int(),
+    active_revision: z.string().nullable(),
+    serving: z.array(PlanItem),
+    head: z.object({
+      state: z.enum(["SAME", "DIFFERS", "INVALID", "UNKNOWN"]),
+      revision: z.string().nullable(),
+      plan: z.array(PlanItem),
+      diagnostics: z.array(Diagnostic),
+      error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    }),
+  })
+  .meta({ id: "DefinitionDrift" });
 const Check = z.object({ valid: z.boolean(), diagnostics: z.array(Diagnostic) }).meta({ id: "DefinitionCheck" });
 const Files = z.object({ files: z.array(DefinitionFile).max(2_000).optional() }).optional();
 
@@ -64,14 +80,22 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       method: "PUT",
       path: "/factory/{uid}/source",
       summary: "Replace the definition files, or name the repository they come from",
-      description: "Does not apply. Send `files`, or `repository_url` with `branch` and `directory`.",
+      description:
+        "Does not apply. Send `files`, or `repository_url` (https, or a path below a directory that the operator allows) with `branch` (default main) and `directory`. The branch is tracked from then on, and branches of another repository are no more. " +
+        "`secret_name` is a managed secret of the team, a password or token that a https repository is read with as `username` (default: what its code host expects beside a token); naming one takes secret.manage, because the repository's host is told its value.",
       verbs: ["factory.manage"],
       errors: [403],
       params: factoryParams,
       bodyBytesMax: SOURCE_BODY_BYTES_MAX,
       body: z.union([
         z.object({ files: z.array(DefinitionFile).min(1).max(2_000) }),
-        z.object({ repository_url: z.string().min(1), branch: z.string().min(1).optional(), directory: z.string().optional() }),
+        z.object({
+          repository_url: z.string().min(1),
+          branch: z.string().min(1).optional(),
+          directory: z.string().optional(),
+          secret_name: z.string().min(1).nullish(),
+          username: z.string().min(1).nullish(),
+        }),
       ]),
       response: Source,
       handler: async (input) => {
@@ -79,9 +103,27 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
         const source =
           "files" in body
             ? { kind: "files", files: body.files }
-            : { kind: "git", repositoryUrl: body.repository_url, branch: body.branch ?? "main", directory: body.directory ?? "" };
+            : {
+                kind: "git", repositoryUrl: body.repository_url, branch: body.branch ?? "main", directory: body.directory ?? "",
+                ...(body.secret_name && { secretName: body.secret_name }),
+                ...(body.username && { username: body.username }),
+              };
         return sourceRecord((await factories.putSource({ factoryUid: params.uid, source }, onBehalf(input))).source!);
       },
+    }),
+    route({
+      method: "GET",
+      path: "/factory/{uid}/source/drift",
+      summary: "Show what differs from the definition in force",
+      description:
+        "Ours. `serving`: what is served otherwise than the definition in force says, as what projecting it again would change. `head`: what applying the production branch's registered head (of files: the registered files) would change. " +
+        "Field by field; what does not differ is left out. UNKNOWN: the head is not known, or could not be read. Changes nothing.",
+      verbs: ["factory.view"],
+      errors: [403, 409],
+      params: factoryParams,
+      timeoutMs: APPLY_TIMEOUT_MS,
+      response: Drift,
+      handler: async (input) => driftRecord(await factories.getDrift({ factoryUid: input.params.uid }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }))),
     }),
     check("validate"),
     check("plan"),
@@ -108,6 +150,8 @@ const sourceRecord = (source: proto.Source): z.input<typeof Source> => ({
   repository_url: source.repositoryUrl ?? null,
   branch: source.branch ?? null,
   directory: source.directory,
+  secret_name: source.secretName ?? null,
+  username: source.username ?? null,
   files: source.files.map(({ path, content }) => ({ path, content })),
   active_version: Number(source.activeVersion),
   active_revision: source.activeRevision ?? null,
@@ -116,7 +160,20 @@ const sourceRecord = (source: proto.Source): z.input<typeof Source> => ({
   applied_at: source.appliedAt ? isoTime(source.appliedAt) : null,
 });
 
-const diagnosticRecord = ({ path, line, column, code, message, severity }: definitions.Diagnostic): z.input<typeof Diagnostic> => ({
+const driftRecord = ({ activeVersion, activeRevision, serving, head }: proto.GetDriftResponse): z.input<typeof Drift> => ({
+  active_version: Number(activeVersion),
+  active_revision: activeRevision ?? null,
+  serving: serving.map(planRecord),
+  head: {
+    state: (head?.state || "UNKNOWN") as "UNKNOWN",
+    revision: head?.revision ?? null,
+    plan: head?.plan.map(planRecord) ?? [],
+    diagnostics: head?.diagnostics.map(diagnosticRecord) ?? [],
+    error: head?.errorCode === undefined ? null : { code: head.errorCode, message: head.errorMessage },
+  },
+});
+
+export const diagnosticRecord = ({ path, line, column, code, message, severity }: definitions.Diagnostic): z.input<typeof Diagnostic> => ({
   path, line, column, code, message, severity: severity === "warning" ? "warning" : "error",
 });
 

@@ -26,7 +26,7 @@ export const ALLOWED_SERVICES = {
     resolveAgent: ["orchestrator", "factories"],
     findForeman: ["orchestrator", "factories"],
     getProfiles: ["orchestrator", "factories"],
-    resolveSecrets: ["orchestrator", "webhook-ingress"],
+    resolveSecrets: ["orchestrator", "webhook-ingress", "factories"],
   }),
   ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler"] }),

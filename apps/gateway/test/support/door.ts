@@ -29,6 +29,7 @@ import { conversationRoutes } from "../../src/routes/conversations.ts";
 import { environmentRoutes } from "../../src/routes/environments.ts";
 import { factoryFilesRoutes } from "../../src/routes/factory-files.ts";
 import { factoryRoutes } from "../../src/routes/factories.ts";
+import { factoryBranchRoutes } from "../../src/routes/factory-branches.ts";
 import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
 import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
 import { networkingRoutes } from "../../src/routes/networking.ts";
@@ -47,7 +48,7 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -61,7 +62,7 @@ export type Door = Api & {
   blobs: BlobStore;
   links: PageLinks;
   /** Of every team. */
-  capabilities: { metadataFilter: boolean };
+  capabilities: { metadataFilter: boolean; factoryBranches: boolean };
 };
 
 /** The gateway's resource routes, blobs and pages over HTTP, with neighbours that answer what the test says. `stuckMs`: of readers of streams. */
@@ -98,11 +99,11 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const links = pageLinks({ publicUrl: PUBLIC_URL, signingKey, clock });
   const blobs = directoryBlobs({ dir, publicUrl: PUBLIC_URL, signingKey, clock });
   const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
-  const capabilities = { metadataFilter: true };
+  const capabilities = { metadataFilter: true, factoryBranches: true };
   const deps = { neighbours, findProfiles, links, signIn };
   const all: Route[] = [
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
-    ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours),
+    ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
+import { eventually } from "@millwright/testing";
+import { bareRepository } from "../../src/git.ts";
 import type { Deployment } from "../../src/index.ts";
 import type { Client } from "./client.ts";
 import { script, succeeded } from "./runs.ts";
@@ -55,9 +57,15 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
   const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;
   const automation = await api.post(`/factory/${factory}/automations`, { name: "auto", prompt: "Go.", triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid] } }] });
+  const repositoryUrl = bareRepository(root, "acme", "factory", Object.fromEntries(definitionFiles("Go.").map(({ path, content }) => [path, content])));
+  await api.put(`/factory/${factory}/source`, { repository_url: repositoryUrl });
+  const branch = await eventually(async () => {
+    const [production] = (await api.get(`/factory/${factory}/branches`)).branches;
+    return production.registered_head_sha !== null && production;
+  });
   const schedule = await api.post("/agent/schedules", { name: "yearly", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   return {
     team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid,
-    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id,
+    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid,
   };
 }

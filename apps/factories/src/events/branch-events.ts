@@ -1,0 +1,20 @@
+import type { NewEvent } from "@millwright/events";
+import type { TrackedBranch } from "../domain/branch.ts";
+import type { Origin } from "./origin.ts";
+
+/** Facts about tracked branches. Payload: `{factory_uid, name, is_production}`, and for updates the registered head and the changed members. */
+export const branchCreated = (branch: TrackedBranch, origin: Origin): NewEvent => fact("created", branch, origin);
+export const branchUpdated = (branch: TrackedBranch, origin: Origin, changed: readonly string[]): NewEvent =>
+  fact("updated", branch, origin, { registered_head_sha: branch.registeredHeadSha, changed: [...changed] });
+/** Its tracking was retired. */
+export const branchRetired = (branch: TrackedBranch, origin: Origin): NewEvent => fact("deleted", branch, origin);
+
+const fact = (past: string, branch: TrackedBranch, origin: Origin, more: { registered_head_sha?: string | null; changed?: string[] } = {}): NewEvent => ({
+  type: `millwright.branch.${past}.v1`,
+  entity: "branch",
+  entityUid: branch.uid,
+  entityVersion: branch.version,
+  teamUid: branch.teamUid,
+  ...origin,
+  payload: { factory_uid: branch.factoryUid, name: branch.name, is_production: branch.isProduction, ...more },
+});

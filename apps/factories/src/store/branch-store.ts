@@ -1,0 +1,144 @@
+import type { Sql } from "@millwright/database";
+import { appendEvents, type NewEvent } from "@millwright/events";
+import { newUid, type FactoryUid } from "@millwright/ids";
+import { BRANCHES_MAX, branchDeleted, noRepository, productionBranch, tooManyBranches, type BranchError, type TrackedBranch } from "../domain/branch.ts";
+import type { AppliedBranch } from "../domain/apply.ts";
+import type { Factory } from "../domain/factory.ts";
+import type { SourceSettings } from "../domain/source.ts";
+import type { PrismaClient } from "../gen/prisma/client.ts";
+import { errorData, toBranch } from "./branch-rows.ts";
+import { lockFactory } from "./factory-store.ts";
+import type { Changes, PrismaTx } from "./prisma-client.ts";
+
+/** What a look for a head found: a commit, that there is no such branch (null), or why nobody could say. */
+export type Observation = { head: string | null; error: BranchError | null };
+
+export type BranchFacts = Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
+
+/** Tracked branches of live factories. Retired ones stay to be read until they are forgotten. */
+export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
+  return {
+    async find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> {
+      const row = await prisma.trackedBranch.findFirst({ where: { uid, factoryUid } });
+      return row ? toBranch(row) : undefined;
+    },
+
+    async findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined> {
+      const row = await prisma.trackedBranch.findFirst({ where: { factoryUid, name, deletedAt: null } });
+      return row ? toBranch(row) : undefined;
+    },
+
+    /** The live ones: the production branch first, then by name. */
+    async list(factoryUid: FactoryUid): Promise<TrackedBranch[]> {
+      const rows = await prisma.trackedBranch.findMany({ where: { factoryUid, deletedAt: null }, orderBy: [{ isProduction: "desc" }, { name: "asc" }] });
+      return rows.map(toBranch);
+    },
+
+    track: (factoryUid: FactoryUid, name: string, now: Date, fact: BranchFacts["created"]): Promise<{ branch: TrackedBranch; isNew: boolean }> =>
+      changes.change(async (tx, inTx) => {
+        const factory = await lockFactory(tx, factoryUid);
+        const known = await tx.trackedBranch.findFirst({ where: { factoryUid, name, deletedAt: null } });
+        if (known) return { branch: toBranch(known), isNew: false };
+        const source = await tx.definitionSource.findUnique({ where: { factoryUid }, select: { kind: true, repositoryUrl: true } });
+        if (source?.kind !== "git" || source.repositoryUrl === null) throw noRepository();
+        if ((await tx.trackedBranch.count({ where: { factoryUid, deletedAt: null } })) >= BRANCHES_MAX) throw tooManyBranches();
+        return { branch: await insert(tx, inTx, factory, { url: source.repositoryUrl, name, isProduction: false }, now, fact), isNew: true };
+      }),
+
+    retire: (uid: string, now: Date, fact: BranchFacts["deleted"]): Promise<void> =>
+      changes.change(async (tx, inTx) => {
+        const branch = await lockBranch(tx, uid);
+        if (branch?.isProduction) throw productionBranch();
+        if (branch && !branch.deletedAt) await retire(tx, inTx, branch, now, fact);
+      }),
+
+    /** Keeps what a look has found, and says when the next one is due; a retired branch stays as it is. Gives the branch afterwards. */
+    observe: (uid: string, { head, error }: Observation, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent): Promise<TrackedBranch | undefined> =>
+      changes.change(async (tx, inTx) => {
+        const before = await lockBranch(tx, uid);
+        if (!before || before.deletedAt) return before;
+        const { checksFailed } = await tx.trackedBranch.update({
+          where: { uid },
+          data: { lastCheckedAt: now, checkError: errorData(error), checksFailed: error ? { increment: 1 } : 0 },
+          select: { checksFailed: true },
+        });
+        await tx.$executeRaw`UPDATE tracked_branches SET check_at = now() + ${nextMs(checksFailed)}::double precision * interval '1 ms' WHERE uid = ${uid}::uuid`;
+        const isKnown = head !== null || error?.code === "branch_missing";
+        if (!isKnown || head === before.registeredHeadSha) return { ...before, lastCheckedAt: now, checkError: error };
+        const row = await tx.trackedBranch.update({ where: { uid }, data: { registeredHeadSha: head, version: { increment: 1 }, updatedAt: now } });
+        await appendEvents(inTx, [fact(toBranch(row))]);
+        return toBranch(row);
+      }),
+
+    /** Up to `limit` branches whose heads are due to be looked up, taken so that nobody else looks for `leaseSeconds`. */
+    async claimDue(limit: number, leaseSeconds: number): Promise<TrackedBranch[]> {
+      const { rows } = await sql.query<{ uid: string }>(
+        `UPDATE tracked_branches SET check_at = now() + make_interval(secs => $2)
+          WHERE uid IN (SELECT b.uid FROM tracked_branches b JOIN factories f ON f.uid = b.factory_uid AND f.deleted_at IS NULL
+                         WHERE b.deleted_at IS NULL AND b.check_at <= now() ORDER BY b.check_at LIMIT $1 FOR UPDATE OF b SKIP LOCKED)
+        RETURNING uid`,
+        [limit, leaseSeconds],
+      );
+      return (await prisma.trackedBranch.findMany({ where: { uid: { in: rows.map(({ uid }) => uid) } } })).map(toBranch);
+    },
+
+    /** Forgets identities that were retired so long ago. */
+    async forget(days: number): Promise<void> {
+      await sql.query("DELETE FROM tracked_branches WHERE deleted_at < now() - make_interval(days => $1)", [days]);
+    },
+  };
+}
+
+/** Has the tracked branches follow a source that is being registered: its branch is the production branch, those of another repository are retired. */
+export async function followSource(tx: PrismaTx, sql: Sql, factory: Factory, settings: SourceSettings, now: Date, facts: BranchFacts): Promise<void> {
+  const live = (await tx.trackedBranch.findMany({ where: { factoryUid: factory.uid, deletedAt: null } })).map(toBranch);
+  const url = settings.kind === "git" ? settings.url : undefined;
+  await tx.trackedBranch.updateMany({ where: { factoryUid: factory.uid, isProduction: true }, data: { isProduction: false } });
+  for (const branch of live.filter(({ repositoryUrl }) => repositoryUrl !== url)) await retire(tx, sql, { ...branch, isProduction: false }, now, facts.deleted);
+  if (settings.kind !== "git") return;
+  const known = live.find(({ repositoryUrl, name }) => repositoryUrl === url && name === settings.branch);
+  if (!known) await insert(tx, sql, factory, { url: settings.url, name: settings.branch, isProduction: true }, now, facts.created);
+  else await tx.trackedBranch.update({ where: { uid: known.uid }, data: { isProduction: true, updatedAt: known.isProduction ? known.updatedAt : now } });
+  await tx.$executeRaw`UPDATE tracked_branches SET check_at = now() WHERE factory_uid = ${factory.uid}::uuid AND deleted_at IS NULL`;
+}
+
+type NewBranch = { url: string; name: string; isProduction: boolean };
+
+async function insert(tx: PrismaTx, sql: Sql, factory: Factory, { url, name, isProduction }: NewBranch, now: Date, fact: BranchFacts["created"]): Promise<TrackedBranch> {
+  const row = await tx.trackedBranch.create({
+    data: { uid: newUid(), factoryUid: factory.uid, teamUid: factory.teamUid, repositoryUrl: url, name, isProduction, createdAt: now, updatedAt: now },
+  });
+  await appendEvents(sql, [fact(toBranch(row))]);
+  return toBranch(row);
+}
+
+async function retire(tx: PrismaTx, sql: Sql, { uid }: TrackedBranch, now: Date, fact: BranchFacts["deleted"]): Promise<void> {
+  const row = await tx.trackedBranch.update({ where: { uid }, data: { deletedAt: now, updatedAt: now, version: { increment: 1 } } });
+  await appendEvents(sql, [fact(toBranch(row))]);
+}
+
+async function lockBranch(tx: PrismaTx, uid: string): Promise<TrackedBranch | undefined> {
+  await tx.$queryRaw`SELECT 1 FROM tracked_branches WHERE uid = ${uid}::uuid FOR UPDATE`;
+  const row = await tx.trackedBranch.findUnique({ where: { uid } });
+  return row ? toBranch(row) : undefined;
+}
+
+/**
+ * Notes that a branch was applied; `state` says whether every owner has confirmed it. Errors: branch_deleted, when its tracking
+ * was retired meanwhile.
+ */
+export async function noteApplied(tx: PrismaTx, branch: AppliedBranch, applied: { fingerprint: string | null; revision: string | null; at: Date | null; state: "ACTIVE" | "APPLYING" }, now: Date): Promise<void> {
+  const { count } = await tx.trackedBranch.updateMany({
+    where: { uid: branch.uid, deletedAt: null },
+    data: { state: applied.state, appliedSha: applied.revision, appliedFingerprint: applied.fingerprint, lastAppliedAt: applied.at, applyError: errorData(null), updatedAt: now },
+  });
+  if (count === 0) throw branchDeleted();
+  if (!branch.isNewest) return;
+  // Unless somebody has reported another one since.
+  const { uid, headBefore } = branch;
+  await tx.trackedBranch.updateMany({ where: { uid, registeredHeadSha: headBefore }, data: { registeredHeadSha: applied.revision, checkError: errorData(null), lastCheckedAt: now } });
+}
+
+export async function noteFailed(tx: PrismaTx, { uid }: AppliedBranch, error: BranchError, now: Date): Promise<void> {
+  await tx.trackedBranch.updateMany({ where: { uid, deletedAt: null }, data: { state: "FAILED", applyError: errorData(error), updatedAt: now } });
+}

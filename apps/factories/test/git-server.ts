@@ -1,0 +1,66 @@
+import { spawn } from "node:child_process";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { loopbackCertificate } from "@millwright/testing";
+
+const certificate = loopbackCertificate();
+/** Of the authority that vouches for every server here (PEM). */
+export const AUTHORITY = certificate.ca;
+
+/** Git over https, by git's own server program, with Basic authentication. */
+export class GitServer {
+  readonly #server: Server = createServer(certificate.server, (request, response) => this.#answer(request, response));
+  /** What was sent in `Authorization`, per request. */
+  readonly authorizations: (string | undefined)[] = [];
+  /** `user:password` that is wanted; undefined: everybody may read. */
+  wants: string | undefined;
+  /** Answers every request instead. */
+  instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  readonly #root: string;
+
+  /** @param root directory above the repositories */
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  async start(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return this;
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { authorization } = request.headers;
+    this.authorizations.push(authorization);
+    if (this.instead) return this.instead(request, response);
+    if (this.wants !== undefined && authorization !== `Basic ${Buffer.from(this.wants).toString("base64")}`) {
+      return void response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
+    }
+    const { pathname, search } = new URL(request.url ?? "/", this.url);
+    const backend = spawn("git", ["http-backend"], {
+      env: {
+        PATH: process.env["PATH"], GIT_PROJECT_ROOT: this.#root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: pathname, QUERY_STRING: search.slice(1), REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers["content-type"] ?? "", HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""), REMOTE_ADDR: "127.0.0.1",
+        GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*", HOME: this.#root,
+      },
+    });
+    request.pipe(backend.stdin).on("error", () => {});
+    const chunks: Buffer[] = [];
+    backend.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+    backend.once("close", () => {
+      const answer = Buffer.concat(chunks);
+      const end = answer.indexOf("\r\n\r\n");
+      const headers = Object.fromEntries(answer.subarray(0, end).toString("latin1").split("\r\n").map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]));
+      response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(answer.subarray(end + 4));
+    });
+  }
+}
