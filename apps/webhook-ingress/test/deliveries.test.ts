@@ -72,6 +72,7 @@ describe("what nobody may deliver to is absent", () => {
     await w.client.deleteWebhook({ factoryUid, webhookUid: uid }, call(OWNER));
     expect(same(await w.send(uid, { headers: bearer(secret) }))).toEqual(same(unknown));
     expect(await w.rows("SELECT outcome FROM deliveries WHERE webhook_uid = $1", [uid])).toEqual([{ outcome: "accepted" }]);
+    expect(await w.rows("SELECT secret_sealed FROM webhooks WHERE uid = $1", [uid])).toEqual([{ secret_sealed: null }]);
   });
   test("what changes through one replica counts at once at another that has met the webhook", async () => {
     const other = await w.replica();

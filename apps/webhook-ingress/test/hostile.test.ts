@@ -105,7 +105,7 @@ function isJsonText(body: Uint8Array): boolean {
 }
 
 test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
-  const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 600);
+  const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 2_000);
   const hooks: Awaited<ReturnType<World["aWebhook"]>>[] = [];
   for (let n = 0; n < Math.ceil(count / 40); n++) hooks.push(await w.aWebhook(n % 3 === 0 ? {} : n % 3 === 1 ? { authMode: "url_token" } : { authMode: "signature", signatureScheme: "github", secret: randomUUID() }));
   const work = async (first: number) => {

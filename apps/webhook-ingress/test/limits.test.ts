@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { call } from "@millwright/rpc";
+import { eventually } from "@millwright/testing";
 import { bearer, NOW, OWNER, startWorld, type World } from "./setup.ts";
 
 let w: World;
@@ -134,6 +135,20 @@ describe("pruning", () => {
     const uid = await entries(range(0, 80).map((n) => n * 0.08));
     await w.service.prune();
     expect(await left(uid)).toBe(80);
+  });
+  test("keeps nothing of a deleted webhook but its last week, and that for a week", async () => {
+    const [deleted, kept] = [await entries([1.5, 3, 6.99, 7.01, 20]), await entries([20])];
+    await w.client.deleteWebhook({ webhookUid: deleted }, call(OWNER));
+    await w.service.prune();
+    expect([await left(deleted), await left(kept)]).toEqual([3, 1]);
+    w.clock.advance(5.51 * DAY_MS); // the youngest is a week old
+    await w.service.prune();
+    expect([await left(deleted), await left(kept)]).toEqual([0, 1]);
+  });
+  test("happens by itself", async () => {
+    const uid = await entries(range(8, 51));
+    await (await w.replica()).service.start();
+    expect(await eventually(async () => (await left(uid)) === 50)).toBe(true);
   });
   test("leaves no budgets of long ago", async () => {
     const { uid, secret } = await w.aWebhook();

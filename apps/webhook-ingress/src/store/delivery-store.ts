@@ -80,7 +80,7 @@ export function deliveryStore(database: Database, vault: Vault) {
       return rows[0] && { delivery: toDelivery(rows[0]), payload: rows[0].payload ?? undefined, webhookName: rows[0].webhook_name ?? "" };
     },
 
-    /** Forgets what is older than a week and not among the newest fifty of its webhook; and budgets nobody used for a while. */
+    /** Forgets what is older than a week and not among the newest fifty of a webhook that is there; and budgets nobody used for a while. */
     async prune(now: Date): Promise<number> {
       const old = new Date(now.getTime() - KEPT_DAYS * 24 * 3_600_000);
       await database.sql.query(
@@ -90,9 +90,10 @@ export function deliveryStore(database: Database, vault: Vault) {
       );
       const { rowCount } = await database.sql.query(
         `DELETE FROM deliveries d USING (
-           SELECT o.webhook_uid, (SELECT n.received_at FROM deliveries n WHERE n.webhook_uid = o.webhook_uid ORDER BY n.received_at DESC, n.uid DESC OFFSET ${KEPT_NEWEST - 1} LIMIT 1) AS newest
-             FROM (SELECT DISTINCT webhook_uid FROM deliveries WHERE received_at < $1) o) k
-          WHERE d.webhook_uid = k.webhook_uid AND d.received_at < $1 AND d.received_at < k.newest`,
+           SELECT w.uid, CASE WHEN w.deleted_at IS NOT NULL THEN 'infinity'
+                  ELSE (SELECT n.received_at FROM deliveries n WHERE n.webhook_uid = w.uid ORDER BY n.received_at DESC, n.uid DESC OFFSET ${KEPT_NEWEST - 1} LIMIT 1) END AS newest
+             FROM webhooks w WHERE EXISTS (SELECT FROM deliveries o WHERE o.webhook_uid = w.uid AND o.received_at < $1)) k
+          WHERE d.webhook_uid = k.uid AND d.received_at < $1 AND d.received_at < k.newest`,
         [old],
       );
       return rowCount;

@@ -58,7 +58,7 @@ export function webhookStore(database: Database, vault: Vault) {
         if (!rows[0]) return undefined;
         const { next, secret, isDeleted, event } = change(toWebhook(rows[0]));
         await tx.query(
-          `UPDATE webhooks SET name = $2, delivery_id_header = $3, enabled = $4, version = $5, updated_at = $6, secret_sealed = coalesce($7, secret_sealed),
+          `UPDATE webhooks SET name = $2, delivery_id_header = $3, enabled = $4, version = $5, updated_at = $6, secret_sealed = CASE WHEN NOT $8::boolean THEN coalesce($7, secret_sealed) END,
                   deleted_at = CASE WHEN $8::boolean THEN $6::timestamptz END
             WHERE uid = $1`,
           [uid, next.name, next.deliveryIdHeader ?? null, next.enabled, next.version, now, secret === undefined ? null : seal(uid, secret), isDeleted ?? false],
@@ -81,7 +81,7 @@ export const lockFactory = (tx: Sql, factoryUid: string) => tx.query("SELECT pg_
 export async function deleteWebhooksOf(tx: Sql, factoryUid: string, now: Date): Promise<Webhook[]> {
   await lockFactory(tx, factoryUid);
   const { rows } = await tx.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);
-  await tx.query("UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE factory_uid = $1 AND deleted_at IS NULL", [factoryUid, now]);
+  await tx.query("UPDATE webhooks SET deleted_at = $2, updated_at = $2, version = version + 1, secret_sealed = NULL WHERE factory_uid = $1 AND deleted_at IS NULL", [factoryUid, now]);
   return rows.map(toWebhook);
 }
 
