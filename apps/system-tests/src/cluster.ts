@@ -135,6 +135,11 @@ export class Cluster implements Deployment {
     return this.#ports.gateway.map(({ http }) => `http://127.0.0.1:${http}`);
   }
 
+  /** The webhook ingresses themselves, past their front door. */
+  ingressUrls(): string[] {
+    return this.#ports["webhook-ingress"].map(({ http }) => `http://127.0.0.1:${http}`);
+  }
+
   /** The database of a service. */
   databaseUrl(service: ServiceName): string {
     return this.serverUrl(`millwright_${service}`);

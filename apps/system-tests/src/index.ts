@@ -8,3 +8,4 @@ export { Platform } from "./platform.ts";
 export { Relay, type Harm } from "./relay.ts";
 export { killAll, processesWith, type RunningProcess } from "./processes.ts";
 export { Program } from "./program.ts";
+export { storm, type StormOptions, type StormReport } from "./storm/storm.ts";

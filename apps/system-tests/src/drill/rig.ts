@@ -11,7 +11,19 @@ const WATCH_MS = 500;
 /** Of each worker. */
 export const SLOTS = 4;
 
-type Harm = Exclude<Fault, { kind: "backends" }>;
+const { worker: _workers, ...SERVICES_OF_CAST } = CAST;
+
+type Harm = Exclude<Fault, { kind: "backends" | "crash" }>;
+
+export type RigOptions = {
+  /** How long a request may go unanswered. */
+  readonly patienceMs: number;
+  readonly timeScale?: number;
+  readonly replicas?: Readonly<Record<ServiceName, number>>;
+  readonly workers?: number;
+  /** PostgreSQL as it is delivered: what it commits outlives its crash. */
+  readonly isDurable?: boolean;
+};
 
 /** The platform of a drill: separate processes, relays before the workers, and a hand in its database. */
 export class Rig {
@@ -34,10 +46,9 @@ export class Rig {
     this.#watching = this.#watch();
   }
 
-  /** Answers when everything is ready. `patienceMs`: how long a request may go unanswered. */
-  static async start({ patienceMs, timeScale = TIME_SCALE }: { patienceMs: number; timeScale?: number }): Promise<Rig> {
-    const { worker: workers, ...replicas } = CAST;
-    const cluster = await Cluster.start({ timeScale, replicas, workers, slots: SLOTS, hasRelays: true });
+  /** Answers when everything is ready. */
+  static async start({ patienceMs, timeScale = TIME_SCALE, replicas = SERVICES_OF_CAST, workers = CAST.worker, isDurable = false }: RigOptions): Promise<Rig> {
+    const cluster = await Cluster.start({ timeScale, replicas, workers, slots: SLOTS, hasRelays: true, isDurable });
     try {
       const client = new PatientClient(cluster.url, cluster.ownerKey, patienceMs);
       return new Rig(cluster, client, await aFactory(cluster, client));
@@ -51,6 +62,7 @@ export class Rig {
   async inflict(fault: Fault): Promise<boolean> {
     const { kind, target } = fault;
     if (kind === "backends") return this.#endBackends(target as ServiceName, fault.share);
+    if (kind === "crash") return this.#crashDatabase(target as ServiceName);
     const done = await Promise.all(partsOf(target).map((part) => this.#inflictOn({ ...fault, target: part } as Harm)));
     return done.includes(true);
   }
@@ -112,6 +124,19 @@ export class Rig {
     return (await this.database.sql.query(sql, [`millwright_${service}`, OURS, share])).rowCount > 0;
   }
 
+  /** Kills a backend: PostgreSQL takes its memory for spoilt, ends all others, and recovers from its log. */
+  async #crashDatabase(service: ServiceName): Promise<boolean> {
+    const ask = async (condition: string, params: readonly unknown[] = []): Promise<number | undefined> =>
+      (await this.database.sql.query<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE ${condition} LIMIT 1`, params)).rows[0]?.pid;
+    const checkpointer = (): Promise<number | undefined> => ask("backend_type = 'checkpointer'"); // each start has another
+    const before = await checkpointer();
+    const victim = await ask("datname = $1 AND application_name <> $2", [`millwright_${service}`, OURS]);
+    if (victim === undefined) return false;
+    process.kill(victim, "SIGKILL");
+    for (let now: number | undefined = before; now === undefined || now === before; now = await checkpointer().catch(() => undefined)) await pause(WATCH_MS / 10);
+    return true;
+  }
+
   #member(name: string): Member {
     return this.cluster.member(name as Parameters<Cluster["member"]>[0]);
   }
@@ -135,9 +160,14 @@ async function aFactory(cluster: Cluster, client: PatientClient): Promise<string
   const { teams } = await client.must("GET", "/whoami");
   await client.must("PATCH", `/team/${teams[0].uid}`, { concurrency_limit: 1_000 });
   await client.must("POST", `/team/${teams[0].uid}/code-hosts`, { name: "local", kind: "local", root });
-  const { uid } = await client.must("POST", "/factory", { name: "Works" });
+  return defineFactory(client, "Works");
+}
+
+/** A factory with a foreman and nothing else, in force, on the repository of the rig. */
+export async function defineFactory(client: PatientClient, name: string): Promise<string> {
+  const { uid } = await client.must("POST", "/factory", { name });
   const files = [
-    { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: Works\nrepositories:\n  - owner: acme\n    name: works\nagentDefaults:\n  model: auto\n" },
+    { path: "factory.yaml", content: `schemaVersion: v1alpha1\nname: ${name}\nrepositories:\n  - owner: acme\n    name: works\nagentDefaults:\n  model: auto\n` },
     { path: "agents/foreman/agent.md", content: "---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n" },
   ];
   await client.must("PUT", `/factory/${uid}/source`, { files });

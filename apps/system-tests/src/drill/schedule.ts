@@ -5,7 +5,7 @@ import { planRun, type RunPlan } from "./workload.ts";
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: "kill" | "freeze" | "stop"; readonly target: string }
   | { readonly kind: "cut"; readonly target: string; readonly how: Cut }
-  | { readonly kind: "backends"; readonly target: string; readonly share: number }
+  | { readonly kind: "backends" | "crash"; readonly target: string; readonly share: number }
   | { readonly kind: "wipe"; readonly target: "nats-server" }
 );
 

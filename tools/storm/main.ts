@@ -1,0 +1,28 @@
+// npm run storm: deliveries to webhooks while what takes them, decides about them and starts runs for them is killed.
+//
+//   npm run storm -- [--identities 1000] [--deliveries 30000] [--seed 1]
+//
+// Exit code 1 when a promise was broken.
+import { parseArgs } from "node:util";
+import { storm } from "../../apps/system-tests/src/index.ts";
+import { printRows, say } from "../drill/table.ts";
+
+const number = (otherwise: string) => ({ type: "string", default: otherwise }) as const;
+const { values } = parseArgs({ options: { identities: number("1000"), deliveries: number("30000"), seed: number("1") } });
+
+const began = Date.now();
+const { copies, deliveries, faults, breaches } = await storm({
+  seed: Number(values.seed), identities: Number(values.identities), deliveries: Number(values.deliveries), patienceMs: 300_000,
+  onProgress: (what) => say(`${Math.round((Date.now() - began) / 1_000)} s: ${what}`),
+});
+printRows([
+  ["identities, 48 copies of each at once", Number(values.identities)],
+  ["  copies answered", copies.answered],
+  ["  copies that nobody answered", copies.unanswered],
+  ["deliveries accepted", deliveries],
+  ["seconds", Math.round((Date.now() - began) / 1_000)],
+  ...Object.entries(faults).toSorted(([a], [b]) => a.localeCompare(b)),
+  ["promises broken", breaches.length],
+]);
+for (const breach of breaches.slice(0, 50)) say(`BROKEN  ${breach}`);
+process.exitCode = breaches.length > 0 ? 1 : 0;
