@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHmac, randomBytes, randomInt } from "node:crypto";
 import { request } from "node:http";
 import { sign as signForGitHub } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
@@ -290,6 +290,37 @@ describe("the log", () => {
     expect(await kept(closed.uid)).toEqual(["age 6.9"]);
   });
 });
+
+test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
+  const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 200);
+  const open: Awaited<ReturnType<CodeHosts["open"]>>[] = [];
+  for (let n = 0; n < Math.ceil(count / 100); n++) open.push(await hosts.open(n % 2 === 0 ? "github" : "gitlab"));
+  const work = async (first: number) => {
+    for (let n = first; n < count; n += 4) {
+      const { uid, secret } = open[n % open.length]!;
+      const isGithub = (n % open.length) % 2 === 0;
+      const body = n % 3 === 0 ? randomBytes(randomInt(300)) : Buffer.from(JSON.stringify({ n, action: randomBytes(randomInt(200)).toString("base64") }));
+      const isRight = n % 7 !== 0;
+      const given = isRight ? secret : newUid();
+      const junk = Object.fromEntries(["x-github-event", "x-gitlab-event", "x-gitlab-event-uuid", "x-request-id", "content-type", "user-agent"].map((name) => [name, randomBytes(randomInt(60)).toString("latin1").replaceAll(/[^\x20-\x7e\x80-\xff]/g, "").trim()]));
+      const headers: Record<string, string> = { ...junk, "x-forwarded-for": `10.${n % 250}.${Math.floor(n / 250)}.1`, ...(isGithub ? { "x-hub-signature-256": hmac(given, body), "x-github-delivery": String(n) } : { "x-gitlab-token": given, "idempotency-key": String(n) }) };
+      const { status } = await hosts.post(uid, headers, body);
+      expect([n, status]).toEqual([n, !isRight ? 401 : isJsonText(body) ? 202 : 400]);
+    }
+  };
+  await Promise.all([0, 1, 2, 3].map(work));
+  expect(w.log.entries.filter(({ level }) => level === "error")).toEqual([]);
+}, 600_000);
+
+/** What JSON is, as another reader says. */
+function isJsonText(body: Uint8Array): boolean {
+  try {
+    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 test("GitHub's own library and ours agree", async () => {
   expect(await signForGitHub("s", "{}")).toBe(hmac("s", "{}"));

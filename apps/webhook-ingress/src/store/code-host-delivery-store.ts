@@ -6,6 +6,8 @@ import type { Vault } from "@millwright/vault";
 import type { CodeHostDelivery, CodeHostDeliveryUid, CodeHostIdentity, CodeHostUid, Provider } from "../domain/code-host-webhook.ts";
 import type { Outcome } from "../domain/delivery.ts";
 import { CODE_HOST_DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST, retryAfterSeconds, WINDOW_MS } from "../domain/limits.ts";
+import { FAILURES, hit } from "./delivery-store.ts";
+import { DELIVERIES, failuresOf, RECENT } from "./record-deliveries.ts";
 import { codeHostSecretPlace } from "./secret-places.ts";
 
 /** An open, enabled address as its code host meets it. */
@@ -40,22 +42,10 @@ export type StoredCodeHostDelivery = {
   readonly botLogin: string;
 };
 
-const DELIVERIES = "deliveries";
-const FAILURES = "failures";
-const failuresOf = (address: string): string => `${FAILURES} ${address}`;
-const RECENT = (hits: string, at: string): string => `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
-
-/** One more hit in a budget of $1, if there is room: a row then, and none otherwise. A hit of exactly a minute ago has left. */
-const hit = (bucket: string, at: string, most: number, from = ""): string => `
-  INSERT INTO rate_windows AS w (webhook_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
-  ON CONFLICT (webhook_uid, bucket) DO UPDATE SET hits = ARRAY(${RECENT("w.hits", at)} ORDER BY h) || ${at}
-   WHERE (SELECT count(*) FROM (${RECENT("w.hits", at)}) r) < ${most}
-  RETURNING 1`;
-
 /** The log of code-host connections. */
 export function codeHostDeliveryStore(database: Database, vault: Vault) {
   const retryAfter = async (codeHostUid: string, bucket: string, now: Date): Promise<{ limitedForSeconds: number }> => {
-    const { rows } = await database.sql.query<{ at: Date | null }>(`SELECT (SELECT min(h) FROM (${RECENT("hits", "$3::timestamptz")}) r) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`, [codeHostUid, bucket, now]);
+    const { rows } = await database.sql.query<{ at: Date | null }>(`SELECT (SELECT min(h) FROM (${RECENT("$3::timestamptz", "hits")}) r) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`, [codeHostUid, bucket, now]);
     return { limitedForSeconds: retryAfterSeconds(rows[0]?.at ?? now, now) };
   };
   return {

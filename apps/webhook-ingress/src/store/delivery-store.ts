@@ -13,10 +13,10 @@ export type Entry = { readonly outcome: Exclude<Outcome, "duplicate">; readonly 
 /** What became of an entry: recorded, or not, because a budget is used up. */
 export type Recorded = { readonly outcome: Outcome } | { readonly limitedForSeconds: number };
 
-const FAILURES = "failures";
+export const FAILURES = "failures";
 
-/** One more hit in a budget, if there is room: the SQL answers a row then, and none otherwise. */
-const hit = (bucket: string, at: string, most: number, from = ""): string => `
+/** One more hit in a budget of $1, if there is room: the SQL answers a row then, and none otherwise. */
+export const hit = (bucket: string, at: string, most: number, from = ""): string => `
   INSERT INTO rate_windows AS w (webhook_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
   ON CONFLICT (webhook_uid, bucket) DO UPDATE SET hits = (SELECT coalesce(array_agg(h ORDER BY h), '{}') FROM (${RECENT(at, "w.hits")}) h) || ${at}
    WHERE (SELECT count(*) FROM (${RECENT(at, "w.hits")}) h) < ${most}
