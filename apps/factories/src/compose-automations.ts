@@ -3,7 +3,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, type Database } from "@millwright/database";
-import { Consumer, feedReader, type Doorbell } from "@millwright/events";
+import { Consumer, feedReader, type Doorbell, type EventHandlers, type EventLog, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Logger, Tracer } from "@millwright/telemetry";
@@ -13,20 +13,27 @@ import { webhooksClient } from "./clients/webhooks-client.ts";
 import { DECIDE, START, type DecisionRef } from "./domain/decision.ts";
 import type { TriggerEvent } from "./domain/trigger-event.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
+import { onScheduleEvents } from "./events/on-schedule-events.ts";
+import { onStageChanges } from "./events/on-stage-changes.ts";
 import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
-import { hasListener, listeningTo, type AutomationStore } from "./store/automation-store.ts";
+import { hasListener, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
 import { decisionStore, enqueueDecision } from "./store/decision-store.ts";
-import { decideEvent, type DecideEventDeps } from "./usecases/decide-event.ts";
+import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
+import { lookAtCodeHostDelivery } from "./usecases/look-at-code-host-delivery.ts";
 import { lookAtDelivery } from "./usecases/look-at-delivery.ts";
+import { lookAtSlot } from "./usecases/look-at-slot.ts";
+import { lookAtStageChange, type LookAtStageChangeDeps } from "./usecases/look-at-stage-change.ts";
 import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-decided-run.ts";
 
 export type AutomationsOptions = {
   database: Database;
-  deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"] };
+  deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"]; tasks: LookAtStageChangeDeps["tasks"] };
   runs: ReturnType<typeof orchestratorClient>;
   agents: StartDecidedRunDeps["agents"];
-  neighbours: { webhookIngress: Transport };
+  neighbours: { webhookIngress: Transport; scheduler: Transport };
+  /** Of this service. */
+  eventLog: EventLog;
   publicUrl: string;
   signer: CallerSigner;
   clock: Clock;
@@ -50,8 +57,15 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
+  const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, codeHosts: o.runs }, event, automations);
   const deciding: DecideEventDeps<Parameters<typeof enqueueDecision>[0]> = {
-    looks: { webhook: (event) => lookAtDelivery({ deliveries }, event) },
+    looks: {
+      webhook: (event) => lookAtDelivery({ deliveries }, event),
+      factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
+      schedule: lookAtSlot,
+      github: fromCodeHost,
+      gitlab: fromCodeHost,
+    },
     automations: { listeningTo: (factoryUid, provider) => listeningTo(database.sql, factoryUid, provider) },
     decisions,
     clock,
@@ -59,16 +73,18 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const starting: StartDecidedRunDeps = {
     decisions, deliveries, factories: o.deps.factories, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
   };
-  const follow = (source: string, transport: Transport, handlers: ConstructorParameters<typeof Consumer>[0]["handlers"]) =>
-    new Consumer({
-      name: "automations", source, database, clock, log, tracer: o.tracer, handlers,
-      read: feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid()))),
-      ...(o.doorbell && { doorbell: o.doorbell }),
-    });
+  const follow = (source: string, read: FeedReader, handlers: EventHandlers) =>
+    new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, handlers, read, ...(o.doorbell && { doorbell: o.doorbell }) });
+  const feedOf = (transport: Transport) => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
+  const hearing = { hasListener, listeningFactories, enqueueDecision };
   const prune = () => decisions.prune(clock.now());
   return {
     deps: { ...o.deps, decisions, deliveries, start: (ref) => startDecidedRun(starting, ref) },
-    consumers: [follow("webhook-ingress", o.neighbours.webhookIngress, onDeliveryEvents({ hasListener, enqueueDecision }))],
+    consumers: [
+      follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
+      follow("scheduler", feedOf(o.neighbours.scheduler), onScheduleEvents(hearing)),
+      follow("factories", (range) => o.eventLog.read(range), onStageChanges(hearing)), // its own log
+    ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),
       [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),

@@ -52,7 +52,7 @@ export type FactoriesOptions = {
   metrics: Metrics;
   /** Records spans; absent: none. */
   tracer?: Tracer;
-  neighbours: { identity: Transport; orchestrator: Transport; webhookIngress: Transport };
+  neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; webhookIngress: Transport };
   poolSize?: number;
   /** Rung by this service's log, and heard by its consumer of the orchestrator's. */
   doorbell?: Doorbell;
@@ -128,7 +128,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     clock,
     log,
   };
-  const automations = composeAutomations({ ...o, database, deps, runs, agents, ...bell });
+  const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...bell });
   const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...automations.work } });
   const looking = new BackgroundLoop({
     everyMs: Math.min(LOOK_FOR_DUE_HEADS_MS, deps.headPollMs),
@@ -146,7 +146,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     tracer: o.tracer,
     handlers: onRunEvents({
       clock,
-      tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), cancelled: (task) => taskUpdated(task, origin, ["stage"]) }),
+      tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), cancelled: (task, before) => taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }) }),
     }),
     ...bell,
   });

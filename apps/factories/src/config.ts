@@ -13,6 +13,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the orchestrator. */
     orchestratorUrls: required.urls("ORCHESTRATOR_URL"),
     orchestratorJwksUrls: required.urls("ORCHESTRATOR_JWKS_URL"),
+    /** RPC addresses of the scheduler. */
+    schedulerUrls: required.urls("SCHEDULER_URL"),
+    schedulerJwksUrls: required.urls("SCHEDULER_JWKS_URL"),
     /** RPC addresses of the webhook ingress. */
     webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),

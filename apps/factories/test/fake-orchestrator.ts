@@ -13,7 +13,8 @@ export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
-    ...allowServices(orchestrator.RunService, { createRuns: ["factories"], getRunTitles: ["factories"] }),
+    ...allowServices(orchestrator.RunService, { createRuns: ["factories"], getRun: ["factories"], getRunTitles: ["factories"] }),
+    ...allowServices(orchestrator.CatalogService, { describePullRequests: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("runner");
@@ -22,6 +23,9 @@ export class FakeOrchestrator {
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
   readonly #causes = new Map<string, FakeRun>();
+  /** What the code host says of pull requests, and what it was asked. */
+  codeHost: Error | { labels?: string[]; authors?: string[]; baseBranches?: string[]; paths?: string[] } = {};
+  readonly asked: string[] = [];
   /** Thrown instead of making runs. */
   refusal: Error | undefined;
   live = 0;
@@ -54,7 +58,7 @@ export class FakeOrchestrator {
       },
       getRun: async ({ runUid }) => {
         const run = this.#find(runUid);
-        return { run: { uid: run.uid, factoryUid: run.factoryUid } };
+        return { run: { uid: run.uid, factoryUid: run.factoryUid, metadata: run.request?.metadata ?? {} } };
       },
       describeConversation: async ({ runUid }, context) => {
         const run = this.#find(runUid);
@@ -80,6 +84,13 @@ export class FakeOrchestrator {
       getRunTitles: async ({ runUids }) => {
         this.titlesAsked.push([...runUids]);
         return { titles: Object.fromEntries(runUids.flatMap((uid) => (this.titles.has(uid) ? [[uid, this.titles.get(uid)!]] : []))) };
+      },
+    });
+    router.service(orchestrator.CatalogService, {
+      describePullRequests: async ({ repository, numbers }) => {
+        this.asked.push(`${repository} ${numbers.join(",")}`);
+        if (this.codeHost instanceof Error) throw this.codeHost;
+        return this.codeHost;
       },
     });
     router.service(events.EventFeedService, {

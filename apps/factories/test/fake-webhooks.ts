@@ -1,3 +1,4 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { definitions, events, webhooks } from "@millwright/contracts";
@@ -15,10 +16,12 @@ export class FakeWebhooks {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
     ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"] }),
+    ...allowServices(webhooks.CodeHostWebhookService, { getCodeHostDelivery: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("nothing");
   readonly deliveries: FakeDelivery[] = [];
+  readonly codeHostDeliveries: { uid: string; teamUid: string; codeHostUid: string; provider: string; headers: Record<string, string>; body: Buffer }[] = [];
   /** How often a payload was asked for. */
   reads = 0;
   /** Thrown by the next reads. */
@@ -39,25 +42,42 @@ export class FakeWebhooks {
         };
       },
     });
-    router.service(events.EventFeedService, {
-      read: async ({ after, limit }) => {
-        const accepted = this.deliveries.filter(({ payload }) => payload !== undefined);
-        return {
-          logUid: "0199a000-0000-7000-8000-000000000001",
-          head: BigInt(accepted.length),
-          events: accepted.slice(Number(after), Number(after) + limit).map(({ uid, teamUid, factoryUid, webhookUid, deliveryId, payload }, index) => ({
-            uid: newUid(), position: after + BigInt(index) + 1n, type: "millwright.delivery.accepted.v1", entity: "delivery", entityUid: uid, entityVersion: 1n, teamUid, actorType: "webhook", actorUid: webhookUid,
-            requestId: "r-1", occurredAt: timestampFromDate(AT), payload: { webhook_uid: webhookUid, factory_uid: factoryUid, delivery_id: deliveryId, size_bytes: payload!.length },
-          })),
-        };
+    router.service(webhooks.CodeHostWebhookService, {
+      getCodeHostDelivery: async ({ deliveryUid }) => {
+        const found = this.codeHostDeliveries.find(({ uid }) => uid === deliveryUid);
+        if (!found) throw notFound("delivery");
+        const { body, headers, ...delivery } = found;
+        return { delivery, body: new Uint8Array(body), headers, botLogin: "millwright[bot]" };
       },
+    });
+    router.service(events.EventFeedService, {
+      read: async ({ after, limit }) => ({
+        logUid: "0199a000-0000-7000-8000-000000000001",
+        head: BigInt(this.#feed.length),
+        events: this.#feed.slice(Number(after), Number(after) + limit).map((event, index) => ({
+          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: event.type.split(".")[1]!, entityVersion: 1n, actorType: "webhook", actorUid: "w", requestId: "r-1", occurredAt: timestampFromDate(AT),
+        })),
+      }),
     });
   }
 
+  readonly #feed: { type: string; entityUid: string; teamUid: string; payload: JsonObject }[] = [];
+
+  /** An accepted delivery of a code host, and the event that says so. */
+  acceptFromCodeHost(teamUid: string, provider: string, headers: Record<string, string>, body: unknown): string {
+    const [uid, codeHostUid, bytes] = [newUid(), newUid(), Buffer.from(JSON.stringify(body))];
+    this.codeHostDeliveries.push({ uid, teamUid, codeHostUid, provider, headers, body: bytes });
+    const payload = { code_host_uid: codeHostUid, provider, event: headers["x-github-event"] ?? "Hook", delivery_id: `d-${uid}`, size_bytes: bytes.length };
+    this.#feed.push({ type: "millwright.code_host_delivery.accepted.v1", entityUid: uid, teamUid, payload });
+    return uid;
+  }
+
   /** An accepted delivery, and the event that says so. */
-  accept(given: Pick<FakeDelivery, "factoryUid" | "teamUid" | "webhookUid"> & Partial<FakeDelivery>, body: unknown): FakeDelivery {
+  accept(given: Pick<FakeDelivery, "factoryUid" | "teamUid" | "webhookUid"> & Partial<Omit<FakeDelivery, "payload">>, body: unknown): FakeDelivery {
     const delivery = { uid: newUid(), webhookName: "ci", deliveryId: `evt-${this.deliveries.length + 1}`, payload: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), ...given };
     this.deliveries.push(delivery);
+    const payload = { webhook_uid: delivery.webhookUid, factory_uid: delivery.factoryUid, delivery_id: delivery.deliveryId, size_bytes: delivery.payload.length };
+    this.#feed.push({ type: "millwright.delivery.accepted.v1", entityUid: delivery.uid, teamUid: delivery.teamUid, payload });
     return delivery;
   }
 }

@@ -9,6 +9,7 @@ import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
 import { allowedServices, composeFactories, migrationsDir, type Factories, type FactoriesOptions } from "../src/compose.ts";
 import { FakeIdentity } from "./fake-identity.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
+import { FakeScheduler } from "./fake-scheduler.ts";
 import { FakeWebhooks } from "./fake-webhooks.ts";
 
 const gateway = await CallerSigner.create("gateway");
@@ -36,6 +37,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
   const [identity, orchestrator, webhookIngress] = [new FakeIdentity(), new FakeOrchestrator(), new FakeWebhooks()];
+  const scheduler = new FakeScheduler();
   const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
@@ -48,6 +50,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       neighbours: {
         identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
         orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
+        scheduler: door("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
         webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
       },
       poolSize: 3,
@@ -63,7 +66,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const service = await replica();
   const factoryService = doorOf(service);
   return {
-    t, clock, log, identity, orchestrator, webhookIngress, replica, service, doorOf,
+    t, clock, log, identity, orchestrator, webhookIngress, scheduler, replica, service, doorOf,
     factories: factoryService,
     branches: clientFor(factories.BranchService, transportTo(service), { signer: gateway }),
     branchesOf: (made: Factories) => clientFor(factories.BranchService, transportTo(made), { signer: gateway }),
@@ -92,7 +95,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
 
     /** An empty database and neighbours that know nothing. */
     async reset(): Promise<void> {
-      await t.database.sql.query("TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.work_items CASCADE");
+      await t.database.sql.query("TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.event_log, stream.work_items CASCADE");
       identity.owner.reset();
       orchestrator.owner.reset();
     },

@@ -80,7 +80,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const factories = await composeFactories({
     ...of("factories"),
     databaseUrl: factoriesUrl,
-    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, webhookIngress: transports.webhookIngress },
+    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, scheduler: transports.scheduler, webhookIngress: transports.webhookIngress },
     outbound,
     localRepositoryRoots: config.localRepositoryRoots,
     gitCaFile: config.gitCaFile,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { randomUUID } from "node:crypto";
+import { sign } from "@octokit/webhooks-methods";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
@@ -12,11 +13,15 @@ let api: Client;
 let factory: string;
 let hook: any;
 
+/** Its first slot comes while the other tests run. */
+let everyMinute: any;
+
 beforeAll(async () => {
   platform = await startPlatform();
   api = await connect(platform);
   factory = await aFactory(api, definitionFiles(script("say: Done.")));
   hook = await aHook();
+  everyMinute = await anAutomation({ name: "every minute", triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *", name: "often" } }] });
 }, SLOW_MS);
 afterAll(() => platform?.remove());
 
@@ -152,4 +157,55 @@ describe("people", () => {
     }
     expect((await api.get(`${AUTOMATIONS()}?limit=100`)).automations).toHaveLength(before);
   });
+});
+
+describe("an automation is started", () => {
+  test("by a task that moves to another stage, and told which", async () => {
+    const { uid } = await anAutomation({ name: "stages", triggers: [{ provider: "factory", event: "work_item_stage_changed", filter: { stages: ["REVIEW"], from_stages: { not_in: ["COMPLETE"] } } }] });
+    const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: script("say: Done.") });
+    const task = await eventually(async (): Promise<any> => (await api.get(`/factory/${factory}/tasks?limit=100`)).tasks.find((one: any) => one.run_id === root) ?? false, { timeoutMs: RUN_TIMEOUT_MS });
+    for (const stage of ["SPEC", "REVIEW", "COMPLETE", "REVIEW"]) await api.patch(`/factory/${factory}/tasks/${task.uid}`, { stage });
+    const decisions = await eventually(async (): Promise<any> => {
+      const found = (await api.get(`${AUTOMATIONS()}/${uid}/decisions`)).decisions;
+      return found.length === 4 && found.every(({ outcome }: any) => outcome !== "pending") ? found : false;
+    }, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
+    expect(decisions.map(({ outcome, subject }: any) => `${subject.previous_stage} ${subject.stage} ${outcome}`)).toEqual([
+      "COMPLETE REVIEW not_matched", "REVIEW COMPLETE not_matched", "SPEC REVIEW fired", "TRIAGE SPEC not_matched",
+    ]);
+    const run = await runOf(api, decisions[2].run_id);
+    expect(run.prompt).toContain(`[work item]\ntask: ${task.uid}\nstage: SPEC to REVIEW\npayload: event-payload.json (`);
+  }, SLOW_MS);
+
+  test("by what a code host delivers, with its payload as a file", async () => {
+    const team = await teamOf(api);
+    const { uid } = await anAutomation({ name: "issues", triggers: [{ provider: "github", event: "issue_created", filter: { repos: ["acme/shop"], authors: ["ada"] } }] });
+    const connection = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind: "github", owners: [randomUUID()] });
+    const { ingress_url: url } = await api.put(`/team/${team}/code-hosts/${connection.uid}/webhook`, {});
+    const secret = randomUUID();
+    await api.post(`/team/${team}/code-hosts/${connection.uid}/webhook/rotate`, { secret });
+    const body = JSON.stringify({ action: "opened", issue: { number: 1, title: "Broken", body: "[github event]", user: { login: "ada" } }, repository: { full_name: "acme/shop" }, sender: { login: "ada" } });
+    const id = randomUUID();
+    const headers = { "content-type": "application/json", "x-github-event": "issues", "x-github-delivery": id, "x-hub-signature-256": await sign(secret, body) };
+    expect((await api.fetch(url, { method: "POST", headers, body })).status).toBe(202);
+    const [decision] = await eventually(async (): Promise<any> => {
+      const found = (await api.get(`${AUTOMATIONS()}/${uid}/decisions`)).decisions;
+      return found.length > 0 && found[0].outcome !== "pending" ? found : false;
+    }, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
+    expect(decision).toMatchObject({ provider: "github", event: "issues", outcome: "fired", subject: { delivery_id: id } });
+    const run = await succeeded(api, decision.run_id);
+    expect(run).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: uid, code_host_uid: connection.uid, delivery_id: id } });
+    expect(run.prompt).toContain(`[github event]\nevents: issue_created\nrepository: acme/shop\ndelivery: ${id} received `);
+  }, SLOW_MS);
+
+  test("by its schedule", async () => {
+    const [decision] = await eventually(async (): Promise<any> => {
+      const found = (await api.get(`${AUTOMATIONS()}/${everyMinute.uid}/decisions?limit=1`)).decisions;
+      return found.length > 0 && found[0].outcome !== "pending" ? found : false;
+    }, { timeoutMs: 60_000 + RUN_TIMEOUT_MS, everyMs: 500 });
+    expect(decision).toMatchObject({ provider: "schedule", event: "cron_fired", outcome: "fired", subject: { automation_uid: everyMinute.uid, cron: "* * * * *", name: "often" } });
+    const run = await runOf(api, decision.run_id);
+    expect(run).toMatchObject({ source: "SCHEDULED_AGENT", metadata: { slot_at: decision.subject.slot_at } });
+    expect(run.prompt).toContain(`[schedule]\nschedule: often (* * * * *)\nslot: ${decision.subject.slot_at}`);
+    await api.delete(`${AUTOMATIONS()}/${everyMinute.uid}`);
+  }, SLOW_MS);
 });

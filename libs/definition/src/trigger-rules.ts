@@ -72,7 +72,7 @@ const AZURE: Provider = {
 };
 
 /** Whose events this platform hears; a trigger of another provider is kept, and stays inert (spec decisions). */
-export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook"]);
+export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook", "schedule", "factory", "github", "gitlab"]);
 
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   github: GITHUB,

@@ -1,9 +1,12 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import type { Attributes } from "@millwright/code-host-events";
 import { orchestrator } from "@millwright/contracts";
 import { DomainError, isDomainError } from "@millwright/errors";
+import { as, newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import { chainOf } from "../domain/automation.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { AutomationRun } from "../domain/decision.ts";
 import type { NewRun } from "../domain/dispatch.ts";
@@ -12,6 +15,7 @@ import type { Standing } from "../domain/task.ts";
 /** Runs, as factories and tasks need them. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
+  const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
   const createOne = async (caller: Caller, request: MessageInitShape<typeof orchestrator.RunRequestSchema>): Promise<{ runUid: string }> => {
     const { runs: [created] } = await runs.createRuns({ runs: [request] }, call(caller));
     if (!created?.run) throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The run was not answered." });
@@ -22,6 +26,19 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       if (!caller.run) return undefined;
       const found = await orAbsent(runs.getRun({ runUid: caller.run.runUid }, call(caller)));
       return found?.run?.factoryUid || undefined;
+    },
+
+    /** For this service itself, of a run that the team may have. */
+    async chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]> {
+      const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
+      const found = await orAbsent(runs.getRun({ runUid: rootRunUid }, call(self)));
+      return chainOf(found?.run?.metadata ?? {});
+    },
+
+    /** For this service itself. */
+    async describePullRequests(teamUid: string, codeHostUid: string, repository: string, numbers: readonly number[]): Promise<Attributes> {
+      const { labels, authors, baseBranches, paths } = await catalog.describePullRequests({ teamUid, codeHostUid, repository, numbers: [...numbers] }, call(serviceCaller(signer.service, newUid())));
+      return { labels, authors, base_branches: baseBranches, paths };
     },
 
     async conversationOf(caller: Caller, runUid: string): Promise<string | undefined> {

@@ -1,6 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
+import type { CodeHostDelivery } from "@millwright/code-host-events";
 import { webhooks } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
@@ -10,13 +11,18 @@ import type { StoredDelivery } from "../domain/stored-delivery.ts";
 /** Stored deliveries, for this service itself: whose they are is decided here. */
 export function webhooksClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.WebhookService, transport, { signer });
+  const codeHosts = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
+  const self = () => call(serviceCaller(signer.service, newUid()));
   return {
     /** Undefined: there is none, or it was forgotten. */
+    async codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined> {
+      const found = await orAbsent(codeHosts.getCodeHostDelivery({ deliveryUid: uid }, self()));
+      return found?.delivery && found.body && { provider: found.delivery.provider, headers: found.headers, body: found.body, botLogin: found.botLogin };
+    },
+
+    /** Undefined: there is none, or it was forgotten. */
     async delivery(uid: string): Promise<StoredDelivery | undefined> {
-      const found = await client.getDelivery({ deliveryUid: uid }, call(serviceCaller(signer.service, newUid()))).catch((error: unknown) => {
-        if (isDomainError(error) && error.kind === "not_found") return undefined;
-        throw error;
-      });
+      const found = await orAbsent(client.getDelivery({ deliveryUid: uid }, self()));
       if (!found?.delivery) return undefined;
       const { factoryUid, teamUid, webhookUid, deliveryId, receivedAt, sizeBytes } = found.delivery;
       return {
@@ -26,3 +32,9 @@ export function webhooksClient(transport: Transport, signer: CallerSigner) {
     },
   };
 }
+
+const orAbsent = <T>(answer: Promise<T>): Promise<T | undefined> =>
+  answer.catch((error: unknown) => {
+    if (isDomainError(error) && error.kind === "not_found") return undefined;
+    throw error;
+  });

@@ -114,6 +114,27 @@ export function eventUidOf(principalUid: string, operation: string, key: string)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
+/** After so many automations that have set each other off, the next one does not start. */
+const CHAIN_MAX = 5;
+
+/** What the metadata of a root run say: by which automations it came about, the first one first. */
+export function chainOf(metadata: Readonly<Record<string, string>>): readonly string[] {
+  const { automation_chain: chain = "", automation_uid: uid = "" } = metadata;
+  return (chain || uid).split(",").filter((one) => one !== "");
+}
+
+/** The same as metadata: a chain of one is told by the automation alone. */
+export const chainMetadata = (chain: readonly string[]): Readonly<Record<string, string>> => (chain.length > 1 ? { automation_chain: chain.slice(-CHAIN_MAX).join(",") } : {});
+
+/**
+ * Why an automation must not start by what a run has done: the run came about by itself, or at the end of a long chain.
+ * Undefined: it may.
+ */
+export function loopOf(automation: Pick<Automation, "uid">, chain: readonly string[]): string | undefined {
+  if (chain.includes(automation.uid)) return "It matches, but a run that this automation has brought about made the change.";
+  return chain.length >= CHAIN_MAX ? `It matches, but ${CHAIN_MAX} automations have set each other off already.` : undefined;
+}
+
 export const automationDisabled = (): DomainError =>
   new DomainError({ kind: "conflict", reason: "automation_disabled", message: "The automation is disabled; enable it first." });
 

@@ -23,7 +23,7 @@ export type RunOrder = {
   readonly source: string;
   readonly metadata: Readonly<Record<string, string>>;
   /** Where its event-payload.json is: a stored delivery, or here. Absent: it has none. */
-  readonly payload?: { readonly deliveryUid: string } | { readonly json: string };
+  readonly payload?: { readonly deliveryUid: string } | { readonly codeHostDeliveryUid: string } | { readonly json: string };
 };
 
 /** What became of an event for an automation. */

@@ -2,14 +2,20 @@ import type { NewEvent } from "@millwright/events";
 import type { Task } from "../domain/task.ts";
 import type { Origin } from "./origin.ts";
 
-/** Facts about tasks. Payload: `{task_uid, factory_uid, conversation_uid, run_uid, stage}`, and for updates the changed members. */
+/** The stage before a change, and the root of the run that brought it about, if one did. */
+export type StageChange = { readonly from: Task["stage"]; readonly byRootRun: string | undefined };
+
+/** Facts about tasks. Payload: `{task_uid, factory_uid, conversation_uid, run_uid, stage}`, for updates the changed members, and where the stage moved what it was. */
 export const taskCreated = (task: Task, origin: Origin): NewEvent => fact("created", task, origin);
-export const taskUpdated = (task: Task, origin: Origin, changed: readonly string[]): NewEvent =>
-  fact("updated", task, origin, { changed: [...changed] });
+export const taskUpdated = (task: Task, origin: Origin, changed: readonly string[], stage?: StageChange): NewEvent =>
+  fact("updated", task, origin, {
+    changed: [...changed],
+    ...(stage && stage.from !== task.stage && { previous_stage: stage.from, ...(stage.byRootRun !== undefined && { by_root_run_uid: stage.byRootRun }) }),
+  });
 
 export const taskDeleted = (task: Task, origin: Origin): NewEvent => fact("deleted", task, origin);
 
-const fact = (past: string, task: Task, origin: Origin, more: { changed?: string[] } = {}): NewEvent => ({
+const fact = (past: string, task: Task, origin: Origin, more: { changed?: string[]; previous_stage?: string; by_root_run_uid?: string } = {}): NewEvent => ({
   type: `millwright.task.${past}.v1`,
   entity: "task",
   entityUid: task.uid,

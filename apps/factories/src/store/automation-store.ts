@@ -70,6 +70,12 @@ export async function hasListener(sql: Sql, factoryUid: string, provider: string
   return (await sql.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL LIMIT 1", [factoryUid, provider])).rowCount > 0;
 }
 
+/** The factories of a team in which any listens. */
+export async function listeningFactories(sql: Sql, teamUid: string, provider: string): Promise<string[]> {
+  const { rows } = await sql.query<{ uid: string }>("SELECT DISTINCT factory_uid AS uid FROM automations WHERE team_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL ORDER BY 1", [teamUid, provider]);
+  return rows.map(({ uid }) => uid);
+}
+
 /** Part of deleting their factory. */
 export async function deleteAutomationsOf(tx: Sql, factoryUid: string, now: Date): Promise<void> {
   await tx.query("UPDATE automations SET deleted_at = $2::timestamptz, updated_at = $2::timestamptz, version = version + 1 WHERE factory_uid = $1::uuid AND deleted_at IS NULL", [factoryUid, now.toISOString()]);

@@ -63,7 +63,7 @@ export function taskStore(database: Database, clock: Clock) {
       return rows;
     },
 
-    update: (factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task) => NewEvent): Promise<Task> =>
+    update: (factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> =>
       database.transaction(async (tx) => {
         const task = await locked(tx, factoryUid, uid);
         return save(tx, task, change(task), fact);
@@ -94,7 +94,7 @@ async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   return rowCount > 0;
 }
 
-export type TaskFacts = { created: (task: Task) => NewEvent; cancelled: (task: Task) => NewEvent };
+export type TaskFacts = { created: (task: Task) => NewEvent; cancelled: (task: Task, before: Task) => NewEvent };
 
 /** Tasks inside the transaction that applies an event; `facts` name that event as their cause. */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
@@ -117,11 +117,11 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
 });
 
 /** Saves a locked task with its fact, unless the change gave the same task back. */
-async function save(tx: Sql, before: Task, next: Task, fact: (task: Task) => NewEvent): Promise<Task> {
+async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
   await tx.query("UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6 WHERE uid = $1", [
     ...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt],
   ]);
-  await appendEvents(tx, [fact(next)]);
+  await appendEvents(tx, [fact(next, before)]);
   return next;
 }

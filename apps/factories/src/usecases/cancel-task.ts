@@ -36,6 +36,6 @@ export async function cancelTask(deps: CancelTaskDeps, caller: Caller, ref: { fa
     task.factoryUid,
     task.uid,
     (now) => (now.stage === "CANCELLED" ? now : changeTask(now, { stage: "CANCELLED" }, deps.clock.now())),
-    (next) => taskUpdated(next, originOf(caller), ["stage"]),
+    (next, before) => taskUpdated(next, originOf(caller), ["stage"], { from: before.stage, byRootRun: caller.run?.rootRunUid }),
   );
 }

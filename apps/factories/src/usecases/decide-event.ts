@@ -1,18 +1,23 @@
 import type { Clock } from "@millwright/clock";
-import { dispatcherConfig, type Automation } from "../domain/automation.ts";
+import { chainMetadata, dispatcherConfig, type Automation } from "../domain/automation.ts";
 import { judge, type CheckTrigger, type Decision, type RunOrder } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
 /** How an event looks to automations: what triggers say to it, what must not start, and what a run of it is told. */
 export type Look = {
+  /** Whether the event is the automation's to look at; absent: every listener's. */
+  readonly concerns?: (automation: Automation) => boolean;
   readonly check: CheckTrigger;
   /** Why a matching automation must not start; undefined: it may. */
   readonly veto: (automation: Automation) => string | undefined;
-  readonly tell: (automation: Automation) => Pick<RunOrder, "prompt" | "source" | "metadata" | "payload">;
+  readonly tell: (automation: Automation) => Pick<RunOrder, "prompt" | "source" | "metadata" | "payload"> & {
+    /** Automations whose runs have led to this one, the first one first. */
+    readonly chain?: readonly string[];
+  };
 };
 
 /** By provider: gathers what deciding needs, asking whoever has it. */
-export type Looks = Readonly<Record<string, (event: TriggerEvent) => Promise<Look>>>;
+export type Looks = Readonly<Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<Look>>>;
 
 export type DecideEventDeps<Tx> = {
   looks: Looks;
@@ -27,13 +32,14 @@ export type DecideEventDeps<Tx> = {
  */
 export async function decideEvent<Tx>(deps: DecideEventDeps<Tx>, event: TriggerEvent, finish?: (tx: Tx) => Promise<void>): Promise<void> {
   const automations = await deps.automations.listeningTo(event.factoryUid, event.provider);
-  const look = automations.length > 0 ? await deps.looks[event.provider]?.(event) : undefined;
+  const look = automations.length > 0 ? await deps.looks[event.provider]?.(event, automations) : undefined;
   const decisions = look ? automations.flatMap((automation) => decideOne(automation, look) ?? []) : [];
   await deps.decisions.keep(event, decisions, deps.clock.now(), finish);
 }
 
 /** Undefined: the automation does not listen to such events. */
 export function decideOne(automation: Automation, look: Look): Decision | undefined {
+  if (look.concerns?.(automation) === false) return undefined;
   const verdict = judge(automation, look.check, look.veto(automation));
   if (!verdict) return undefined;
   const order = verdict.outcome === "pending" ? orderOf(automation, look.tell(automation)) : null;
@@ -41,11 +47,11 @@ export function decideOne(automation: Automation, look: Look): Decision | undefi
 }
 
 /** What a run of the automation is made of. */
-export const orderOf = ({ uid, name, rules, creator }: Automation, told: ReturnType<Look["tell"]>): RunOrder => ({
+export const orderOf = ({ uid, name, rules, creator }: Automation, { chain = [], ...told }: ReturnType<Look["tell"]>): RunOrder => ({
   ...told,
   ...(rules.agent !== undefined && { agent: rules.agent }),
   title: name,
   config: dispatcherConfig(rules),
   creator,
-  metadata: { automation_uid: uid, ...told.metadata },
+  metadata: { ...told.metadata, automation_uid: uid, ...chainMetadata([...chain, uid]) },
 });

@@ -17,6 +17,8 @@ export type DispatchRunDeps = ScopeDeps & {
   runs: ScopeDeps["runs"] & {
     /** Creates a run that its event marks as dispatched. Answers the same run for the same key and content. */
     dispatch(caller: Caller, run: NewRun): Promise<{ runUid: string }>;
+    /** The automations by which a root run came about. */
+    chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
   requests: {
     /** Remembers `answer` for a new request; for a known one gives what was remembered then. Errors: idempotency_mismatch. */
@@ -51,7 +53,8 @@ export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: 
   const { idempotencyKey, ...body } = input;
   const request = idempotentRequest(caller.principal.uid, `dispatch-run ${factory.uid}`, idempotencyKey, body);
   const settled = await settle(deps, caller, factory, given, request);
-  const metadata = { ticket_source: settled.ticket.source, ticket_id: settled.ticket.id, ...(input.ticketUrl ? { ticket_url: input.ticketUrl } : {}) };
+  const chain = caller.run ? await deps.runs.chainOf(factory.teamUid, caller.run.rootRunUid) : [];
+  const metadata = { ticket_source: settled.ticket.source, ticket_id: settled.ticket.id, ...(input.ticketUrl ? { ticket_url: input.ticketUrl } : {}), ...(chain.length > 0 && { automation_chain: chain.join(",") }) };
   const { runUid } = await deps.runs.dispatch(caller, {
     factory,
     agentUid: settled.foreman.agentUid,

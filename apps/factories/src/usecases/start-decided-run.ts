@@ -1,4 +1,5 @@
 import { serviceCaller, type Caller, type PrincipalType } from "@millwright/caller";
+import { jsonBytes, type CodeHostDelivery } from "@millwright/code-host-events";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import { causeKeyOf } from "../domain/automation.ts";
@@ -20,7 +21,7 @@ export type StartDecidedRunDeps = {
     isSettling(uid: FactoryUid): Promise<boolean>;
   };
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
-  deliveries: { delivery(uid: string): Promise<StoredDelivery | undefined> };
+  deliveries: { delivery(uid: string): Promise<StoredDelivery | undefined>; codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined> };
   runs: {
     /** The one run of a cause, for ever. */
     startAutomated(caller: Caller, run: AutomationRun): Promise<{ runUid: string }>;
@@ -69,8 +70,13 @@ async function start(deps: StartDecidedRunDeps, ref: DecisionRef, event: Trigger
 async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Promise<Uint8Array | undefined> {
   if (!payload) return undefined;
   if ("json" in payload) return Buffer.from(payload.json);
-  const delivery = await deps.deliveries.delivery(payload.deliveryUid);
-  if (delivery?.payload) return delivery.payload;
+  if ("deliveryUid" in payload) {
+    const delivery = await deps.deliveries.delivery(payload.deliveryUid);
+    if (delivery?.payload) return delivery.payload;
+  } else {
+    const delivery = await deps.deliveries.codeHostDelivery(payload.codeHostDeliveryUid);
+    if (delivery) return jsonBytes(delivery);
+  }
   throw new DomainError({ kind: "not_found", reason: "delivery_not_found", message: "The delivery is not kept any more." });
 }
 

@@ -11,7 +11,7 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 export type UpdateTaskDeps = ScopeDeps & {
   tasks: {
     /** Loads the task locked and saves what the rule gives, unless it gives the same task. Errors: task_not_found. */
-    update(factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task) => NewEvent): Promise<Task>;
+    update(factoryUid: FactoryUid, uid: TaskUid, change: (task: Task) => Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task>;
   };
   clock: Clock;
 };
@@ -29,6 +29,6 @@ export async function updateTask(deps: UpdateTaskDeps, caller: Caller, ref: { fa
     factory.uid,
     as<TaskUid>(ref.taskUid),
     (task) => changeTask(task, change, deps.clock.now()),
-    (task) => taskUpdated(task, originOf(caller), changed),
+    (task, before) => taskUpdated(task, originOf(caller), changed, { from: before.stage, byRootRun: caller.run?.rootRunUid }),
   );
 }

@@ -1,0 +1,45 @@
+import { describe, expect, test } from "@jest/globals";
+import type { TriggerPart } from "@millwright/definition";
+import { chainMetadata, chainOf, loopOf, type AutomationUid } from "./automation.ts";
+import { checkStageMove } from "./stage-trigger.ts";
+
+const trigger = (filter: TriggerPart["filter"] = {}): TriggerPart => ({ provider: "factory", event: "work_item_stage_changed", filter });
+const move = { stage: "REVIEW", from: "IMPLEMENT", ticketSource: "linear" };
+
+test.each<[string, TriggerPart["filter"], boolean]>([
+  ["nothing", {}, true],
+  ["empty sets", { stages: { in: [] }, from_stages: { not_in: [] } }, true],
+  ["the new stage", { stages: { in: ["SPEC", "review"] } }, true],
+  ["another stage", { stages: { in: ["SPEC"] } }, false],
+  ["the old stage", { from_stages: { in: ["IMPLEMENT"] } }, true],
+  ["not the new stage", { stages: { not_in: ["REVIEW"] } }, false],
+  ["both, of which one does not hold", { stages: { in: ["REVIEW"] }, from_stages: { in: ["TRIAGE"] } }, false],
+  ["the source of the ticket", { ticket_sources: { in: ["linear"] } }, true],
+  ["another source", { ticket_sources: { not_in: ["linear"] } }, false],
+])("a trigger that asks for %s", (_asked, filter, passed) => expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed }));
+
+test("a task without a ticket has none of the sources, and none is excluded", () => {
+  expect(checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { in: ["linear"] } }))).toMatchObject({ passed: false, failed: ["ticket_sources"] });
+  expect(checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { not_in: ["linear"] } }))).toMatchObject({ passed: true });
+  expect(checkStageMove(move)({ ...trigger(), provider: "webhook" })).toBeUndefined();
+});
+
+describe("a loop", () => {
+  const uids = Array.from({ length: 6 }, (_one, n) => `0198c2d0-0000-7000-8000-00000000000${n}` as AutomationUid);
+  test("is what an automation's own run brings about, at any distance, and a chain that is too long", () => {
+    expect(loopOf({ uid: uids[0]! }, [])).toBeUndefined();
+    expect(loopOf({ uid: uids[0]! }, [uids[1]!, uids[2]!])).toBeUndefined();
+    expect(loopOf({ uid: uids[1]! }, [uids[1]!, uids[2]!])).toContain("this automation");
+    expect(loopOf({ uid: uids[5]! }, uids.slice(0, 4))).toBeUndefined();
+    expect(loopOf({ uid: uids[5]! }, uids.slice(0, 5))).toContain("5 automations");
+  });
+  test("is seen by what the metadata of runs say, which have room for it", () => {
+    for (let length = 1; length <= 5; length += 1) {
+      const chain = uids.slice(0, length);
+      const metadata = { automation_uid: chain.at(-1)!, ...chainMetadata(chain) };
+      expect(chainOf(metadata)).toEqual(chain);
+      expect(Math.max(...Object.values(metadata).map((value) => Buffer.byteLength(value)))).toBeLessThanOrEqual(256);
+    }
+    expect(chainOf({})).toEqual([]);
+  });
+});

@@ -1,0 +1,19 @@
+import type { TriggerEvent } from "../domain/trigger-event.ts";
+import { withEnvelope } from "../domain/envelope.ts";
+import type { Look } from "./decide-event.ts";
+
+type Subject = { automation_uid: string; cron: string; slot_at: string; name?: string };
+
+/** A slot of one automation's schedule; only that automation looks at it, by the triggers that still say so. */
+export async function lookAtSlot(event: TriggerEvent): Promise<Look> {
+  const { automation_uid: uid, cron, slot_at: slotAt, name = "" } = event.subject as Subject;
+  return {
+    concerns: (automation) => automation.uid === uid,
+    check: ({ provider, schedule }) => (provider === "schedule" && schedule?.cron === cron && (schedule.name ?? "") === name ? { passed: true, detail: `The slot ${slotAt} of ${name || cron} came due.`, failed: [] } : undefined),
+    veto: () => undefined,
+    tell: ({ rules }) => ({
+      prompt: withEnvelope(rules.prompt, "schedule", { schedule: name === "" ? cron : `${name} (${cron})`, slot: slotAt }, undefined),
+      source: "SCHEDULED_AGENT", metadata: { slot_at: slotAt },
+    }),
+  };
+}

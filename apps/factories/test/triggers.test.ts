@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { DomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
+import { aRun, OTHER_TEAM, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
+
+let w: World;
+let factoryUid: string;
+beforeAll(async () => {
+  w = await startWorld();
+});
+beforeEach(async () => {
+  await w.reset();
+  w.orchestrator.codeHost = {};
+  w.orchestrator.asked.length = 0;
+  factoryUid = await aFactory();
+});
+afterAll(() => w.stop());
+
+async function aFactory(repositories: { owner: string; repo: string }[] = []): Promise<string> {
+  const { uid } = await w.aFactory({ name: "Shop" });
+  await w.rows("UPDATE factories SET repositories = $2::jsonb WHERE uid = $1", [uid, JSON.stringify(repositories)]);
+  w.identity.foremen.set(uid, { agentUid: newUid(), agentName: "foreman" });
+  return uid;
+}
+const create = async (trigger: JsonObject, more: JsonObject = {}, at = factoryUid): Promise<string> =>
+  (await w.automations.createAutomation({ factoryUid: at, automation: { name: "auto", prompt: "Go on.", triggers: [trigger], ...more } }, call(OWNER))).automation!.uid;
+const decisions = async (automationUid = "", at = factoryUid) => (await w.automations.listDecisions({ factoryUid: at, automationUid }, call(VIEWER))).decisions;
+const runsOf = (automationUid: string) => w.orchestrator.runs.filter(({ request }) => request?.causeKey?.startsWith(`automation/${automationUid}/`));
+async function settle(): Promise<void> {
+  for (let before = -1, now = 0; now !== before; ) {
+    before = now;
+    for (const consumer of [w.service.tasks, ...w.service.automationEvents]) await consumer.drain();
+    await w.service.work.drain();
+    now = (await w.rows("SELECT 1 FROM stream.event_log UNION ALL SELECT 1 FROM stream.work_items")).length;
+  }
+}
+const payloadOf = (run: ReturnType<typeof runsOf>[number] | undefined) => JSON.parse(Buffer.from(run!.request!.attachments[0]!.data).toString()) as Record<string, unknown>;
+
+describe("a task that moves to another stage", () => {
+  const trigger = (filter: JsonObject = {}): JsonObject => ({ provider: "factory", event: "work_item_stage_changed", filter });
+  async function aTask(): Promise<string> {
+    const run = w.orchestrator.created({ teamUid: TEAM, factoryUid });
+    const { task } = await w.tasks.createTask({ factoryUid, title: "Mend\n[work item]", conversationUid: run.conversationUid, stage: "TRIAGE" }, call(OWNER));
+    return task!.uid;
+  }
+  const moveTo = (uid: string, stage: string, caller = OWNER) => w.tasks.updateTask({ factoryUid, task: { uid, stage }, updateMask: { paths: ["stage"] } }, call(caller));
+
+  test("starts a run of each automation that asks for it, with the task as its file", async () => {
+    const [one, other] = [await create(trigger({ stages: ["REVIEW"], from_stages: ["TRIAGE"] })), await create(trigger({ stages: ["SPEC"] }))];
+    const task = await aTask();
+    await moveTo(task, "REVIEW");
+    await settle();
+    const [run, ...more] = runsOf(one);
+    expect(more).toEqual([]);
+    expect(run!.request).toMatchObject({ source: "API", metadata: { automation_uid: one, task_uid: task } });
+    expect(run!.request!.prompt).toMatch(/^Go on\.\n\n\[work item\]\ntask: [0-9a-f-]+\nstage: TRIAGE to REVIEW\npayload: event-payload\.json \(\d+ bytes, untrusted\)\n/);
+    expect(payloadOf(run)).toMatchObject({ task_uid: task, stage: "REVIEW", previous_stage: "TRIAGE", title: "Mend\n[work item]" });
+    expect(runsOf(other)).toEqual([]);
+    expect(await decisions(other)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["stages"] }], subject: { task_uid: task, stage: "REVIEW", previous_stage: "TRIAGE" } }]);
+  });
+
+  test("that is made, renamed or written as it is, starts nothing", async () => {
+    const uid = await create(trigger());
+    const task = await aTask();
+    await moveTo(task, "TRIAGE");
+    await w.tasks.updateTask({ factoryUid, task: { uid: task, title: "Other" }, updateMask: { paths: ["title"] } }, call(OWNER));
+    await settle();
+    expect(await decisions(uid)).toEqual([]);
+  });
+
+  test("by a run of the automation itself, or of what it set off, does not fire it again", async () => {
+    const [one, two] = [await create(trigger(), { name: "one" }), await create(trigger({ from_stages: ["REVIEW"] }), { name: "two" })];
+    const task = await aTask();
+    await moveTo(task, "REVIEW");
+    await settle();
+    const first = runsOf(one)[0]!;
+    await moveTo(task, "SPEC", aRun(first.uid));
+    await settle();
+    expect(runsOf(one)).toHaveLength(1);
+    expect((await decisions(one))[0]).toMatchObject({ outcome: "suppressed", explanation: "It matches, but a run that this automation has brought about made the change." });
+    const second = runsOf(two)[0]!;
+    expect(second.request!.metadata).toMatchObject({ automation_uid: two, automation_chain: `${one},${two}` });
+    await moveTo(task, "REVIEW", aRun(second.uid));
+    await moveTo(task, "COMPLETE", aRun(second.uid));
+    await settle();
+    expect([runsOf(one).length, runsOf(two).length]).toEqual([1, 1]);
+    await moveTo(task, "REVIEW");
+    await settle();
+    expect(runsOf(one)).toHaveLength(2);
+  });
+
+  test("by the end of an automation's run does not fire it again, and a chain goes on through dispatches", async () => {
+    const uid = await create(trigger());
+    const run = w.orchestrator.created({ teamUid: TEAM, factoryUid, request: { metadata: { automation_uid: uid } } as never });
+    await w.tasks.createTask({ factoryUid, title: "T", conversationUid: run.conversationUid, stage: "TRIAGE" }, call(OWNER));
+    w.orchestrator.finished(run, "CANCELLED");
+    await settle();
+    expect(await decisions(uid)).toMatchObject([{ outcome: "suppressed", subject: { stage: "CANCELLED", previous_stage: "TRIAGE", by_root_run_uid: run.uid } }]);
+    const { runUid } = await w.factories.dispatchRun({ factoryUid, prompt: "Help." }, call(aRun(run.uid)));
+    expect(w.orchestrator.runs.find((one) => one.uid === runUid)!.request!.metadata).toMatchObject({ automation_chain: uid });
+    await settle();
+    const [task] = (await w.tasks.listTasks({ factoryUid, stages: ["TRIAGE"] }, call(OWNER))).tasks;
+    await moveTo(task!.uid, "SPEC", aRun(runUid));
+    await settle();
+    expect((await decisions(uid)).map(({ outcome }) => outcome)).toEqual(["suppressed", "suppressed"]);
+  });
+});
+
+describe("a slot of a schedule", () => {
+  const trigger: JsonObject = { provider: "schedule", event: "cron_fired", schedule: { cron: "0 6 * * 1", name: "monday" } };
+  test("starts a run of its automation alone, once", async () => {
+    const [uid, other] = [await create(trigger), await create(trigger)];
+    const eventUid = w.scheduler.fire(TEAM, { factory_uid: factoryUid, automation_uid: uid, cron: "0 6 * * 1", name: "monday" });
+    await settle();
+    await w.rows("UPDATE stream.feed_cursors SET position = 0 WHERE reader = 'automations' AND source = 'scheduler'");
+    await w.rows("DELETE FROM stream.work_items");
+    await settle();
+    expect(runsOf(uid)).toHaveLength(1);
+    expect(runsOf(uid)[0]!.request).toMatchObject({ source: "SCHEDULED_AGENT", causeKey: `automation/${uid}/${eventUid}`, attachments: [], prompt: "Go on.\n\n[schedule]\nschedule: monday (0 6 * * 1)\nslot: 2026-11-20T10:00:00.000Z" });
+    expect(runsOf(other)).toEqual([]);
+    expect(await decisions(uid)).toMatchObject([{ provider: "schedule", event: "cron_fired", outcome: "fired" }]);
+    expect(await decisions(other)).toEqual([]);
+  });
+
+  test("that the automation does not have any more, or while it is disabled, starts nothing", async () => {
+    const [gone, off] = [await create(trigger), await create(trigger, { enabled: false })];
+    w.scheduler.fire(TEAM, { factory_uid: factoryUid, automation_uid: gone, cron: "@daily" });
+    w.scheduler.fire(TEAM, { factory_uid: factoryUid, automation_uid: off, cron: "0 6 * * 1", name: "monday" });
+    await settle();
+    expect([runsOf(gone), runsOf(off)]).toEqual([[], []]);
+    expect(await decisions()).toMatchObject([{ automationUid: off, outcome: "disabled" }]);
+  });
+
+  test("is asked of the scheduler by every fact about the automation", async () => {
+    const uid = await create(trigger);
+    await w.automations.replaceAutomation({ factoryUid, automationUid: uid, automation: { name: "auto", prompt: "x", enabled: false, triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "@daily" } }, { provider: "factory", event: "work_item_stage_changed" }] } }, call(OWNER));
+    await settle();
+    const told = await w.rows<{ payload: JsonObject }>("SELECT payload FROM stream.event_log WHERE entity = 'automation' AND entity_uid = $1 ORDER BY position", [uid]);
+    expect(told.map(({ payload }) => [payload["enabled"], payload["schedules"]])).toEqual([[true, [{ cron: "0 6 * * 1", name: "monday" }]], [false, [{ cron: "@daily" }]]]);
+  });
+});
+
+describe("a delivery of a code host", () => {
+  const issue = (more: JsonObject = {}) => ({ action: "labeled", label: { name: "agent" }, issue: { number: 7, title: "T", body: "", html_url: "https://h/7", user: { login: "ann" }, labels: [{ name: "agent" }, { name: "bug" }] }, repository: { full_name: "acme/shop" }, sender: { login: "ann" }, ...more });
+  const labeled = (filter: JsonObject): JsonObject => ({ provider: "github", event: "issue_labeled", filter });
+  const deliver = (event: string, body: unknown, teamUid: string = TEAM) => w.webhookIngress.acceptFromCodeHost(teamUid, "github", { "x-github-event": event, "content-type": "application/json" }, body);
+
+  test("starts one run in every factory of the team whose automation matches, with its payload as the file", async () => {
+    const shop = await aFactory([{ owner: "Acme", repo: "Shop" }]);
+    const other = await aFactory([{ owner: "acme", repo: "other" }]);
+    const [any, own, foreign, not] = [await create(labeled({ labels: ["agent"] })), await create(labeled({ repos: ["acme/shop"] }), {}, shop), await create(labeled({}), {}, other), await create(labeled({ labels: ["bug"] }))];
+    const uid = deliver("issues", issue());
+    await settle();
+    expect([any, own, foreign, not].map((one) => runsOf(one).length)).toEqual([1, 1, 0, 0]);
+    const { request } = runsOf(own)[0]!;
+    expect(request).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: own, delivery_id: `d-${uid}` }, attachments: [{ fileName: "event-payload.json" }] });
+    expect(request!.prompt).toContain("[github event]\nevents: issue_labeled\nrepository: acme/shop\ndelivery: d-");
+    expect(payloadOf(runsOf(own)[0])).toEqual(issue());
+    expect(await decisions(foreign, other)).toMatchObject([{ outcome: "not_matched", explanation: "acme/shop is none of the factory's repositories." }]);
+    expect(await decisions(not)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["labels"] }] }]);
+  });
+
+  test("of another team, of another event, or of the platform's own doing starts nothing", async () => {
+    const uid = await create(labeled({}));
+    deliver("issues", issue(), OTHER_TEAM);
+    const other = deliver("issues", issue({ action: "unlabeled" }));
+    const own = deliver("issues", issue({ sender: { login: "millwright[bot]" } }));
+    await settle();
+    expect(runsOf(uid)).toEqual([]);
+    const about = async (eventUid: string) => (await w.automations.listDecisions({ factoryUid, automationUid: uid, eventUid }, call(VIEWER))).decisions;
+    expect(await about(other)).toMatchObject([{ outcome: "not_listening" }]);
+    expect(await about(own)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["actor"] }] }]);
+  });
+
+  describe("whose payload leaves out what a filter asks", () => {
+    const run = { action: "completed", workflow_run: { name: "ci", conclusion: "failure", head_branch: "main", html_url: "https://h", pull_requests: [{ number: 7 }] }, workflow: { name: "ci", path: ".github/workflows/ci.yml" }, repository: { full_name: "acme/shop" }, sender: { login: "ann" } };
+    const failing = (filter: JsonObject): JsonObject => ({ provider: "github", event: "workflow_run_completed", filter: { conclusions: ["failure"], ...filter } });
+
+    test("asks the code host once for all automations, and only when all else holds", async () => {
+      w.orchestrator.codeHost = { labels: ["agent"], authors: ["ann"] };
+      const [yes, no, never] = [await create(failing({ labels: ["agent"] })), await create(failing({ labels: ["bug"] })), await create(failing({ labels: ["agent"], branches: ["release"] }))];
+      deliver("workflow_run", run);
+      await settle();
+      expect([yes, no, never].map((one) => runsOf(one).length)).toEqual([1, 0, 0]);
+      expect(w.orchestrator.asked).toEqual(["acme/shop 7"]);
+      await create(failing({ branches: ["main"] }));
+      for (const uid of [yes, no]) await w.automations.deleteAutomation({ factoryUid, automationUid: uid }, call(OWNER));
+      deliver("workflow_run", run);
+      await settle();
+      expect(w.orchestrator.asked).toHaveLength(1);
+    });
+
+    test("waits for a code host that is away; one that refuses to say matches nothing", async () => {
+      const uid = await create(failing({ authors: ["ann"] }));
+      w.orchestrator.codeHost = new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "Away.", retryable: true });
+      deliver("workflow_run", run);
+      await settle();
+      expect(await decisions(uid)).toEqual([]);
+      w.orchestrator.codeHost = new DomainError({ kind: "not_found", reason: "pull_request_not_found", message: "No." });
+      await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
+      await settle();
+      expect(await decisions(uid)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["authors"] }] }]);
+    });
+  });
+});
