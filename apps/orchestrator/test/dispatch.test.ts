@@ -78,6 +78,17 @@ test("what a token opens gets no other work, though it says that it has slots", 
   expect(await platform.claim({ session: await take(offerToken) }, 5)).toEqual([]);
 });
 
+test("what a token opens serves whom its dispatcher serves: one team, or all for a worker of the platform", async () => {
+  const { caller, offerToken } = await dispatched();
+  expect((await take(offerToken)).teamUid).toBe(teamOf(caller));
+  await platform.run(aCaller());
+  const everybodys = await platform.worker();
+  const { dispatches } = await platform.life.worker.dispatch(everybodys.session, await platform.claim(everybodys));
+  const session = await take(dispatches[0]!.offerToken);
+  expect([session.teamUid, session.workerHost]).toEqual([undefined, everybodys.session.workerHost]);
+  expect((await platform.life.worker.accept(session, dispatches)).assignments).toHaveLength(1);
+});
+
 test("a token of another attempt, a cut one, and one of a lease that ran out open nothing", async () => {
   const { worker, lease, offerToken } = await dispatched();
   await expect(take(offerToken.replace(`_${lease.attempt}_`, "_2_"))).rejects.toEqual(GONE);

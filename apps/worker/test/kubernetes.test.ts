@@ -1,80 +1,29 @@
-import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { create } from "@bufbuild/protobuf";
 import { systemClock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { createLogger } from "@millwright/telemetry";
 import { eventually } from "@millwright/testing";
-import { parse, parseAllDocuments } from "yaml";
 import type { Machine } from "../src/backends/backend.ts";
 import { openCluster } from "../src/backends/kubernetes/cluster.ts";
 import { kubernetesBackend } from "../src/backends/kubernetes/kubernetes-backend.ts";
-import { jobManifest, jobName, offerSecret } from "../src/backends/kubernetes/manifests.ts";
+import { jobName } from "../src/backends/kubernetes/manifests.ts";
 import { kubernetesSettings } from "../src/backends/kubernetes/settings.ts";
 import { startDispatcher } from "../src/compose-dispatcher.ts";
 import { loadConfig } from "../src/config.ts";
 import { systemTimers } from "../src/time.ts";
 import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
 import { FakeCluster } from "./support/fake-cluster.ts";
+import { anOrder, deployedOfKind, OFFER, OWNER, STARTED_MS } from "./support/kubernetes.ts";
 
-const OWNER = { url: "https://millwright.example", workerId: "cluster one" };
-const OFFER = `mwo_7_2_${"x".repeat(43)}`;
-const STARTED_MS = 1_700_000_000_000;
-const anOrder = (more: object = {}) => create(worker.DispatchedExecutionSchema, { executionId: 7n, attempt: 2, runUid: "0199c2f0-1111-7abc-8def-0123456789ab", offerToken: OFFER, harness: "oz", ...more });
 const machineOf = ({ executionId, attempt, runUid }: worker.DispatchedExecution): Machine => ({ executionId, attempt, runUid, startedMs: STARTED_MS });
 const log = createLogger({ service: "worker", level: "silent" });
-const text = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-
-/** Checked by the types that are made of the API's own schema. Errors: what of it is wrong. */
-async function validate(manifest: unknown): Promise<void> {
-  const { apiVersion, kind } = manifest as { apiVersion: string; kind: string };
-  const models = (await import(`kubernetes-models/${apiVersion}`)) as Record<string, new (data: unknown) => { validate(): void }>;
-  new models[kind]!(manifest).validate();
-}
-
-describe("the manifests", () => {
-  const rich = kubernetesSettings({
-    MILLWRIGHT_KUBERNETES_IMAGE: "registry.example/worker:1", MILLWRIGHT_KUBERNETES_IMAGES: "node:24=registry.example/worker-node24:1", MILLWRIGHT_KUBERNETES_SERVICE_ACCOUNT: "runs",
-    MILLWRIGHT_KUBERNETES_NODE_SELECTOR: "pool=agents", MILLWRIGHT_KUBERNETES_TOLERATIONS: "dedicated=agents:NoSchedule,spot:NoExecute", MILLWRIGHT_KUBERNETES_LABELS: "cost-centre=r-and-d",
-    MILLWRIGHT_KUBERNETES_IMAGE_PULL_SECRETS: "registry", MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_EGRESS_ALLOW: "registry.npmjs.org", MILLWRIGHT_WORKER_KEY: "mww_never", SECRET_OF_OURS: "never",
-  });
-  const order = anOrder({ dockerImage: "node:24", instanceShape: { vcpus: 2, memoryGb: 8 } });
-
-  test.each([
-    ["job.yaml", jobManifest(order, OWNER, rich, STARTED_MS)],
-    ["secret.yaml", offerSecret(order, OWNER, rich, "uid-1")],
-    ["plain-job.yaml", jobManifest(anOrder(), OWNER, kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker" }), STARTED_MS)],
-  ])("%s is as it was looked at, and what the API's schema says", async (name, manifest) => {
-    expect(plain(manifest)).toEqual(parse(text(`./kubernetes/${name}`)));
-    await validate(plain(manifest));
-  });
-
-  test("of a Job hold nothing secret", () => {
-    const written = JSON.stringify(jobManifest(order, OWNER, rich, STARTED_MS));
-    expect([written.includes("mwo_"), written.includes("never")]).toEqual([false, false]);
-  });
-
-  test("are checked for real: one with a wrong type is refused", async () => {
-    const wrong = plain(jobManifest(order, OWNER, rich, STARTED_MS)) as any;
-    wrong.spec.backoffLimit = "none";
-    await expect(validate(wrong)).rejects.toThrow(/backoffLimit/);
-  });
-
-  test.each([
-    ["MILLWRIGHT_KUBERNETES_IMAGE", ""],
-    ["MILLWRIGHT_KUBERNETES_IMAGES", "node:24"],
-    ["MILLWRIGHT_KUBERNETES_IMAGE_PULL_POLICY", "Sometimes"],
-    ["MILLWRIGHT_KUBERNETES_NODE_SELECTOR", "pool"],
-    ["MILLWRIGHT_KUBERNETES_TOLERATIONS", "a=b:Never"],
-    ["MILLWRIGHT_KUBERNETES_USER", "0"],
-  ])("%s=%s is refused by name", (name, value) => {
-    expect(() => kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "x", [name]: value })).toThrow(name);
-  });
-});
 
 let cluster: FakeCluster;
 let dir: string;
@@ -88,7 +37,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-async function openBackend(env: Record<string, string> = {}, owner = OWNER) {
+async function openBackend(env: Record<string, string> = {}, owner: typeof OWNER = OWNER) {
   const settings = kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker:1", MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"), ...env });
   return kubernetesBackend({ cluster: await openCluster(settings), owner, settings, clock: systemClock, timers: systemTimers, log, retryMs: 20 });
 }
@@ -249,7 +198,7 @@ describe("with the dispatching worker", () => {
 
   async function dispatching(env: Record<string, string> = {}) {
     const config = loadConfig({ MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_ID: "cluster", MILLWRIGHT_BACKEND: "kubernetes", MILLWRIGHT_KUBERNETES_IMAGE: "worker:1", MILLWRIGHT_KUBERNETES_KUBECONFIG: join(dir, "kubeconfig"), ...env });
-    const backend = await openBackend({}, { url: config.url, workerId: config.workerId });
+    const backend = await openBackend(env, { url: config.url, workerId: config.workerId });
     return startDispatcher({ config, backend, clock: systemClock, timers: systemTimers, log });
   }
   const nameOf = (executionId: bigint) => jobName({ executionId, attempt: 1 }, { url: platform.url, workerId: "cluster" });
@@ -288,6 +237,25 @@ describe("with the dispatching worker", () => {
     dispatcher.killNow();
   });
 
+  test("what a pod is given is all that its worker needs: it takes the run, does it, and ends well", async () => {
+    const dispatcher = await dispatching({ MILLWRIGHT_SANDBOX: "none" });
+    const attempt = platform.offer(1n, { provider: "scripted", modelId: "scripted", harness: "oz", executionSeq: 1, dockerImage: "node:24", inputs: [create(worker.InputMessageSchema, { uid: "0199c2f0-1111-7abc-8def-0123456789ab", kind: "prompt", mode: "normal", text: "```scripted\n- shell: echo from the pod\n```" })] });
+    await eventually(() => cluster.secrets.size === 1);
+    const [container] = cluster.pods.get(`${nameOf(1n)}-pod`)!.spec.containers;
+    /** The volumes of the pod, as directories of ours. */
+    const inPod = (path: string): string => path.replace(/^\/(run\/millwright|work|tmp)/, (_whole, volume: string) => join(dir, volume.replace("/", "-")));
+    for (const { mountPath } of container.volumeMounts) await mkdir(inPod(mountPath));
+    await writeFile(inPod("/run/millwright/offer"), cluster.secrets.get(nameOf(1n))!.stringData!["offer"]!);
+    const env = Object.fromEntries(container.env.map(({ name, value }: { name: string; value: string }) => [name, inPod(value)])) as Record<string, string>;
+    const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", fileURLToPath(new URL("../src/main.ts", import.meta.url))], { stdio: "ignore", env: { ...env, PATH: process.env["PATH"] ?? "" } });
+    const [code] = (await once(child, "exit")) as [number | null];
+    expect([code, attempt.completions.map(({ outcome }) => outcome)]).toEqual([0, ["DONE"]]);
+    expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({ output: { output: "from the pod\n" } });
+    await eventually(() => platform.heartbeats.at(-1)?.watched.length === 0);
+    expect([platform.failedDispatches, cluster.deletions]).toEqual([[], []]);
+    dispatcher.killNow();
+  });
+
   test("a slow watch costs a heartbeat, nothing else; and what is left of lost attempts is deleted after a restart", async () => {
     cluster.isWatchAlive = false;
     const first = await dispatching();
@@ -306,33 +274,18 @@ describe("with the dispatching worker", () => {
   });
 });
 
-describe("deploy/kubernetes/worker.yaml", () => {
-  const manifests = parseAllDocuments(readFileSync(new URL("../../../deploy/kubernetes/worker.yaml", import.meta.url), "utf8")).map((document) => document.toJS());
-  const ofKind = (kind: string) => manifests.find((one) => one.kind === kind);
-
-  test.each(manifests.map((one) => [one.kind as string, one]))("%s is what the API's schema says", async (_kind, manifest) => {
-    await expect(validate(manifest)).resolves.toBeUndefined();
-  });
-
-  test("allows the worker what it asks of the cluster, and nothing else", async () => {
-    const backend = await openBackend();
-    cluster.failNext(/create jobs/, 500, { when: "after" });
-    const over = new AbortController();
-    backend.watch?.(() => {}, over.signal);
-    await backend.start(anOrder(), STARTED_MS);
-    await backend.known();
-    await backend.faultOf(machineOf(anOrder()), false);
-    await backend.end(machineOf(anOrder()), "lost");
-    await eventually(() => cluster.asked.includes("watch pods"));
-    over.abort();
-    const allowed: string[] = ofKind("Role").rules.flatMap(({ resources, verbs }: Record<string, string[]>) => resources!.flatMap((resource) => verbs!.map((verb) => `${verb} ${resource}`)));
-    expect([...new Set(cluster.asked)].toSorted()).toEqual(allowed.toSorted());
-    expect([ofKind("ClusterRole"), ofKind("ClusterRoleBinding")]).toEqual([undefined, undefined]);
-  });
-
-  test("runs one worker, that is no root and can write nothing of its image", () => {
-    const { spec } = ofKind("Deployment");
-    expect(spec).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
-    expect(spec.template.spec).toMatchObject({ securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } }, containers: [{ securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } } }] });
-  });
+test("deploy/kubernetes/worker.yaml allows the worker what it asks of the cluster, and nothing else", async () => {
+  const backend = await openBackend();
+  cluster.failNext(/create jobs/, 500, { when: "after" });
+  const over = new AbortController();
+  backend.watch?.(() => {}, over.signal);
+  await backend.start(anOrder(), STARTED_MS);
+  await backend.known();
+  await backend.faultOf(machineOf(anOrder()), false);
+  await backend.end(machineOf(anOrder()), "lost");
+  await eventually(() => cluster.asked.includes("watch pods"));
+  over.abort();
+  const allowed: string[] = deployedOfKind("Role").rules.flatMap(({ resources, verbs }: Record<string, string[]>) => resources!.flatMap((resource) => verbs!.map((verb) => `${verb} ${resource}`)));
+  expect([...new Set(cluster.asked)].toSorted()).toEqual(allowed.toSorted());
+  expect([deployedOfKind("ClusterRole"), deployedOfKind("ClusterRoleBinding")]).toEqual([undefined, undefined]);
 });

@@ -20,10 +20,11 @@ export const workerCommands: Command[] = [
   {
     words: "worker start",
     args: [],
-    summary: "Run a worker here; needs MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY, nothing else.",
+    summary: "Run a worker here; needs MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY (or an offer), nothing else.",
     run: async (cli, _args, values) => {
       const url = textOption(values, "url") ?? cli.env["MILLWRIGHT_URL"];
-      if (!url || !cli.env["MILLWRIGHT_WORKER_KEY"]) throw new UsageError("Set MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY.");
+      const isNamed = ["MILLWRIGHT_WORKER_KEY", "MILLWRIGHT_WORKER_OFFER", "MILLWRIGHT_WORKER_OFFER_FILE"].some((name) => cli.env[name]);
+      if (!url || !isNamed) throw new UsageError("Set MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY.");
       const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], { stdio: "inherit", env: { ...cli.env, MILLWRIGHT_URL: url } });
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
       const [code] = (await once(child, "exit")) as [number | null];
