@@ -202,7 +202,7 @@ export function composeCatalog(options: CatalogOptions) {
       listTeamEvents: teamEventReader(sql),
       eventLog: options.eventLog,
       cursors: options.cursors,
-      listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(sql, caller, query, after, limit),
+      listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(database.searches, caller, query, after, limit),
       liveTexts: options.liveTexts,
       isSettled: (runUid) => isSettled(sql, runUid),
       waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),

@@ -13,6 +13,8 @@ export type DatabaseOptions = {
   applicationName?: string;
   /** Further connections, for `lookups`. Default 1. */
   shared?: number;
+  /** Further connections at most, for `searches`; opened when they are needed. Default 3. */
+  searching?: number;
 };
 
 /** Hears what was announced by a transaction after it has committed. Must not throw. */
@@ -20,6 +22,9 @@ export type CommitListener = (news: ReadonlySet<string>) => void;
 
 /** Texts whose statement is kept prepared per connection; beyond this many, texts are sent unprepared. */
 const PREPARED_TEXTS_MAX = 500;
+
+/** Rows are mostly in memory, and many lists are asked for at once: neither compiling nor parallel workers help. */
+const SEARCHING = "SET statement_timeout = '2s'; SET plan_cache_mode = force_custom_plan; SET jit = off; SET random_page_cost = 1.1; SET max_parallel_workers_per_gather = 0";
 
 /** One service's PostgreSQL database: a pool, autocommitted statements and transactions. */
 export class Database {
@@ -31,14 +36,22 @@ export class Database {
    * lists, searches, writes, or anything that waits for a lock.
    */
   readonly lookups: Sql;
+  /**
+   * Lists by whatever is asked for: on connections of their own, planned for their values, and cancelled after two seconds (`isCancelled`), so that
+   * they keep nobody else waiting.
+   */
+  readonly searches: Sql;
+  readonly #searching: Pool;
   readonly #shared: SharedConnections;
   readonly #statementNames = new Map<string, string | undefined>();
   readonly #listeners = new Set<CommitListener>();
 
-  private constructor(pool: Pool, shared: SharedConnections) {
+  private constructor(pool: Pool, shared: SharedConnections, searching: Pool) {
     this.pool = pool;
     this.#shared = shared;
     this.sql = { query: (text, params) => this.#run((query) => pool.query(query), text, params), announce: (news) => this.#tell(new Set([news])) };
+    this.#searching = searching;
+    this.searches = { query: (text, params) => this.#run((query) => searching.query(query), text, params) };
     this.lookups = { query: (text, params) => this.#run((query) => shared.query(query), text, params) };
   }
 
@@ -50,7 +63,13 @@ export class Database {
     // A broken connection fails its statement; without these listeners it would end the process as well.
     pool.on("error", ignore);
     pool.on("connect", (client) => client.on("error", ignore));
-    return new Database(pool, new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)));
+    const searching = new Pool({ ...connection, max: options.searching ?? 3, pipeline: true });
+    searching.on("error", ignore);
+    searching.on("connect", (client) => {
+      client.on("error", ignore);
+      client.query(SEARCHING).catch(ignore); // before the statement that it was opened for
+    });
+    return new Database(pool, new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)), searching);
   }
 
   /**
@@ -86,7 +105,7 @@ export class Database {
 
   /** Waits for running statements and closes every connection. */
   async close(): Promise<void> {
-    await this.#shared.close();
+    await Promise.all([this.#shared.close(), this.#searching.ended || this.#searching.end()]);
     if (!this.pool.ended) await this.pool.end();
   }
 

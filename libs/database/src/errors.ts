@@ -6,6 +6,9 @@ export function isUniqueViolation(error: unknown): boolean {
   return code === "23505" || code === "P2002" || (code === "P2010" && (meta?.code === "23505" || meta?.driverAdapterError?.cause?.originalCode === "23505"));
 }
 
+/** Whether a statement was cancelled because it took too long. */
+export const isCancelled = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === "57014";
+
 const TRANSIENT_CODES = new Set([
   ...["40001", "40P01", "55P03"], // serialization failure, deadlock, lock not available
   ...["ENOTFOUND", "EAI_AGAIN"],

@@ -6,7 +6,7 @@ export { EmbeddedPostgres } from "./embedded-postgres.ts";
 export type { EmbeddedPostgresOptions } from "./embedded-postgres.ts";
 export { Gathering } from "./gathering.ts";
 export { freePort } from "./free-port.ts";
-export { isTransient, isUniqueViolation } from "./errors.ts";
+export { isCancelled, isTransient, isUniqueViolation } from "./errors.ts";
 export { ensureDatabase, migrate, readMigrations } from "./migrate.ts";
 export type { Migration } from "./migrate.ts";
 export { prismaSql, sendTo } from "./sql.ts";

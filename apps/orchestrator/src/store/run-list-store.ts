@@ -1,5 +1,6 @@
 import type { Caller } from "@millwright/caller";
-import type { Sql } from "@millwright/database";
+import { isCancelled, type Sql } from "@millwright/database";
+import { DomainError } from "@millwright/errors";
 import { isUuid, type RunUid } from "@millwright/ids";
 import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
 import type { Owner, Run, RunState } from "../domain/run.ts";
@@ -15,7 +16,11 @@ const KEYS: Readonly<Record<RunSort, { readonly expression: string; readonly typ
   agent: { expression: 'r.skill_spec COLLATE "C"', type: "text" },
 };
 
-/** A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid. */
+/**
+ * A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid.
+ *
+ * Errors: list_too_slow (unavailable, not retryable), when the statement was cancelled: its filters together hold of too few of too many runs.
+ */
 export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): Promise<ListedRun[]> {
   const params: unknown[] = [];
   const bind = (value: unknown, type: string): string => `$${params.push(value)}::${type}`;
@@ -24,25 +29,39 @@ export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, af
   const owners = ownersInView(caller, query.teamUid);
   const given = `${bind(owners.map(({ type }) => type), "text[]")}, ${bind(owners.map(({ uid }) => uid), "uuid[]")}`;
   const where = ["r.owner_type = o.type AND r.owner_uid = o.uid", ...filters(query, bind), ...(after ? continued(query, after, bind) : [])];
+  const ways = halves(query, bind).map((half) => [...where, ...half].join("\n AND "));
   // Runs without a skill are last in both directions (fields-runs §6.2); the other keys are never null.
   const order = `${query.sortBy === "agent" ? "(r.skill_spec IS NULL), " : ""}${key.expression} ${direction}, r.uid ${direction}`;
   const page = `ORDER BY ${order} LIMIT ${bind(limit, "integer")}`;
+  const pages = ways.map((way) => `SELECT * FROM runs r WHERE ${way} ${page}`);
   // A page per owner, each in the order of an index, then the page of them all: nothing is read that is not shown.
-  const { rows } = await sql.query<RunRow & { sort_key: Date | string | null; as_of: Date }>(
+  const { rows } = await inTime(sql.query<RunRow & { sort_key: Date | string | null; as_of: Date }>(
     `SELECT ${RUN_COLUMNS}, ${key.expression} AS sort_key, clock_timestamp() AS as_of
        FROM unnest(${given}) AS o (type, uid)
-       CROSS JOIN LATERAL (SELECT * FROM runs r WHERE ${where.join("\n AND ")} ${page}) r ${page}`,
+       CROSS JOIN LATERAL (${pages.length === 1 ? pages[0] : pages.map((one) => `(${one})`).join(" UNION ALL ")}) r ${page}`,
     params,
-  );
+  ));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
   const asOf = after?.asOf ?? new Date((rows[0]?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
 }
 
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!isCancelled(error)) throw error;
+    throw new DomainError({
+      kind: "unavailable", reason: "list_too_slow", retryable: false, cause: error,
+      message: "These runs were not found within two seconds; ask for less, such as one filter fewer, or runs created after some time.",
+    });
+  }
+}
+
 type Bind = (value: unknown, type: string) => string;
 
 /** Whose runs the caller may see, or those of one team only. The principal of a service is no uid: it owns nothing. */
-function ownersInView(caller: Caller, teamUid: string | undefined): Owner[] {
+export function ownersInView(caller: Caller, teamUid?: string): Owner[] {
   const [teams, user] = visibleTo(caller);
   const chosen = teams.filter((team) => teamUid === undefined || team === teamUid).map((uid): Owner => ({ type: "team", uid }));
   return [...chosen, ...(teamUid === undefined && isUuid(user) ? [{ type: "user", uid: user } as const] : [])];
@@ -66,12 +85,30 @@ function filters(query: RunListQuery, bind: Bind): string[] {
     ...equal("r.execution_location", query.executionLocation),
     ...(taskStatuses ? ofTasks(taskStatuses, bind) : []),
     ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")}`] : []),
-    ...equal("r.skill_spec", query.skillSpec),
+    // In the terms of the index of its sort: within one skill that is an order by uid.
+    ...(query.skillSpec === undefined ? [] : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(query.skillSpec, "text")}`]),
     ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
     ...(environmentUid === EMPTY_ENVIRONMENT ? ["r.environment_uid IS NULL"] : equal("r.environment_uid", environmentUid)),
     ...(artifactType === undefined ? [] : [`EXISTS (SELECT 1 FROM artifacts a WHERE a.run_uid = r.uid AND a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")})`]),
     ...(search ? found(search, bind) : []),
   ];
+}
+
+/** A run that changed later than this after it was made is found by an index of its own. */
+const LATE = "interval '1 day'";
+
+/**
+ * Times of creation and of change are close to each other, but for few runs. Where one is bounded from the side at which a walk in the order of the other
+ * begins, two walks are made: of the many, from near that bound on, and of the few. Otherwise a walk would pass all that lies between.
+ */
+function halves({ sortBy, isDescending, createdAfter, createdBefore, updatedAfter }: RunListQuery, bind: Bind): string[][] {
+  const late = `r.updated_at - r.created_at > ${LATE}`;
+  const onTime = `r.updated_at - r.created_at <= ${LATE}`;
+  // What was made after a time has changed after it.
+  const implied = createdAfter && sortBy === "updated_at" ? [`r.updated_at > ${bind(createdAfter, "timestamptz")}`] : [];
+  if (sortBy === "updated_at" && isDescending && createdBefore) return [[...implied, onTime, `r.updated_at < ${bind(createdBefore, "timestamptz")} + ${LATE}`], [...implied, late]];
+  if (sortBy === "created_at" && !isDescending && updatedAfter) return [[onTime, `r.created_at > ${bind(updatedAfter, "timestamptz")} - ${LATE}`], [late]];
+  return [implied];
 }
 
 const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly RunState[]>> = {

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { Sql } from "@millwright/database";
+import { newUid } from "@millwright/ids";
+import { RUN_SORTS, type RunListQuery } from "../src/domain/run-list.ts";
+import { listRuns } from "../src/store/run-list-store.ts";
+import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+// Enough rows that reading all of them is never the cheapest way to a few.
+const RUNS = 50_000;
+const caller = aCaller();
+const [FACTORY, SCHEDULE] = [newUid(), newUid()];
+const SKILL = "acme/shop:skills/one/SKILL.md";
+let platform: TestPlatform;
+
+/** Values of which one run in a thousand has the rare one. Creation is a minute apart; one run in a hundred has changed days after it. */
+beforeAll(async () => {
+  platform = await testPlatform();
+  const { sql } = platform.database;
+  await sql.query(
+    `INSERT INTO runs (uid, root_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, title, state, prompt, mode, interactive, source, execution_location,
+                       conversation_uid, agent_config, frozen, metadata, factory_uid, environment_uid, config_name, model_id, skill_spec, schedule, created_at, updated_at)
+     SELECT u, u, 0, 'team', CASE WHEN n % 5 = 4 THEN $2::uuid ELSE $1::uuid END, 'user', CASE WHEN rare THEN 'rare' ELSE 'c' || n % 50 END, CASE WHEN rare THEN 'rare' ELSE 'x' || n % 50 END,
+            'Run ' || n % 777, CASE WHEN rare THEN 'BLOCKED' ELSE 'SUCCEEDED' END, 'p', 'normal', false, CASE WHEN rare THEN 'JIRA' ELSE 'API' END, CASE WHEN rare THEN 'LOCAL' ELSE 'REMOTE' END,
+            gen_random_uuid(), '{}', '{}', CASE WHEN rare THEN '{"k": "rare"}' ELSE '{"k": "v"}' END::jsonb, CASE WHEN rare THEN $3::uuid ELSE gen_random_uuid() END,
+            CASE WHEN rare THEN NULL ELSE 'environment' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'a' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'm' || n % 5 END,
+            CASE WHEN rare THEN $4 WHEN n % 3 = 0 THEN 'acme/shop:skills/s' || n % 7 || '/SKILL.md' END, CASE WHEN rare THEN jsonb_build_object('schedule_id', $5::text) END,
+            date_trunc('milliseconds', now()) - n * interval '1 minute',
+            date_trunc('milliseconds', now()) - n * interval '1 minute' + CASE WHEN n % 100 = 1 THEN interval '3 days' ELSE n % 60 * interval '1 minute' END
+       FROM (SELECT n, n % 1000 = 500 AS rare, gen_random_uuid() AS u FROM generate_series(1, ${RUNS}) n) g`,
+    [teamOf(caller), newUid(), FACTORY, SKILL, SCHEDULE],
+  );
+  await sql.query("INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at) SELECT gen_random_uuid(), uid, 'a', 1, CASE state WHEN 'BLOCKED' THEN 'PLAN' ELSE 'FILE' END, '{}', now() FROM runs");
+  await sql.query("UPDATE runs SET state = 'QUEUED' WHERE state = 'BLOCKED' AND created_at > now() - interval '10 days'");
+  await sql.query("ANALYZE runs, artifacts");
+}, 120_000);
+
+afterAll(() => platform.close());
+
+const ago = (minutes: number): Date => new Date(Math.floor(Date.now() / 60_000 - minutes) * 60_000);
+const FILTERS: Readonly<Record<string, Partial<RunListQuery>>> = {
+  none: {},
+  state: { states: ["BLOCKED"] },
+  created_after: { createdAfter: ago(300) },
+  created_before: { createdBefore: ago(40_000) },
+  updated_after: { updatedAfter: ago(300) },
+  factory_uid: { factoryUids: [FACTORY] },
+  name: { name: "rare" },
+  model_id: { modelId: "rare" },
+  creator: { creatorUid: "rare" },
+  executor: { executorUid: "rare" },
+  source: { sources: ["JIRA"] },
+  execution_location: { executionLocation: "LOCAL" },
+  environment_id: { environmentUid: "environment7" },
+  "empty environment": { environmentUid: "empty-environment" },
+  skill: { skillSpec: SKILL },
+  "common skill": { skillSpec: "acme/shop:skills/s3/SKILL.md" },
+  schedule_id: { scheduleUid: SCHEDULE },
+  artifact_type: { artifactType: "PLAN" },
+  task_status: { taskStatuses: ["running"] },
+  metadata: { metadata: { k: "rare" } },
+  "a value that no run has": { name: "nobody" },
+};
+const SORTS = RUN_SORTS.flatMap((sortBy) => [{ sortBy, isDescending: true }, { sortBy, isDescending: false }]);
+
+test.each(Object.entries(FILTERS))("by %s a page is read from indexes in every order, as is the next", async (_, filter) => {
+  for (const sort of SORTS) {
+    const found: string[] = [];
+    const explaining: Sql = {
+      async query(text, params) {
+        const { rows } = await platform.database.searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, params);
+        found.push(...rows.flatMap((row) => /Seq Scan on (runs|artifacts)\b/.exec(row["QUERY PLAN"])?.[1] ?? []));
+        return platform.database.searches.query(text, params);
+      },
+    };
+    const query = { states: [], ...sort, ...filter };
+    const page = await listRuns(explaining, caller, query, undefined, 10);
+    if (page.length === 10) await listRuns(explaining, caller, query, page.at(-1)!.position, 10);
+    expect([sort, found]).toEqual([sort, []]);
+  }
+});
+
+type Row = { uid: string; title: string; skill_spec: string | null; created_at: Date; updated_at: Date };
+const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
+
+// Where a list is two walks put together, or an order is another one's, an oracle without SQL says which runs these are.
+test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
+  ["created_before", { createdBefore: ago(40_000) }, (row) => row.created_at < ago(40_000)],
+  ["created_after", { createdAfter: ago(9_000) }, (row) => row.created_at > ago(9_000)],
+  ["updated_after", { updatedAfter: ago(9_000) }, (row) => row.updated_at > ago(9_000)],
+  ["all three", { createdAfter: ago(30_000), createdBefore: ago(20_000), updatedAfter: ago(24_000) }, (row) => row.created_at > ago(30_000) && row.created_at < ago(20_000) && row.updated_at > ago(24_000)],
+  ["skill", { skillSpec: "acme/shop:skills/s3/SKILL.md" }, (row) => row.skill_spec === "acme/shop:skills/s3/SKILL.md"],
+])("by %s the pages are those that they should be, in every order", async (_, filter, holds) => {
+  const { rows } = await platform.database.sql.query<Row>("SELECT uid, lower(title) AS title, skill_spec, created_at, updated_at FROM runs WHERE owner_uid = $1", [teamOf(caller)]);
+  for (const { sortBy, isDescending } of SORTS) {
+    const keyOf = (row: Row): string | number => (sortBy === "title" ? row.title : sortBy === "agent" ? (row.skill_spec ?? "") : row[sortBy].getTime());
+    const sign = isDescending ? -1 : 1;
+    const last = (row: Row): number => Number(sortBy === "agent" && row.skill_spec === null);
+    const expected = rows.filter(holds).sort((a, b) => last(a) - last(b) || sign * (compare(keyOf(a), keyOf(b)) || compare(a.uid, b.uid)));
+    const query = { states: [], ...filter, sortBy, isDescending };
+    const first = await listRuns(platform.database.searches, caller, query, undefined, 60);
+    const second = await listRuns(platform.database.searches, caller, query, first.at(-1)?.position, 60);
+    expect([sortBy, isDescending, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([sortBy, isDescending, ...expected.slice(0, 120).map(({ uid }) => uid)]);
+  }
+});
+
+test("a list that takes longer than two seconds is cancelled and says so; the next one is answered", async () => {
+  const { searches } = platform.database;
+  const slow: Sql = { query: (text, params) => searches.query(text.replace("SELECT ", "SELECT pg_sleep(60), "), params) };
+  const query = { states: [], sortBy: "updated_at", isDescending: true } as const;
+  await expect(listRuns(slow, caller, query, undefined, 1)).rejects.toMatchObject({ kind: "unavailable", reason: "list_too_slow", retryable: false });
+  expect(await listRuns(searches, caller, query, undefined, 1)).toHaveLength(1);
+});
