@@ -133,6 +133,22 @@ test("the worker that dispatched it renews it only until it is taken; afterwards
   expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
 });
 
+test("waiting for a machine is no part of the setup, whose time limit begins when it is taken", async () => {
+  const { caller, run, offerToken, lease } = await dispatched();
+  const hourLater = () => platform.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '1 hour' WHERE id = $1", [lease.executionId]);
+  const look = async () => {
+    await platform.reaperIsAwake();
+    await platform.life.reapOnce();
+    return (await platform.getRun(caller, run.uid)).state;
+  };
+  await hourLater();
+  expect(await look()).toBe("CLAIMED");
+  await take(offerToken);
+  expect(await look()).toBe("CLAIMED");
+  await hourLater();
+  expect(await look()).toBe("FAILED");
+});
+
 test("other teams' workers learn nothing of it", async () => {
   const { offerToken, lease } = await dispatched();
   const stranger = await platform.worker({ teamUid: teamOf(aCaller()) });
@@ -148,6 +164,24 @@ test("a follow-up between dispatch and take-over reaches the agent", async () =>
   await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "and this", mode: "normal", attachmentUids: [] });
   const held = await (await holdTaken(offerToken, lease)).start();
   expect((await held.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "and this" } }]);
+});
+
+test("a queued run waits for a busy worker while its machines work, and for any worker when it is gone", async () => {
+  const caller = aCaller();
+  const gone = (which: string) => platform.database.sql.query(`UPDATE worker_sessions SET last_seen_at = now() - interval '1 hour' WHERE ${which}`);
+  await gone("team_uid IS NULL"); // those of other tests, which would serve everybody
+  platform.keys.set("mww_busy", { keyUid: newUid(), teamUid: teamOf(caller) });
+  const session = await platform.life.worker.authenticate(await platform.life.worker.register("mww_busy", { ...registration(), slots: 1, sandbox: "remote" }));
+  await platform.run(caller);
+  const { dispatches } = await platform.life.worker.dispatch(session, await platform.claim({ session }));
+  const held = await (await holdTaken(dispatches[0]!.offerToken, dispatches[0]!)).start();
+  await watch(session, held.ref);
+  const waiting = await platform.run(caller);
+  const reason = async () => (await platform.life.getQueueStatus(caller, waiting.uid)).reason;
+  expect(await reason()).toBe("workers_busy");
+  await gone(`uid = '${session.uid}'`);
+  await held.heartbeat();
+  expect(await reason()).toBe("no_workers");
 });
 
 describe("a run that is cancelled", () => {

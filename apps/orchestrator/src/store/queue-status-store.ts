@@ -14,16 +14,17 @@ const CAPACITY_OF_LANE = `
            coalesce(array_agg(c.scope ORDER BY c.scope) FILTER (WHERE c.paused), '{}') AS paused_scopes
       FROM capacity c WHERE (c.scope, c.uid) IN ((l.owner_type, l.owner_uid), ('agent', l.agent_uid), ('factory', l.factory_uid))) used`;
 
-/** Connected workers that could take a lane `l`, as `s`; seen within `presentMs`. */
+/** Connected workers that could take a lane `l`, as `s`; seen within `presentMs`. What others run for one only it can count; their machines take nothing. */
 const workersOfLane = (presentMs: string): string => `
   CROSS JOIN LATERAL (
     SELECT count(*) AS workers, count(*) FILTER (WHERE m.fits) AS matching_workers, coalesce(sum(m.free) FILTER (WHERE m.fits), 0)::bigint AS free_slots
       FROM (
         SELECT l.harness = ANY(ws.harness_types) AND (l.image IS NULL OR ws.images = '{}' OR l.image = ANY(ws.images))
                  AND (l.worker_host IS NULL OR (ws.team_uid IS NOT NULL AND ws.worker_host = l.worker_host)) AS fits,
-               CASE WHEN ws.state = 'READY' THEN greatest(0, ws.slots - (SELECT count(*) FROM leases h WHERE h.session_uid = ws.uid)) ELSE 0 END AS free
+               CASE WHEN ws.state <> 'READY' THEN 0 WHEN ws.sandbox = 'remote' THEN ws.free_slots
+                    ELSE greatest(0, ws.slots - (SELECT count(*) FROM leases h WHERE h.session_uid = ws.uid)) END AS free
           FROM worker_sessions ws
-         WHERE ws.last_seen_at > clock_timestamp() - ${presentMs} * interval '1 ms'
+         WHERE ws.backend <> 'machine' AND ws.last_seen_at > clock_timestamp() - ${presentMs} * interval '1 ms'
            AND (ws.team_uid IS NULL OR (l.owner_type = 'team' AND ws.team_uid = l.owner_uid))) m) s`;
 
 /** Everything that decides whether and why a run waits, of one moment. A worker counts while it was seen within `presentMs`. */

@@ -46,11 +46,12 @@ async function findOverdue(tx: Sql, afterExecutionId: number): Promise<LeaseRef[
 
 /** Executions after another that have used up a time limit, and running ones whose silence is worth a word (once per silence). */
 export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutionId: number): Promise<BrokenLimit[]> {
+  // Waiting for a machine is no part of the setup: whoever dispatched it gives it up.
   const graceMs = timings.leaseTtlMs; // the worker enforces the same limits itself, and reports better
   const { rows } = await sql.query<BrokenLimit>(
     `SELECT * FROM (
        SELECT l.execution_id AS "executionId", l.attempt, idle.ms AS "idleMs", CASE
-                WHEN x.state = 'CLAIMED' AND x.claimed_at < clock_timestamp() - $1 * interval '1 ms' THEN 'setup'
+                WHEN x.state = 'CLAIMED' AND l.dispatcher_uid IS DISTINCT FROM l.session_uid AND x.claimed_at < clock_timestamp() - $1 * interval '1 ms' THEN 'setup'
                 WHEN x.state = 'DEBUG' THEN CASE WHEN x.debug_until + (x.debug_until - x.debug_since) < clock_timestamp() - $6 * interval '1 ms' THEN 'debug' END
                 WHEN x.claimed_at < clock_timestamp() - $2 * interval '1 ms' THEN 'execution'
                 WHEN x.state = 'RUNNING' AND l.phase <> 'IDLE' AND idle.ms > $3 THEN 'stall'

@@ -33,7 +33,7 @@ export async function takeOffer(deps: TakeOfferDeps, offerToken: string, registr
   const { dispatcher } = judge(await deps.findOfferedLease(lease, offerToken));
   await deps.authenticateKey(deps.openKey(dispatcher.sealedKey));
   const token = newSessionToken();
-  await deps.handOver(lease, offerToken, judge, ({ dispatcher: { workerHost, ...from } }) => ({ token, ...from, registration: { ...registration, workerHost, instanceUid, slots: 0, skills: [] } }));
+  await deps.handOver(lease, offerToken, judge, ({ dispatcher: { workerHost, ...from } }) => ({ token, ...from, registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] } }));
   return token;
 }
 
