@@ -211,3 +211,32 @@ describe("webhooks", () => {
     expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
   });
 });
+
+describe("code hosts", () => {
+  const webhook = { ingress_url: "https://x/webhooks/c/h1", enabled: true, bot_login: null };
+  const AT = "/api/v1/team/t1/code-hosts";
+  test("are connected for owners, to GitHub unless said otherwise", async () => {
+    answers[`POST ${AT}`] = { status: 201, body: { uid: "h1", name: "hub" } };
+    expect((await millwright("code-host", "connect", "hub", "--team", "t1", "--secret-name", "TOKEN", "--owner", "acme", "--owner", "acme-labs")).out).toBe("code host h1 (hub)");
+    expect((await millwright("code-host", "connect", "lab", "--team", "t1", "--kind", "gitlab", "--base-url", "https://git.test/api/v4")).code).toBe(0);
+    expect(seen.map(({ body }) => body)).toEqual([{ name: "hub", kind: "github", secret_name: "TOKEN", owners: ["acme", "acme-labs"] }, { name: "lab", kind: "gitlab", base_url: "https://git.test/api/v4", owners: [] }]);
+  });
+  test("get an address for their webhooks, whose secret is shown once", async () => {
+    answers[`PUT ${AT}/h1/webhook`] = { status: 200, body: { ...webhook, bot_login: "mill[bot]", secret: "s3cret" } };
+    expect((await millwright("code-host", "webhook", "h1", "--team", "t1", "--bot-login", "mill[bot]")).out).toBe("the code host POSTs to https://x/webhooks/c/h1\nthe platform is mill[bot] there\nsecret, shown once: s3cret");
+    answers[`PUT ${AT}/h1/webhook`] = { status: 200, body: { ...webhook, enabled: false } };
+    expect((await millwright("code-host", "webhook", "h1", "--team", "t1", "--disable")).out).toContain("(disabled)");
+    expect(seen.map(({ body }) => body)).toEqual([{ bot_login: "mill[bot]" }, { enabled: false }]);
+  });
+  test.each<[string[], string, object, RegExp]>([
+    [["list"], `GET ${AT}`, { code_hosts: [{ uid: "h1", name: "hub", kind: "github", base_url: "https://api", root: "", owners: ["a", "b"] }] }, /h1 +hub +github +https:\/\/api +a b/],
+    [["remove", "h1"], `DELETE ${AT}/h1`, {}, /h1 is removed/],
+    [["rotate", "h1"], `POST ${AT}/h1/webhook/rotate`, { ...webhook, secret: "new" }, /shown once: new/],
+    [["deliveries", "h1"], `GET ${AT}/h1/webhook/deliveries`, { deliveries: [{ uid: "d1", event: "issues", action: "opened", label: "Accepted", delivery_id: "g1", size_bytes: 7, received_at: "now" }] }, /d1 +now +Accepted +issues opened +7 +g1/],
+    [["delivery", "h1", "d1"], `GET ${AT}/h1/webhook/deliveries/d1`, { uid: "d1", event: "push", action: null, label: "Accepted", delivery_id: "g1", size_bytes: 7, received_at: "now", payload: { a: 1 } }, /Accepted +now +push +g1\n\{\n +"a": 1/],
+  ])("%j", async (argv, request, body, shown) => {
+    answers[request] = { status: 200, body };
+    const { code, out } = await millwright("code-host", ...argv, "--team", "t1");
+    expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
+  });
+});

@@ -25,10 +25,13 @@ describe("the address that a code host sends its webhooks to", () => {
     door.answer({ ...known, putCodeHostWebhook: { webhook, secret: "once" } });
     const opened = await door.call("PUT", PATH);
     expect([opened.status, opened.body, opened.headers.get("cache-control")]).toEqual([200, { ...shown, secret: "once" }, "no-store"]);
-    expect(asked()?.request).toMatchObject({ ...ref, provider: "github", enabled: true, botLogin: "" });
+    expect(asked()?.request).toMatchObject({ ...ref, provider: "github" });
+    expect([asked()?.request.enabled, asked()?.request.botLogin]).toEqual([undefined, undefined]);
     door.answer({ ...known, putCodeHostWebhook: { webhook: { ...webhook, botLogin: "mill[bot]", enabled: false, lastDeliveryAt: time }, secret: "" } });
     expect((await door.call("PUT", PATH, { body: { enabled: false, bot_login: "mill[bot]" } })).body).toEqual({ ...shown, enabled: false, bot_login: "mill[bot]", last_delivery_at: AT });
     expect(asked()?.request).toMatchObject({ ...ref, enabled: false, botLogin: "mill[bot]" });
+    await door.call("PUT", PATH, { body: { bot_login: null } });
+    expect(asked()?.request.botLogin).toBe("");
     door.answer({ ...known, getCodeHostWebhook: { webhook } });
     expect(await door.call("GET", PATH)).toMatchObject({ status: 200, body: shown });
     door.answer({ ...known, rotateCodeHostSecret: { webhook, secret: "new" } });

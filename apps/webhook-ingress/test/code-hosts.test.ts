@@ -36,7 +36,9 @@ describe("the address of a connection", () => {
     const opened = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "mill[bot]", enabled: true }, call(OWNER));
     expect(opened.webhook).toMatchObject({ ...ref, provider: "github", botLogin: "mill[bot]", enabled: true, ingressUrl: `${BASE}/webhooks/c/${ref.codeHostUid}` });
     expect(opened.secret).toMatch(/^[\w-]{43}$/);
-    const changed = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "", enabled: true }, call(OWNER));
+    const kept = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github" }, call(OWNER));
+    expect(kept.webhook).toMatchObject({ botLogin: "mill[bot]", enabled: true });
+    const changed = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "" }, call(OWNER));
     expect([changed.secret, changed.webhook?.botLogin, changed.webhook?.createdAt]).toEqual(["", "", opened.webhook?.createdAt]);
     expect((await hosts.github(ref.codeHostUid, opened.secret)).status).toBe(202);
     expect((await hosts.client.getCodeHostWebhook(ref, call(OWNER))).webhook?.lastDeliveryAt).toBeDefined();
@@ -52,6 +54,7 @@ describe("the address of a connection", () => {
   test("answers 404 while it is disabled, closed, or was never opened, with the same body", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: false }, call(OWNER));
+    await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", botLogin: "mill" }, call(OWNER)); // enables nothing
     const disabled = await hosts.github(uid, secret);
     await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: true }, call(OWNER));
     expect((await hosts.github(uid, secret)).status).toBe(202);

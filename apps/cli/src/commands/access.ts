@@ -8,7 +8,7 @@ type WhoAmI = { principal: { type: string; uid: string; display_name?: string; e
 type Key = { uid: string; name: string; kind: string; prefix: string; created_at: string; expires_at?: string | null };
 
 /** The team named with --team, else the only one the caller has. */
-async function teamOf(cli: Cli, named: string | undefined): Promise<string> {
+export async function teamOf(cli: Cli, named: string | undefined): Promise<string> {
   if (named) return named;
   const me = await cli.api().get<WhoAmI>("/whoami");
   if (me.teams.length !== 1) throw new UsageError("You are in several teams: name one with --team UID.");

@@ -1,6 +1,7 @@
 import type { Command } from "../command.ts";
 import { accessCommands } from "./access.ts";
 import { catalogCommands } from "./catalog.ts";
+import { codeHostCommands } from "./code-host.ts";
 import { eventCommands } from "./event.ts";
 import { factoryCommands } from "./factory.ts";
 import { localRunCommand } from "./local-run.ts";
@@ -11,4 +12,4 @@ import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...scheduleCommands, ...taskCommands, ...webhookCommands, ...workerCommands];
+export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...codeHostCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...scheduleCommands, ...taskCommands, ...webhookCommands, ...workerCommands];

@@ -59,13 +59,13 @@ export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "catalog" | "
     }),
     route({
       ...common, method: "PUT", path: of, summary: "Open the address that a code host sends its webhooks to, or change its settings",
-      description: "The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
+      description: "What is absent stays as it is. The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
       errors: [403, 422], response: WithSecret,
       body: z.object({ enabled: z.boolean().optional(), bot_login: z.string().max(300).nullable().optional() }).optional(),
       handler: async (input) => {
         const host = await findCodeHost(neighbours, input);
         if (host.kind === "local") throw new DomainError({ kind: "unsupported", reason: "code_host_sends_nothing", message: "Local repositories send no webhooks." });
-        const { webhook, secret } = await codeHostWebhooks.putCodeHostWebhook({ ...refOf(host), provider: host.kind, enabled: input.body?.enabled ?? true, botLogin: input.body?.bot_login ?? "" }, onBehalf(input));
+        const { webhook, secret } = await codeHostWebhooks.putCodeHostWebhook({ ...refOf(host), provider: host.kind, ...settingsOf(input.body) }, onBehalf(input));
         return { ...webhookRecord(webhook!), ...(secret && { secret }) };
       },
     }),
@@ -99,6 +99,8 @@ export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "catalog" | "
     }),
   ];
 }
+
+const settingsOf = ({ enabled, bot_login: botLogin }: { enabled?: boolean | undefined; bot_login?: string | null | undefined } = {}) => ({ ...(enabled !== undefined && { enabled }), ...(botLogin !== undefined && { botLogin: botLogin ?? "" }) });
 
 const webhookRecord = (webhook: webhooks.CodeHostWebhook): z.input<typeof CodeHostWebhook> => ({
   code_host_uid: webhook.codeHostUid, provider: webhook.provider as "github", ingress_url: webhook.ingressUrl, enabled: webhook.enabled, bot_login: webhook.botLogin || null,

@@ -24,7 +24,8 @@ export async function findCodeHostWebhook(deps: CodeHostScopeDeps, caller: Calle
   return webhook;
 }
 
-export type AskedCodeHostWebhook = { provider: string; botLogin: string; enabled: boolean };
+/** What is absent stays as it is; an address that is opened is enabled. */
+export type AskedCodeHostWebhook = { provider: string; botLogin?: string | undefined; enabled?: boolean | undefined };
 
 /**
  * Opens a connection's address, with a secret that is answered this once; or changes the settings of an open one.
@@ -35,13 +36,14 @@ export async function putCodeHostWebhook(deps: CodeHostWebhooksDeps, caller: Cal
   const { teamUid, codeHostUid } = checkRef(caller, ref);
   const provider = PROVIDERS.find((one) => one === asked.provider);
   if (!provider) throw invalidArgument("invalid_code_host_webhook", `A provider is one of ${PROVIDERS.join(", ")}.`, { field: "provider" });
-  const settings = { provider, botLogin: checkBotLogin(asked.botLogin), enabled: asked.enabled };
+  const botLogin = asked.botLogin === undefined ? undefined : checkBotLogin(asked.botLogin);
   let secret: string | undefined;
   const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, isRetired, owner }) => {
     if (isRetired || (owner !== undefined && owner !== teamUid)) throw notFound("code_host");
     secret = open ? undefined : generateCodeHostSecret(provider);
     const now = deps.clock.now();
-    const next: CodeHostWebhook = { codeHostUid, teamUid, ...settings, version: version + 1, createdAt: open?.createdAt ?? now, updatedAt: now, lastDeliveryAt: open?.lastDeliveryAt };
+    const before = open ?? { botLogin: "", enabled: true, createdAt: now, lastDeliveryAt: undefined };
+    const next: CodeHostWebhook = { ...before, codeHostUid, teamUid, provider, botLogin: botLogin ?? before.botLogin, enabled: asked.enabled ?? before.enabled, version: version + 1, updatedAt: now };
     return { next, state: "open", secret, event: codeHostWebhookEvent(open ? "updated" : "created", next, caller) };
   });
   return { webhook, secret };

@@ -1,0 +1,89 @@
+import { text as readAll } from "node:stream/consumers";
+import { table } from "@millwright/terminal";
+import { textOption, textOptions, type Cli, type Command, type Values } from "../command.ts";
+import { teamOf } from "./access.ts";
+
+type CodeHost = { uid: string; name: string; kind: string; base_url: string; root: string; owners: string[] };
+type Webhook = { ingress_url: string; enabled: boolean; bot_login: string | null; secret?: string };
+type Delivery = { uid: string; event: string | null; action: string | null; label: string; delivery_id: string | null; size_bytes: number; received_at: string; payload?: unknown };
+
+const paths = async (cli: Cli, values: Values) => `/team/${await teamOf(cli, textOption(values, "team"))}/code-hosts`;
+const pathOf = async (cli: Cli, values: Values, uid: string | undefined) => `${await paths(cli, values)}/${encodeURIComponent(uid!)}`;
+
+const said = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook): string =>
+  [`the code host POSTs to ${url}${enabled ? "" : " (disabled)"}`, ...(bot ? [`the platform is ${bot} there`] : []), ...(secret ? [`secret, shown once: ${secret}`] : [])].join("\n");
+
+const happened = ({ event, action }: Delivery): string => [event, action].filter((word) => word !== null).join(" ");
+
+/** Where repositories are, and what is told from there. */
+export const codeHostCommands: Command[] = [
+  {
+    words: "code-host connect",
+    args: ["NAME"],
+    options: { kind: { type: "string" }, "base-url": { type: "string" }, root: { type: "string" }, "secret-name": { type: "string" }, owner: { type: "string", multiple: true } },
+    summary: "Connect a code host (--kind github, gitlab or local; --secret-name of the token; --owner, as often as you like).",
+    run: async (cli, [name], values) => {
+      const body = { name, kind: textOption(values, "kind") ?? "github", base_url: textOption(values, "base-url"), root: textOption(values, "root"), secret_name: textOption(values, "secret-name"), owners: textOptions(values, "owner") };
+      const made = await cli.api().post<CodeHost>(await paths(cli, values), body);
+      cli.show(made, () => `code host ${made.uid} (${made.name})`);
+    },
+  },
+  {
+    words: "code-host list",
+    args: [],
+    summary: "List a team's code hosts.",
+    run: async (cli, _args, values) => {
+      const { code_hosts: hosts } = await cli.api().get<{ code_hosts: CodeHost[] }>(await paths(cli, values));
+      cli.show(hosts, () => table(["CODE HOST", "NAME", "KIND", "AT", "OWNERS"], hosts.map((one) => [one.uid, one.name, one.kind, one.base_url || one.root, one.owners.join(" ")])));
+    },
+  },
+  {
+    words: "code-host remove",
+    args: ["CODE_HOST"],
+    summary: "Remove a connection; its webhooks get 404 at once.",
+    run: async (cli, [uid], values) => {
+      await cli.api().request("DELETE", await pathOf(cli, values, uid));
+      cli.show({ uid, deleted: true }, () => `code host ${uid} is removed.`);
+    },
+  },
+  {
+    words: "code-host webhook",
+    args: ["CODE_HOST"],
+    options: { "bot-login": { type: "string" }, enable: { type: "boolean" }, disable: { type: "boolean" } },
+    summary: "Open the address for its webhooks, or change its settings (--bot-login, --enable, --disable); a new secret is printed once.",
+    run: async (cli, [uid], values) => {
+      const body = { enabled: values["disable"] ? false : values["enable"] ? true : undefined, bot_login: textOption(values, "bot-login") };
+      const webhook = await cli.api().request<Webhook>("PUT", `${await pathOf(cli, values, uid)}/webhook`, { body });
+      cli.show(webhook, () => said(webhook));
+    },
+  },
+  {
+    words: "code-host rotate",
+    args: ["CODE_HOST"],
+    options: { "secret-stdin": { type: "boolean" } },
+    summary: "Give its address another secret, at once: a generated one, or with --secret-stdin your own.",
+    run: async (cli, [uid], values) => {
+      const body = values["secret-stdin"] ? { secret: (await readAll(process.stdin)).replace(/\n$/, "") } : {};
+      const webhook = await cli.api().post<Webhook>(`${await pathOf(cli, values, uid)}/webhook/rotate`, body);
+      cli.show(webhook, () => said(webhook));
+    },
+  },
+  {
+    words: "code-host deliveries",
+    args: ["CODE_HOST"],
+    summary: "List what it delivered, newest first.",
+    run: async (cli, [uid], values) => {
+      const { deliveries } = await cli.api().get<{ deliveries: Delivery[] }>(`${await pathOf(cli, values, uid)}/webhook/deliveries`);
+      cli.show(deliveries, () => table(["DELIVERY", "RECEIVED", "OUTCOME", "EVENT", "BYTES", "DELIVERY ID"], deliveries.map((one) => [one.uid, one.received_at, one.label, happened(one), String(one.size_bytes), one.delivery_id ?? ""])));
+    },
+  },
+  {
+    words: "code-host delivery",
+    args: ["CODE_HOST", "DELIVERY"],
+    summary: "Show one delivery with its payload.",
+    run: async (cli, [uid, delivery], values) => {
+      const one = await cli.api().get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${encodeURIComponent(delivery!)}`);
+      cli.show(one, () => `${one.label}  ${one.received_at}  ${happened(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`);
+    },
+  },
+];
