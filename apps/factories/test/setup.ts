@@ -42,17 +42,19 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
 
+  const neighbours = {
+    identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
+    orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
+    scheduler: door("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
+    webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
+  };
+
   /** One more process of this service on the same database. */
   async function replica(more: Partial<FactoriesOptions> = {}): Promise<Factories> {
     const made = await composeFactories({
       databaseUrl: t.url, masterKey: new Uint8Array(32).fill(7), publicUrl: "https://millwright.test", signer: own, verifier, clock, metrics,
       log: Object.assign(log, { child: () => log as never }),
-      neighbours: {
-        identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
-        orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
-        scheduler: door("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
-        webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
-      },
+      neighbours,
       poolSize: 3,
       ...options,
       ...more,
@@ -66,7 +68,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const service = await replica();
   const factoryService = doorOf(service);
   return {
-    t, clock, log, identity, orchestrator, webhookIngress, scheduler, replica, service, doorOf,
+    t, clock, log, signer: own, neighbours, identity, orchestrator, webhookIngress, scheduler, replica, service, doorOf,
     factories: factoryService,
     branches: clientFor(factories.BranchService, transportTo(service), { signer: gateway }),
     branchesOf: (made: Factories) => clientFor(factories.BranchService, transportTo(made), { signer: gateway }),
