@@ -19,20 +19,23 @@ import { definitionOwners } from "./clients/definition-owners.ts";
 import { definitionTrees } from "./clients/definition-trees.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { webhooksClient } from "./clients/webhooks-client.ts";
 import { withTitles } from "./clients/run-feed.ts";
+import { onPushEvents } from "./events/on-push-events.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { taskCreated, taskUpdated } from "./events/task-events.ts";
 import { automationRoutes } from "./rpc/automation-routes.ts";
 import { factoryRoutes } from "./rpc/routes.ts";
 import { applyStore } from "./store/apply-store.ts";
 import { automationStore } from "./store/automation-store.ts";
-import { branchStore } from "./store/branch-store.ts";
+import { branchStore, tracksAny } from "./store/branch-store.ts";
 import { factoryStore } from "./store/factory-store.ts";
 import { changesOf, openPrisma } from "./store/prisma-client.ts";
 import { sourceStore } from "./store/source-store.ts";
 import { tasksIn, taskStore } from "./store/task-store.ts";
 import { definitionWork } from "./usecases/activate-definition.ts";
 import { lookUpDueHeads } from "./usecases/branch-heads.ts";
+import { pushWork } from "./usecases/register-push.ts";
 
 /** Applied by whoever starts the service, before it is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -83,6 +86,7 @@ export type Factories = {
   ready(): Promise<boolean>;
   /** The loops that `start` starts, for tests that drive them step by step. */
   readonly tasks: Consumer;
+  readonly pushes: Consumer;
   readonly automationEvents: readonly Consumer[];
   readonly work: WorkQueue;
   /** Forgets old decisions. */
@@ -108,10 +112,12 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   const runs = orchestratorClient(o.neighbours.orchestrator, signer);
   const agents = identityClient(o.neighbours.identity, signer);
   const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer);
+  const branches = branchStore(prisma, changes, database.sql);
+  const heads = { ring: () => looking.ring() };
   const deps: AutomationsOptions["deps"] = {
     factories: factoryStore(prisma, changes, database.sql),
-    branches: branchStore(prisma, changes, database.sql),
-    heads: { ring: () => looking.ring() },
+    branches,
+    heads,
     headPollMs: o.headPollMs ?? 30_000,
     sources: sourceStore(prisma, changes),
     applies: applyStore(prisma, changes),
@@ -129,7 +135,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     log,
   };
   const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...bell });
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...automations.work } });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.neighbours.webhookIngress, signer) }), ...automations.work } });
   const looking = new BackgroundLoop({
     everyMs: Math.min(LOOK_FOR_DUE_HEADS_MS, deps.headPollMs),
     step: () => lookUpDueHeads(deps),
@@ -150,12 +156,24 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     }),
     ...bell,
   });
-  const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks, ...automations.consumers], work });
-  const loops = [tasks, ...automations.consumers, automations.pruner, looking];
+  const pushes = new Consumer({
+    name: "branches",
+    source: "webhook-ingress",
+    read: feedReader(clientFor(events.EventFeedService, o.neighbours.webhookIngress, { signer }), () => call(self)),
+    database,
+    clock,
+    log,
+    tracer: o.tracer,
+    handlers: onPushEvents({ tracksAny }),
+    ...bell,
+  });
+  const unwatch = watchService({ service: "factories", metrics: o.metrics, database, consumers: [tasks, pushes, ...automations.consumers], work });
+  const loops = [tasks, pushes, ...automations.consumers, automations.pruner, looking];
   const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
     tasks,
+    pushes,
     work,
     automationEvents: automations.consumers,
     prune: () => automations.prune(),

@@ -67,7 +67,7 @@ export class FakeWebhooks {
   acceptFromCodeHost(teamUid: string, provider: string, headers: Record<string, string>, body: unknown): string {
     const [uid, codeHostUid, bytes] = [newUid(), newUid(), Buffer.from(JSON.stringify(body))];
     this.codeHostDeliveries.push({ uid, teamUid, codeHostUid, provider, headers, body: bytes });
-    const payload = { code_host_uid: codeHostUid, provider, event: headers["x-github-event"] ?? "Hook", delivery_id: `d-${uid}`, size_bytes: bytes.length };
+    const payload = { code_host_uid: codeHostUid, provider, event: headers["x-github-event"] ?? headers["x-gitlab-event"] ?? "Hook", delivery_id: `d-${uid}`, size_bytes: bytes.length };
     this.#feed.push({ type: "millwright.code_host_delivery.accepted.v1", entityUid: uid, teamUid, payload });
     return uid;
   }

@@ -30,6 +30,9 @@ export type TrackedBranch = {
   deletedAt: Date | null;
 };
 
+/** Kind of the work that a push leaves. Its payload: `{deliveryUid, teamUid}`. */
+export const REGISTER_PUSH = "branch.register-push";
+
 /** Tracked at once by one factory: each is looked up again and again. */
 export const BRANCHES_MAX = 50;
 /** How long a retired identity can be read before it is forgotten. */

@@ -82,6 +82,14 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return (await prisma.trackedBranch.findMany({ where: { uid: { in: rows.map(({ uid }) => uid) } } })).map(toBranch);
     },
 
+    async findNamed(teamUid: string, name: string): Promise<TrackedBranch[]> {
+      return (await prisma.trackedBranch.findMany({ where: { teamUid, name, deletedAt: null } })).map(toBranch);
+    },
+
+    async lookSoon(uids: readonly string[]): Promise<void> {
+      await sql.query("UPDATE tracked_branches SET check_at = now() WHERE uid = ANY ($1::uuid[]) AND check_at > now()", [uids]);
+    },
+
     /** Forgets identities that were retired so long ago. */
     async forget(days: number): Promise<void> {
       await sql.query("DELETE FROM tracked_branches WHERE deleted_at < now() - make_interval(days => $1)", [days]);
@@ -141,4 +149,10 @@ export async function noteApplied(tx: PrismaTx, branch: AppliedBranch, applied: 
 
 export async function noteFailed(tx: PrismaTx, { uid }: AppliedBranch, error: BranchError, now: Date): Promise<void> {
   await tx.trackedBranch.updateMany({ where: { uid, deletedAt: null }, data: { state: "FAILED", applyError: errorData(error), updatedAt: now } });
+}
+
+/** Whether a team tracks any branch at a code host. */
+export async function tracksAny(tx: Sql, teamUid: string): Promise<boolean> {
+  const { rows } = await tx.query("SELECT 1 FROM tracked_branches WHERE team_uid = $1 AND deleted_at IS NULL AND repository_url LIKE 'https:%' LIMIT 1", [teamUid]);
+  return rows.length > 0;
 }

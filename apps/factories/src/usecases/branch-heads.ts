@@ -32,7 +32,7 @@ const CLAIM_SECONDS = 120;
 /** What cannot be reached is asked less and less often, up to this pause. */
 const PAUSE_MS_MAX = 300_000;
 
-const MISSING: BranchError = { code: "branch_missing", message: "The repository has no such branch.", diagnostics: [] };
+export const MISSING: BranchError = { code: "branch_missing", message: "The repository has no such branch.", diagnostics: [] };
 
 /**
  * Asks the repository for the head of a tracked branch and registers it. That it cannot be reached, or has no such branch, is a
@@ -49,8 +49,12 @@ export async function lookUpHead(deps: HeadDeps, branch: TrackedBranch): Promise
       return { head: null, error: branchErrorOf(error) };
     },
   );
-  return deps.branches.observe(branch.uid, found, deps.clock.now(), (failed) => pauseAfter(deps.headPollMs, failed), (next) => branchUpdated(next, ownOrigin(), ["registered_head_sha"]));
+  return registerHead(deps, branch, found);
 }
+
+/** Keeps what was found about a branch's head, and when to look again. Gives the branch afterwards; undefined: it was forgotten meanwhile. */
+export const registerHead = (deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">, { uid }: TrackedBranch, found: { head: string | null; error: BranchError | null }): Promise<TrackedBranch | undefined> =>
+  deps.branches.observe(uid, found, deps.clock.now(), (failed) => pauseAfter(deps.headPollMs, failed), (next) => branchUpdated(next, ownOrigin(), ["registered_head_sha"]));
 
 /** Looks up what is due, a few at once. More may be due when it answers "again". */
 export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> {
