@@ -78,8 +78,10 @@ export class Dispatcher {
 
   #watch(machine: Machine): Watched {
     return new Watched(this.#deps, machine, {
-      changed: () => this.#ring(),
-      started: () => (this.#failures = 0),
+      taken: () => {
+        this.#failures = 0;
+        this.#ring();
+      },
       failureDelayMs: () => retryDelayMs(this.#deps.timings(), this.#failures++),
       over: () => {
         this.#watched.delete(keyOf(machine));
@@ -94,8 +96,7 @@ export class Dispatcher {
 }
 
 type Owner = {
-  changed(): void;
-  started(): void;
+  taken(): void;
   failureDelayMs(): number;
   over(): void;
 };
@@ -134,7 +135,6 @@ class Watched implements WatchedLease {
     const fault = await asked.then(() => undefined, failureOf);
     this.#isStarting = false;
     if (fault) return this.#fail(fault);
-    this.#owner.started();
     this.#log.info({ operation: "dispatch" }, "dispatched");
   }
 
@@ -145,9 +145,11 @@ class Watched implements WatchedLease {
       case "WAITING":
         return stopping ? void this.#cancel() : void this.look();
       case "TAKEN":
-        if (!this.isTaken) this.#log.info({ operation: "dispatch" }, "taken over");
-        this.isTaken = true;
-        this.#owner.changed();
+        if (!this.isTaken) {
+          this.isTaken = true;
+          this.#log.info({ operation: "dispatch" }, "taken over");
+          this.#owner.taken();
+        }
         return void this.look();
       case "ENDED":
         // Of a cancelled one nobody has said that it is gone: the platform may only have stopped waiting for it.
