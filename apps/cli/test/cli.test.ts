@@ -177,6 +177,42 @@ test("an environment is shared with one team or one user", async () => {
   for (const both of [[], ["--team", "t1", "--user", "u1"]]) expect((await millwright("environment", "share", "e1", ...both)).code).toBe(2);
 });
 
+describe("automations", () => {
+  const one = { uid: "a1", name: "alerts", enabled: true, agent: null, prompt: "Look.", triggers: [{ provider: "webhook", event: "received" }], management: "live", last_fired_at: null };
+  const decision = { event_uid: "d1", automation: "alerts", provider: "webhook", event: "received", outcome: "not_matched", explanation: "The payload does not match: a.", run_id: null, decided_at: "now" };
+  const AT = "/api/v1/factory/f1/automations";
+  test("one is created from a JSON file, and a switch replaces nothing else", async () => {
+    const file = join(await mkdtemp(join(tmpdir(), "automation-")), "alerts.json");
+    await writeFile(file, JSON.stringify({ name: "alerts", prompt: "Look." }));
+    answers[`POST ${AT}`] = { status: 201, body: one };
+    expect(await millwright("automation", "create", file, "--factory", "f1")).toMatchObject({ code: 0, out: expect.stringContaining("automation a1 (alerts)\nby webhook received\nfor the foreman: Look.") });
+    expect(seen[0]?.body).toEqual({ name: "alerts", prompt: "Look." });
+    expect((await millwright("automation", "create", file)).code).toBe(2);
+    answers[`GET ${AT}/a1`] = { status: 200, body: one };
+    answers[`PUT ${AT}/a1`] = { status: 200, body: { ...one, enabled: false } };
+    expect((await millwright("automation", "disable", "a1", "--factory", "f1")).out).toContain(", disabled");
+    expect(seen.at(-1)?.body).toEqual({ ...one, enabled: false });
+  });
+  test("a replay that starts nothing is exit code 1", async () => {
+    answers["POST /api/v1/factory/f1/webhooks/w1/deliveries/d1/replay"] = { status: 200, body: { would_trigger: false, label: "Would not trigger", decision } };
+    const { code, out } = await millwright("automation", "replay", "a1", "w1", "d1", "--factory", "f1", "--dry-run");
+    expect([code, out]).toEqual([1, "Would not trigger\nnot_matched: The payload does not match: a."]);
+    expect(seen[0]?.body).toEqual({ automation_uid: "a1", dry_run: true });
+  });
+  test.each<[string[], string, object, RegExp]>([
+    [["automation", "list", "--factory", "f1"], `GET ${AT}?limit=100`, { automations: [one] }, /a1 +alerts +yes +webhook received +never/],
+    [["automation", "get", "a1", "--factory", "f1"], `GET ${AT}/a1`, { ...one, management: "files", agent: "hand" }, /of files\nby webhook received\nfor hand: Look\./],
+    [["automation", "run", "a1", "--factory", "f1"], `POST ${AT}/a1/run`, { ...decision, outcome: "fired", run_id: "r1" }, /^fired: .*\nrun r1$/],
+    [["automation", "decisions", "a1", "--factory", "f1", "--event", "d1"], `GET ${AT}/a1/decisions?event_uid=d1`, { decisions: [decision] }, /now +alerts +webhook received +not_matched +The payload/],
+    [["automation", "decisions", "--factory", "f1"], "GET /api/v1/factory/f1/decisions", { decisions: [decision] }, /not_matched/],
+    [["automation", "delete", "a1", "--factory", "f1"], `DELETE ${AT}/a1`, {}, /a1 is deleted/],
+  ])("%j", async (argv, request, body, shown) => {
+    answers[request] = { status: 200, body };
+    const { code, out } = await millwright(...argv);
+    expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
+  });
+});
+
 describe("webhooks", () => {
   const hook = { uid: "w1", name: "ci", auth_mode: "token", signature_scheme: null, enabled: true, secret_set: true, ingress_url: "https://x/webhooks/w/w1", delivery_id_header: null, last_delivery_at: null };
   test("one that is created is shown with its address and, once, its secret", async () => {

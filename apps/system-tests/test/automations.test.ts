@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { randomUUID } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import { bareRepository, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
@@ -169,10 +169,11 @@ describe("an automation is started", () => {
       const found = (await api.get(`${AUTOMATIONS()}/${uid}/decisions`)).decisions;
       return found.length === 4 && found.every(({ outcome }: any) => outcome !== "pending") ? found : false;
     }, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
-    expect(decisions.map(({ outcome, subject }: any) => `${subject.previous_stage} ${subject.stage} ${outcome}`)).toEqual([
+    // Decided side by side: in which order, nobody says.
+    expect(decisions.map(({ outcome, subject }: any) => `${subject.previous_stage} ${subject.stage} ${outcome}`).toSorted()).toEqual([
       "COMPLETE REVIEW not_matched", "REVIEW COMPLETE not_matched", "SPEC REVIEW fired", "TRIAGE SPEC not_matched",
     ]);
-    const run = await runOf(api, decisions[2].run_id);
+    const run = await runOf(api, decisions.find(({ outcome }: any) => outcome === "fired").run_id);
     expect(run.prompt).toContain(`[work item]\ntask: ${task.uid}\nstage: SPEC to REVIEW\npayload: event-payload.json (`);
   }, SLOW_MS);
 
@@ -209,3 +210,43 @@ describe("an automation is started", () => {
     await api.delete(`${AUTOMATIONS()}/${everyMinute.uid}`);
   }, SLOW_MS);
 });
+
+/** A tree with the keys and literals of published ones: a hosted worker, an image, servers, integrations and trackers that nothing connects. */
+const publishedTree = (prompt: string) => [
+  {
+    path: "factory.yaml",
+    content: [
+      "schemaVersion: v1alpha1", "name: Storefront", "description: Builds and mends the storefront.", "credentialStrategy: EXECUTOR", "repositories:", "  - owner: published", "    name: storefront",
+      "secrets: []", "integrations:", "  - type: slack", "    slack:", "      autoRespondToThreadReplies: true", "  - type: linear", "agentDefaults:", "  model: auto", "  runner: default", "  workerHost: warp", "",
+    ].join("\n"),
+  },
+  { path: "runners/default.yaml", content: "description: Node.\nsetupCommands:\n  - 'true'\ninstanceShape:\n  vcpus: 2\n  memoryGb: 4\nplatform:\n  os: linux\n  linux:\n    dockerImage: node:24\n" },
+  { path: "agents/foreman/agent.md", content: "---\ndescription: Receives work.\nagentType: MAIN\n---\n\nYou are the foreman.\n" },
+  { path: "agents/reviewer/agent.md", content: "---\nagentType: REVIEW\nharness:\n  type: oz\n  model: auto\n---\n\nYou review.\n" },
+  { path: "agents/reviewer/skills/style/SKILL.md", content: "---\nname: style\ndescription: How code looks here.\n---\n\nShort.\n" },
+  {
+    path: "automations/review/automation.md",
+    content: `---\nagent: reviewer\ntriggers:\n  - provider: github\n    event: pull_request_opened\n    filter:\n      repos: [published/storefront]\n      base_branches: { in: [main] }\n      labels: { not_in: [wip] }\n---\n\n${prompt}\n`,
+  },
+  { path: "automations/triage/automation.md", content: `---\nenabled: true\nmodel: auto\ntriggers:\n  - provider: linear\n    event: issue_created\n    filter:\n      teams: [Storefront]\n  - provider: slack\n    event: app_mention\n---\n\n${prompt}\n` },
+  { path: "automations/weekly/automation.md", content: `---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: "@weekly"\n---\n\n${prompt}\n` },
+];
+
+test("a definition as others publish theirs applies unchanged, and the runs of its automations execute", async () => {
+  const root = platform.path("repositories", "published");
+  bareRepository(root, "published", "storefront", { "README.md": "# Storefront\n" });
+  await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "published", kind: "local", root, owners: ["published"] });
+  const { uid } = await api.post("/factory", { name: "Storefront" });
+  await api.put(`/factory/${uid}/source`, { files: publishedTree(script("shell: cat /workspace/storefront/README.md")) });
+  const { source } = await api.post(`/factory/${uid}/source/apply`);
+  expect([source.state, source.diagnostics.filter(({ severity }: any) => severity === "error")]).toEqual(["APPLIED", []]);
+  expect(source.diagnostics.map(({ path, code }: any) => `${path} ${code}`)).toEqual(Array(2).fill("automations/triage/automation.md FF_NOT_SERVED"));
+  const automations = (await api.get(`/factory/${uid}/automations`)).automations;
+  expect(automations.map(({ name }: any) => name)).toEqual(["review", "triage", "weekly"]);
+  const asked = [];
+  for (const automation of automations) asked.push((await api.post(`/factory/${uid}/automations/${automation.uid}/run`)).event_uid);
+  for (const event of asked) {
+    const [decision] = await decided(event, 1, uid);
+    await succeeded(api, decision.run_id);
+  }
+}, SLOW_MS);

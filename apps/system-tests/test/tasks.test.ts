@@ -105,6 +105,36 @@ describe("creating a task", () => {
   });
 });
 
+test("an automation is fired by what people do to a task, and not by what its own run does", async () => {
+  const automations = `/factory/${factory}/automations`;
+  const { uid } = await api.post(automations, { name: "stages", prompt: "Go on.", triggers: [{ provider: "factory", event: "work_item_stage_changed" }] });
+  const decided = (count: number): Promise<any[]> =>
+    eventually(async (): Promise<any> => {
+      const { decisions } = await api.get(`${automations}/${uid}/decisions`);
+      return decisions.length === count && decisions.every(({ outcome }: any) => outcome !== "pending") ? decisions : false;
+    }, { timeoutMs: 60_000 });
+  const task = await aTask();
+  await api.patch(`${TASKS()}/${task.uid}`, { stage: "SPEC" });
+  const [fired] = await decided(1);
+  expect(fired).toMatchObject({ outcome: "fired", subject: { task_uid: task.uid, previous_stage: "TRIAGE", stage: "SPEC" } });
+  runId = fired.run_id;
+  const assignment = await held();
+  await api.patch(`${TASKS()}/${task.uid}`, { stage: "REVIEW" }, { key: assignment.runToken });
+  const { run_id: child } = await api.post("/agent/runs", { prompt: "Help.", agent_name: "helper" }, { key: assignment.runToken });
+  const [own] = await decided(2);
+  expect(own).toMatchObject({ outcome: "suppressed", run_id: null, subject: { by_root_run_uid: runId, previous_stage: "SPEC", stage: "REVIEW" } });
+  runId = child;
+  const childs = await held();
+  await api.patch(`${TASKS()}/${task.uid}`, { stage: "COMPLETE" }, { key: childs.runToken });
+  const [childsOwn] = await decided(3);
+  expect(childsOwn).toMatchObject({ outcome: "suppressed", subject: { by_root_run_uid: fired.run_id } });
+  await worker.complete(childs, "DONE");
+  await worker.complete(assignment, "DONE");
+  await api.patch(`${TASKS()}/${task.uid}`, { stage: "TRIAGE" });
+  expect((await decided(4))[0]).toMatchObject({ outcome: "fired" });
+  await api.delete(`${automations}/${uid}`);
+}, SLOW_MS);
+
 describe("the list", () => {
   test("shows outputs and ticket with full_list, the live current run with include_current_run, and neither without", async () => {
     const dispatched = (await api.post(`/factory/${factory}/runs`, { prompt: "Ticketed.", ticket_ref: "tracker:T-9" })).run_id;

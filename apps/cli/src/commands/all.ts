@@ -1,5 +1,6 @@
 import type { Command } from "../command.ts";
 import { accessCommands } from "./access.ts";
+import { automationCommands } from "./automation.ts";
 import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
 import { eventCommands } from "./event.ts";
@@ -12,4 +13,4 @@ import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...catalogCommands, ...codeHostCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...scheduleCommands, ...taskCommands, ...webhookCommands, ...workerCommands];
+export const COMMANDS: Command[] = [...accessCommands, ...automationCommands, ...catalogCommands, ...codeHostCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...scheduleCommands, ...taskCommands, ...webhookCommands, ...workerCommands];

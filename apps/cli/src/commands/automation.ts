@@ -1,0 +1,114 @@
+import { readFileSync } from "node:fs";
+import { table } from "@millwright/terminal";
+import { EXIT, textOption, UsageError, type Cli, type Command, type Values } from "../command.ts";
+
+type Trigger = { provider: string; event: string };
+type Automation = { uid: string; name: string; enabled: boolean; agent: string | null; prompt: string; triggers: Trigger[]; management: string; last_fired_at: string | null };
+type Decision = { event_uid: string; automation: string; provider: string; event: string; outcome: string; explanation: string; run_id: string | null; decided_at: string };
+
+const FACTORY = { factory: { type: "string" as const } };
+
+function pathOf(values: Values, ...more: readonly string[]): string {
+  const uid = textOption(values, "factory");
+  if (!uid) throw new UsageError("Name the factory with --factory UID.");
+  return [`/factory/${uid}`, ...more].join("/");
+}
+
+const triggersOf = ({ triggers }: Automation): string => triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
+const said = (one: Automation): string =>
+  `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
+const decided = (one: Decision): string => `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
+
+const turn = (word: "enable" | "disable", summary: string): Command => ({
+  words: `automation ${word}`,
+  args: ["AUTOMATION"],
+  options: FACTORY,
+  summary,
+  run: async (cli, [uid], values) => {
+    const path = pathOf(values, "automations", uid!);
+    const present = await cli.api().get<Automation>(path);
+    const changed = await cli.api().request<Automation>("PUT", path, { body: { ...present, enabled: word === "enable" } });
+    cli.show(changed, () => said(changed));
+  },
+});
+
+const showDecisions = (cli: Cli, decisions: Decision[]): void =>
+  cli.show(decisions, () => table(["DECIDED", "AUTOMATION", "EVENT", "OUTCOME", "RUN", "WHY"], decisions.map((one) => [one.decided_at, one.automation, `${one.provider} ${one.event}`, one.outcome, one.run_id ?? "", one.explanation])));
+
+/** Automations of factories. */
+export const automationCommands: Command[] = [
+  {
+    words: "automation create",
+    args: ["FILE"],
+    options: FACTORY,
+    summary: "Create an automation from a JSON file: name, prompt, triggers, and what else its file in a definition says.",
+    run: async (cli, [file], values) => {
+      const made = await cli.api().post<Automation>(pathOf(values, "automations"), JSON.parse(readFileSync(file!, "utf8")) as object);
+      cli.show(made, () => said(made));
+    },
+  },
+  {
+    words: "automation list",
+    args: [],
+    options: FACTORY,
+    summary: "List a factory's automations.",
+    run: async (cli, _args, values) => {
+      const { automations } = await cli.api().get<{ automations: Automation[] }>(`${pathOf(values, "automations")}?limit=100`);
+      cli.show(automations, () => table(["AUTOMATION", "NAME", "ENABLED", "TRIGGERS", "LAST FIRED"], automations.map((one) => [one.uid, one.name, one.enabled ? "yes" : "no", triggersOf(one), one.last_fired_at ?? "never"])));
+    },
+  },
+  {
+    words: "automation get",
+    args: ["AUTOMATION"],
+    options: FACTORY,
+    summary: "Show an automation.",
+    run: async (cli, [uid], values) => {
+      const one = await cli.api().get<Automation>(pathOf(values, "automations", uid!));
+      cli.show(one, () => said(one));
+    },
+  },
+  turn("enable", "Let it fire."),
+  turn("disable", "Let it fire no more, until it is enabled."),
+  {
+    words: "automation run",
+    args: ["AUTOMATION"],
+    options: FACTORY,
+    summary: "Start a run of it now, whatever its triggers are.",
+    run: async (cli, [uid], values) => {
+      const decision = await cli.api().post<Decision>(pathOf(values, "automations", uid!, "run"), {});
+      cli.show(decision, () => decided(decision));
+    },
+  },
+  {
+    words: "automation decisions",
+    args: ["[AUTOMATION]"],
+    options: { ...FACTORY, event: { type: "string" } },
+    summary: "Say why it fired or did not, newest first; --event takes an event or a delivery.",
+    run: async (cli, [uid], values) => {
+      const event = textOption(values, "event");
+      const path = uid === undefined ? pathOf(values, "decisions") : pathOf(values, "automations", uid, "decisions");
+      showDecisions(cli, (await cli.api().get<{ decisions: Decision[] }>(`${path}${event === undefined ? "" : `?event_uid=${event}`}`)).decisions);
+    },
+  },
+  {
+    words: "automation replay",
+    args: ["AUTOMATION", "WEBHOOK", "DELIVERY"],
+    options: { ...FACTORY, "dry-run": { type: "boolean" } },
+    summary: "Have it look at a stored delivery again, and start a run if it matches; exit code 1 if it does not.",
+    run: async (cli, [uid, webhook, delivery], values) => {
+      const replayed = await cli.api().post<{ would_trigger: boolean; label: string; decision: Decision }>(pathOf(values, "webhooks", webhook!, "deliveries", delivery!, "replay"), { automation_uid: uid, dry_run: values["dry-run"] === true });
+      cli.show(replayed, () => `${replayed.label}\n${decided(replayed.decision)}`);
+      return replayed.would_trigger ? EXIT.done : EXIT.failed;
+    },
+  },
+  {
+    words: "automation delete",
+    args: ["AUTOMATION"],
+    options: FACTORY,
+    summary: "Delete an automation; its runs and decisions stay.",
+    run: async (cli, [uid], values) => {
+      await cli.api().request("DELETE", pathOf(values, "automations", uid!));
+      cli.show({ uid, deleted: true }, () => `automation ${uid} is deleted.`);
+    },
+  },
+];
