@@ -10,6 +10,7 @@ export default defineConfig({
   tables: {
     external: [
       "public.runs",
+      "public.run_texts",
       "public.lanes",
       "public.capacity",
       "public.executions",

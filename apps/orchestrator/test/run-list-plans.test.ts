@@ -20,7 +20,7 @@ beforeAll(async () => {
     `INSERT INTO runs (uid, root_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, title, state, prompt, mode, interactive, source, execution_location,
                        conversation_uid, agent_config, frozen, metadata, factory_uid, environment_uid, config_name, model_id, skill_spec, schedule, created_at, updated_at)
      SELECT u, u, 0, 'team', CASE WHEN n % 5 = 4 THEN $2::uuid ELSE $1::uuid END, 'user', CASE WHEN rare THEN 'rare' ELSE 'c' || n % 50 END, CASE WHEN rare THEN 'rare' ELSE 'x' || n % 50 END,
-            'Run ' || n % 777, CASE WHEN rare THEN 'BLOCKED' ELSE 'SUCCEEDED' END, 'p', 'normal', false, CASE WHEN rare THEN 'JIRA' ELSE 'API' END, CASE WHEN rare THEN 'LOCAL' ELSE 'REMOTE' END,
+            'Run ' || n % 777, CASE WHEN rare THEN 'BLOCKED' ELSE 'SUCCEEDED' END, CASE WHEN rare THEN 'Find the needle.' ELSE 'Look at part ' || n || ' of the whole.' END, 'normal', false, CASE WHEN rare THEN 'JIRA' ELSE 'API' END, CASE WHEN rare THEN 'LOCAL' ELSE 'REMOTE' END,
             gen_random_uuid(), '{}', '{}', CASE WHEN rare THEN '{"k": "rare"}' ELSE '{"k": "v"}' END::jsonb, CASE WHEN rare THEN $3::uuid ELSE gen_random_uuid() END,
             CASE WHEN rare THEN NULL ELSE 'environment' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'a' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'm' || n % 5 END,
             CASE WHEN rare THEN $4 WHEN n % 3 = 0 THEN 'acme/shop:skills/s' || n % 7 || '/SKILL.md' END, CASE WHEN rare THEN jsonb_build_object('schedule_id', $5::text) END,
@@ -31,7 +31,7 @@ beforeAll(async () => {
   );
   await sql.query("INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at) SELECT gen_random_uuid(), uid, 'a', 1, CASE state WHEN 'BLOCKED' THEN 'PLAN' ELSE 'FILE' END, '{}', now() FROM runs");
   await sql.query("UPDATE runs SET state = 'QUEUED' WHERE state = 'BLOCKED' AND created_at > now() - interval '10 days'");
-  await sql.query("ANALYZE runs, artifacts");
+  await sql.query("ANALYZE runs, artifacts, run_texts");
 }, 120_000);
 
 afterAll(() => platform.close());
@@ -58,6 +58,8 @@ const FILTERS: Readonly<Record<string, Partial<RunListQuery>>> = {
   artifact_type: { artifactType: "PLAN" },
   task_status: { taskStatuses: ["running"] },
   metadata: { metadata: { k: "rare" } },
+  q: { search: { words: ["needle"] } },
+  "q that most runs match": { search: { words: ["run", "shop"] } },
   "a value that no run has": { name: "nobody" },
 };
 const SORTS = RUN_SORTS.flatMap((sortBy) => [{ sortBy, isDescending: true }, { sortBy, isDescending: false }]);
@@ -68,7 +70,7 @@ test.each(Object.entries(FILTERS))("by %s a page is read from indexes in every o
     const explaining: Sql = {
       async query(text, params) {
         const { rows } = await platform.database.searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, params);
-        found.push(...rows.flatMap((row) => /Seq Scan on (runs|artifacts)\b/.exec(row["QUERY PLAN"])?.[1] ?? []));
+        found.push(...rows.flatMap((row) => /Seq Scan on (runs|artifacts|run_texts)\b/.exec(row["QUERY PLAN"])?.[1] ?? []));
         return platform.database.searches.query(text, params);
       },
     };

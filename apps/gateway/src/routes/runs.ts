@@ -83,7 +83,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         executor: z.string().optional(),
         execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
         metadata: queryMap(z.string()).optional().meta({ description: "`metadata[key]=value`, at most 5 pairs, all of which must match." }),
-        q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words that title, prompt or skill spec contain." }),
+        q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words, each of which title, skill spec or the first 10,000 characters of the prompt contains." }),
         sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(20, 500),

@@ -16,7 +16,7 @@ export const METADATA_PAIRS_MAX = 5;
 /** Stands for having no environment (platform-api §4). */
 export const EMPTY_ENVIRONMENT = "empty-environment";
 
-/** One run, or runs whose title, prompt or skill spec contains each of the words. */
+/** One run, or runs whose title, skill spec or beginning of the prompt contains each of the words. */
 export type RunSearch = { readonly runUid: string } | { readonly words: readonly string[] };
 
 /** What a list of runs asks for; times are exclusive bounds (fields-runs §6.2). */

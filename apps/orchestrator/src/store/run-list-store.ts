@@ -130,10 +130,8 @@ function ofTasks(statuses: readonly TaskStatus[], bind: Bind): string[] {
 
 function found(search: RunSearch, bind: Bind): string[] {
   if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
-  return search.words.map((word) => {
-    const place = bind(word, "text");
-    return `(${["r.title", "r.prompt", "r.skill_spec"].map((column) => `strpos(lower(${column}), ${place}) > 0`).join(" OR ")})`;
-  });
+  const containing = search.words.map((word) => `t.text LIKE ${bind(`%${word.replace(/[\\%_]/g, String.raw`\$&`)}%`, "text")}`);
+  return [`r.uid IN (SELECT t.run_uid FROM run_texts t WHERE ${containing.join(" AND ")})`];
 }
 
 function continued({ sortBy, isDescending }: RunListQuery, { asOf, key, uid }: RunPosition, bind: Bind): string[] {
