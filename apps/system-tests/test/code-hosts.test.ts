@@ -1,10 +1,15 @@
 import { randomUUID } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
 import { sign as signForGitHub } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { aTeam, teamOf } from "./support/world.ts";
+import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -23,16 +28,17 @@ const ISSUE = JSON.stringify({ action: "opened", issue: { number: 1, title: "Bro
 const IDS_OF_ONE = 60;
 
 /** A connection with an open address, and a secret of ours: what is shown once may be lost on the way to us. */
-async function connected(kind: "github" | "gitlab", secret: string = randomUUID()) {
-  const host = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind, owners: [randomUUID()] });
+async function connected(kind: "github" | "gitlab", more: object = {}) {
+  const secret: string = randomUUID();
+  const host = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind, owners: [randomUUID()], ...more });
   const path = `/team/${team}/code-hosts/${host.uid}`;
   const { ingress_url: url } = await api.put(`${path}/webhook`, {});
   await api.post(`${path}/webhook/rotate`, { secret });
   return { path, url: url as string, secret };
 }
 
-const github = async (url: string, secret: string, id: string = randomUUID(), body = ISSUE) =>
-  api.fetch(url, { method: "POST", headers: { "content-type": "application/json", "x-github-event": "issues", "x-github-delivery": id, "x-hub-signature-256": await signForGitHub(secret, body) }, body });
+const github = async (url: string, secret: string, id: string = randomUUID(), body = ISSUE, event = "issues") =>
+  api.fetch(url, { method: "POST", headers: { "content-type": "application/json", "x-github-event": event, "x-github-delivery": id, "x-hub-signature-256": await signForGitHub(secret, body) }, body });
 const gitlab = (url: string, secret: string, key: string) =>
   api.fetch(url, { method: "POST", headers: { "content-type": "application/json", "x-gitlab-event": "Note Hook", "x-gitlab-token": secret, "idempotency-key": key }, body: '{"object_kind":"note"}' });
 
@@ -99,4 +105,47 @@ describe("a code host", () => {
       }
     }
   });
+});
+
+describe("published payloads of GitHub", () => {
+  const published = createRequire(import.meta.url)("@octokit/webhooks-examples") as { name: string; examples: any[] }[];
+  const exampleOf = (name: string, isWanted: (payload: any) => boolean): any => published.find((one) => one.name === name)!.examples.find(isWanted);
+  let forge: Server;
+  const asked: string[] = [];
+
+  /** GitHub's REST API, as far as it tells of pull requests. */
+  beforeAll(async () => {
+    forge = createServer((request, response) => {
+      asked.push(`${request.method} ${request.url?.split("?")[0]} ${request.headers.authorization}`);
+      const isFiles = request.url?.includes("/files") === true;
+      response.setHeader("content-type", "application/json").end(JSON.stringify(isFiles ? [{ filename: "api/v1/a.ts" }] : { labels: [{ name: "agent" }], user: { login: "ada" }, base: { ref: "master" } }));
+    });
+    await new Promise<void>((resolve) => forge.listen(0, "127.0.0.1", resolve));
+  });
+  afterAll(() => forge.close().closeAllConnections());
+
+  test("start runs by what they say, and by what the code host is asked for", async () => {
+    await api.put(`/team/${team}/secrets/FORGE_TOKEN`, { value: "t0ken" });
+    const { path, url, secret } = await connected("github", { base_url: `http://127.0.0.1:${(forge.address() as AddressInfo).port}`, secret_name: "FORGE_TOKEN" });
+    const factory = await aFactory(api, definitionFiles("No script here."));
+    const automation = async (name: string, event: string, filter: object): Promise<string> => (await api.post(`/factory/${factory}/automations`, { name, prompt: script("say: Done."), triggers: [{ provider: "github", event, filter }] })).uid;
+    const ofApi = await automation("api", "pull_request_opened", { paths: ["api/**"], base_branches: ["master"] });
+    const elsewhere = await automation("elsewhere", "pull_request_opened", { paths: { not_in: ["api/**"] } });
+    const green = await automation("green", "check_suite_completed", { conclusions: ["success"], labels: ["Agent"], repos: ["codertocat/hello-world"] });
+    /** Of a delivery's decisions, one per automation that listens to its event, whether it fired. */
+    const firedBy = async (name: string, payload: any, count: number): Promise<Record<string, boolean>> => {
+      const id = randomUUID();
+      expect((await github(url, secret, id, JSON.stringify(payload), name)).status).toBe(202);
+      const { uid } = (await logOf(path)).find((one) => one.delivery_id === id && one.outcome === "accepted");
+      const decisions: any[] = await eventually(async () => {
+        const { status, body } = await api.call("GET", `/factory/${factory}/decisions?event_uid=${uid}`);
+        return status === 200 && body.decisions.filter(({ outcome }: any) => outcome !== "pending").length === count && body.decisions;
+      }, { timeoutMs: RUN_TIMEOUT_MS });
+      return Object.fromEntries(decisions.map((one) => [one.automation_uid, one.outcome === "fired"]));
+    };
+    expect(await firedBy("pull_request", exampleOf("pull_request", ({ action }) => action === "opened"), 2)).toEqual({ [ofApi]: true, [elsewhere]: false });
+    expect(await firedBy("check_suite", exampleOf("check_suite", ({ action, check_suite: suite }) => action === "completed" && suite.pull_requests.length > 0), 1)).toEqual({ [green]: true });
+    expect(asked.every((line) => /^GET \/repos\/Codertocat\/Hello-World\/pulls\/\d+(\/files)? Bearer t0ken$/.test(line))).toBe(true);
+    expect(asked.length).toBeGreaterThanOrEqual(4);
+  }, SLOW_MS);
 });
