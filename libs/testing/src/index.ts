@@ -1,6 +1,7 @@
 export { aCaller } from "./builders.ts";
 export { eventually, patience } from "./eventually.ts";
 export { aFakeHarness, type FakeHarness } from "./fake-harness.ts";
+export { AUTHORITY, GitServer } from "./git-server.ts";
 export { loopbackCertificate, type Certificate } from "./loopback-certificate.ts";
 export { memoryTracer, type ToldSpan } from "./memory-tracer.ts";
 export { memoryLog } from "./log.ts";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { loopbackCertificate } from "@millwright/testing";
+import { loopbackCertificate } from "./loopback-certificate.ts";
 
 const certificate = loopbackCertificate();
 /** Of the authority that vouches for every server here (PEM). */
@@ -17,11 +17,11 @@ export class GitServer {
   wants: string | undefined;
   /** Answers every request instead. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
-  readonly #root: string;
+  /** The directory above the repositories. */
+  root: string;
 
-  /** @param root directory above the repositories */
-  constructor(root: string) {
-    this.#root = root;
+  constructor(root = "/nowhere") {
+    this.root = root;
   }
 
   async start(): Promise<this> {
@@ -48,9 +48,9 @@ export class GitServer {
     const { pathname, search } = new URL(request.url ?? "/", this.url);
     const backend = spawn("git", ["http-backend"], {
       env: {
-        PATH: process.env["PATH"], GIT_PROJECT_ROOT: this.#root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: pathname, QUERY_STRING: search.slice(1), REQUEST_METHOD: request.method,
+        PATH: process.env["PATH"], GIT_PROJECT_ROOT: this.root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: pathname, QUERY_STRING: search.slice(1), REQUEST_METHOD: request.method,
         CONTENT_TYPE: request.headers["content-type"] ?? "", HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""), REMOTE_ADDR: "127.0.0.1",
-        GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*", HOME: this.#root,
+        GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*", HOME: this.root,
       },
     });
     request.pipe(backend.stdin).on("error", () => {});
