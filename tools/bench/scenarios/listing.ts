@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import { Database } from "@millwright/database";
+import { api } from "../api.ts";
+import type { Bench } from "../bench.ts";
+import type { Measured } from "../results.ts";
+import { summarize } from "../samples.ts";
+import { writeRuns } from "./listing-rows.ts";
+
+const RUNS = 1_000_000;
+const PAGES = 25;
+const ORDERS = ["updated_at", "created_at", "title", "agent"].flatMap((by) => ["desc", "asc"].map((order) => `sort_by=${by}&sort_order=${order}`));
+
+const md5 = (text: string): string => createHash("md5").update(text).digest("hex");
+const uuid = (text: string): string => md5(text).replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
+const ago = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString();
+
+/** Each filter with values that many runs have, that few have, and that none has; and eight pairs. */
+const FILTERS: Readonly<Record<string, readonly string[]>> = {
+  none: [""],
+  state: ["state=SUCCEEDED", "state=QUEUED", "state=CLAIMED", "state=FAILED&state=ERROR"],
+  task_status: ["task_status=complete", "task_status=running", "task_status=blocked"],
+  "created_after, created_before, updated_after": [`created_after=${ago(300)}`, `created_after=${ago(0.01)}`, `created_before=${ago(200)}`, `created_before=${ago(10)}`, `updated_after=${ago(300)}`, `updated_after=${ago(2)}`],
+  factory_uid: ["factory0", "factory39", "none"].map((one) => `factory_uid=${uuid(one)}`),
+  name: ["agent0", "agent199", "none"].map((one) => `name=${one}`),
+  model_id: ["model0", "model11", "none"].map((one) => `model_id=${one}`),
+  creator: ["creator0", "creator499", "none"].map((one) => `creator=${uuid(one)}`),
+  executor: ["executor0", "executor299", "none"].map((one) => `executor=${uuid(one)}`),
+  source: ["API", "LOCAL", "TEAMS"].map((one) => `source=${one}`),
+  execution_location: ["LOCAL", "REMOTE"].map((one) => `execution_location=${one}`),
+  environment_id: [...["environment0", "environment199", "none"].map((one) => md5(one).slice(0, 22)), "empty-environment"].map((one) => `environment_id=${one}`),
+  skill_spec: ["acme/shop0:skills/s0/SKILL.md", "acme/shop19:skills/s299/SKILL.md", "acme/none:skills/s/SKILL.md"].map((one) => `skill_spec=${encodeURIComponent(one)}`),
+  schedule_id: ["schedule0", "schedule999", "none"].map((one) => `schedule_id=${uuid(one)}`),
+  artifact_type: ["PULL_REQUEST", "PLAN", "EXTERNAL_REFERENCE"].map((one) => `artifact_type=${one}`),
+  metadata: ["metadata[squad]=squad0", "metadata[squad]=squad19", "metadata[ticket_id]=T-777", "metadata[ticket_id]=none"],
+  ancestor_run_id: [`ancestor_run_id=${uuid("run5")}`],
+  q: ["q=mend", "q=word1999", "q=xylophone", "q=word3%20part7", `q=${uuid("run77")}`],
+  "factory_uid and state": [`factory_uid=${uuid("factory0")}&state=FAILED`],
+  "creator and state": [`creator=${uuid("creator0")}&state=BLOCKED`],
+  "name and created_after": [`name=agent0&created_after=${ago(30)}`],
+  "source and state": ["source=API&state=FAILED"],
+  "environment_id and state": [`environment_id=${md5("environment0").slice(0, 22)}&state=ERROR`],
+  "skill_spec and state": [`skill_spec=${encodeURIComponent("acme/shop0:skills/s0/SKILL.md")}&state=FAILED`],
+  "metadata and state": ["metadata[squad]=squad0&state=CANCELLED"],
+  "schedule_id and state": [`schedule_id=${uuid("schedule0")}&state=FAILED`],
+};
+
+/** Pages of `GET /agent/runs` among a million runs of one team: of each filter the slowest value, in all eight orders. */
+export async function measureListing({ platform, isQuick }: Bench): Promise<Measured[]> {
+  const count = isQuick ? RUNS / 20 : RUNS;
+  const { teams } = await api<{ teams: { uid: string }[] }>(platform.url, "/team");
+  const orchestrator = Database.open(platform.databaseUrl("millwright_orchestrator"), { max: 1 });
+  try {
+    await writeRuns(orchestrator, teams[0]!.uid, count);
+  } finally {
+    await orchestrator.close();
+  }
+  const measured: Measured[] = [];
+  for (const [filter, values] of Object.entries(FILTERS)) {
+    let worst: ReturnType<typeof summarize> | undefined;
+    for (const value of values) {
+      const times: number[] = [];
+      for (const order of ORDERS) times.push(...(await pages(platform.url, `/agent/runs?limit=20&${order}&${value}`)));
+      const found = summarize(times);
+      if (!worst || found.p99 > worst.p99) worst = found;
+    }
+    measured.push({ what: `a page of ${count.toLocaleString("en")} runs by ${filter}`, who: "millwright", latencyMs: worst! });
+  }
+  return measured;
+}
+
+/** Times of pages one after the other, from the first on as far as they go; the first of all is not counted. */
+async function pages(url: string, path: string): Promise<number[]> {
+  await api(url, path);
+  const times: number[] = [];
+  for (let token = ""; times.length < PAGES; ) {
+    const beganMs = performance.now();
+    const { page_info: page } = await api<{ page_info: { has_next_page: boolean; next_cursor?: string } }>(url, token === "" ? path : `${path}&cursor=${encodeURIComponent(token)}`);
+    times.push(performance.now() - beganMs);
+    token = page.next_cursor ?? "";
+  }
+  return times;
+}
