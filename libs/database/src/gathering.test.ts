@@ -1,12 +1,12 @@
 import { expect, test } from "@jest/globals";
-import { Gathering } from "./gathering.ts";
+import { Gathering, type GatheringOptions } from "./gathering.ts";
 
 /** A gathering whose batches end when told. */
-function held(atOnce?: number) {
+function held(options: GatheringOptions = {}) {
   const batches: { keys: readonly number[]; end: (error?: Error) => void }[] = [];
   const gathering = new Gathering<number, string>((keys) => new Promise((resolve, reject) => {
     batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
-  }), undefined, atOnce);
+  }), undefined, options);
   return { gathering, batches };
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -23,7 +23,7 @@ test("what is asked while others are under way goes in one batch, and each gets 
 });
 
 test("two batches may be under way at once, and a third waits for one of them", async () => {
-  const { gathering, batches } = held(2);
+  const { gathering, batches } = held({ atOnce: 2 });
   const answers = [1, 2, 3, 4].map((n) => gathering.ask(n));
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2]]);
   batches[1]!.end();
@@ -31,6 +31,20 @@ test("two batches may be under way at once, and a third waits for one of them", 
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2], [3, 4]]);
   batches[2]!.end();
   batches[0]!.end();
+  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
+});
+
+test("a patient one takes all that is asked in a turn as one batch, and what is asked later as the next", async () => {
+  const { gathering, batches } = held({ isPatient: true });
+  const answers = [1, 2, 3].map((n) => gathering.ask(n));
+  expect(batches).toEqual([]);
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
+  answers.push(gathering.ask(4));
+  batches[0]!.end();
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4]]);
+  batches[1]!.end();
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
 });
 

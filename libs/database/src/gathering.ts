@@ -2,6 +2,13 @@ const BATCH_MAX = 100;
 
 type Waiting<K, V> = { readonly key: K; readonly resolve: (value: V) => void; readonly reject: (error: unknown) => void };
 
+export type GatheringOptions = {
+  /** So many batches are under way at a time: more than one, where they wait for something other than each other. Default 1. */
+  readonly atOnce?: number;
+  /** A batch begins with the end of the event loop's turn, with all that was asked in it; by default with the first thing asked. */
+  readonly isPatient?: boolean;
+};
+
 /**
  * Things of one kind that are asked for one by one and done together: the first goes at once, those that come while it is
  * under way go next, in one batch. What is asked begins after it was asked for, so it sees everything committed before.
@@ -11,22 +18,32 @@ export class Gathering<K, V> {
   readonly #together: (keys: readonly K[]) => Promise<readonly V[]>;
   readonly #mayRepeat: (error: unknown) => boolean;
   readonly #atOnce: number;
+  readonly #isPatient: boolean;
   #waiting: Waiting<K, V>[] = [];
   #underWay = 0;
+  #isTurnAwaited = false;
 
-  /**
-   * `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done.
-   * `atOnce` batches are under way at a time: more than one, where they wait for something other than each other.
-   */
-  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>, mayRepeat: (error: unknown) => boolean = () => true, atOnce = 1) {
+  /** `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done. */
+  constructor(together: (keys: readonly K[]) => Promise<readonly V[]>, mayRepeat: (error: unknown) => boolean = () => true, { atOnce = 1, isPatient = false }: GatheringOptions = {}) {
     this.#together = together;
     this.#mayRepeat = mayRepeat;
     this.#atOnce = atOnce;
+    this.#isPatient = isPatient;
   }
 
   ask(key: K): Promise<V> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ key, resolve, reject });
+      if (this.#isPatient) this.#goAfterTurn();
+      else this.#go();
+    });
+  }
+
+  #goAfterTurn(): void {
+    if (this.#isTurnAwaited) return;
+    this.#isTurnAwaited = true;
+    setImmediate(() => {
+      this.#isTurnAwaited = false;
       this.#go();
     });
   }

@@ -29,8 +29,8 @@ export type Letter = {
 /** `changed`: the webhook is not what its sender was let in by, or refuses its address; nothing was counted or stored. */
 export type Filed = "stored" | "logged" | "limited" | "changed";
 
-/** While one statement waits for the disk, the next works. */
-const AT_ONCE = 2;
+/** While one statement waits for the disk, the next works. A statement costs six times what one more delivery in it does. */
+const TOGETHER = { atOnce: 2, isPatient: true };
 
 /**
  * Files deliveries: counts each against its webhook's budget, claims its identity, stores it, and announces it, or logs what
@@ -38,7 +38,7 @@ const AT_ONCE = 2;
  * of copies that come at once, in one statement or several, exactly one is stored.
  */
 export function letterFile(database: Database): (letter: Letter) => Promise<Filed> {
-  const letters = new Gathering((all: readonly Letter[]) => fileTogether(database, all), (error) => !isTransient(error) || isDeadlock(error), AT_ONCE);
+  const letters = new Gathering((all: readonly Letter[]) => fileTogether(database, all), (error) => !isTransient(error) || isDeadlock(error), TOGETHER);
   return (letter) => letters.ask(letter);
 }
 
