@@ -174,6 +174,16 @@ describe("a delivery of a code host", () => {
     expect(await about(own)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["actor"] }] }]);
   });
 
+  test("is explained whatever its texts are", async () => {
+    const uid = await create(labeled({ labels: ["agent"] }));
+    deliver("issues", issue({ label: { name: `a\0\ud800${"x".repeat(5_000)}` }, sender: { login: "an\0n" } }));
+    await settle();
+    const [decision] = await decisions(uid);
+    expect(decision).toMatchObject({ outcome: "not_matched", checks: [{ failed: ["labels"] }] });
+    expect(decision!.explanation.length).toBeLessThanOrEqual(2_000);
+    expect(decision!.explanation).toContain("a\uFFFD\uFFFDx");
+  });
+
   describe("whose payload leaves out what a filter asks", () => {
     const run = { action: "completed", workflow_run: { name: "ci", conclusion: "failure", head_branch: "main", html_url: "https://h", pull_requests: [{ number: 7 }] }, workflow: { name: "ci", path: ".github/workflows/ci.yml" }, repository: { full_name: "acme/shop" }, sender: { login: "ann" } };
     const failing = (filter: JsonObject): JsonObject => ({ provider: "github", event: "workflow_run_completed", filter: { conclusions: ["failure"], ...filter } });

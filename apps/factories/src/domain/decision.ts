@@ -93,7 +93,7 @@ export type Verdict = Pick<Decision, "explanation" | "checks"> & { readonly outc
 export function judge({ rules, enabled }: Pick<Automation, "rules" | "enabled">, check: CheckTrigger, veto: string | undefined): Verdict | undefined {
   const checks = rules.triggers.flatMap((trigger, index): TriggerCheck[] => {
     const found = check(trigger);
-    return found ? [{ trigger: index, ...found }] : [];
+    return found ? [{ trigger: index, ...found, detail: shown(found.detail) }] : [];
   });
   if (checks.length === 0) return undefined;
   const passed = checks.find((one) => one.passed);
@@ -102,3 +102,8 @@ export function judge({ rules, enabled }: Pick<Automation, "rules" | "enabled">,
   if (veto !== undefined) return { outcome: "suppressed", checks, explanation: veto };
   return { outcome: "pending", checks, explanation: passed.detail };
 }
+
+const DETAIL_CHARACTERS_MAX = 2_000;
+
+/** Details quote what outside systems say: without what no column can keep, and not at any length. */
+const shown = (detail: string): string => detail.replaceAll("\0", "\uFFFD").slice(0, DETAIL_CHARACTERS_MAX).toWellFormed();
