@@ -3,3 +3,4 @@ export { answerOperations, type Operations } from "./operations.ts";
 export { runService } from "./run-service.ts";
 export { watchService, type Watched } from "./watch-service.ts";
 export { serviceSettings } from "./settings.ts";
+export { openRequest } from "./open-request.ts";

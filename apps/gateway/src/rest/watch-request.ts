@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "@millwright/caller";
-import { newUid } from "@millwright/ids";
-import { openScope, parseTraceparent, TRACEPARENT, type Scope } from "@millwright/telemetry";
+import { openRequest } from "@millwright/service";
+import type { Scope } from "@millwright/telemetry";
 import type { RestOptions } from "./context.ts";
-import { holdsCredential } from "@millwright/errors";
 
 /** What is known of a request when it has ended. Absent method and route: nobody serves such a path. */
 export type RequestFacts = {
@@ -13,8 +12,6 @@ export type RequestFacts = {
   readonly caller?: Caller;
   readonly reason?: string;
 };
-
-const REQUEST_ID = /^[\w.-]{1,64}$/;
 
 /** How a request is called in logs and spans. */
 export const operationOf = (method: string | undefined, route: string | undefined): string => (route === undefined ? "no route" : `${method ?? "ANY"} ${route}`);
@@ -31,11 +28,7 @@ export function watchRequest(
 ): { requestId: string; scope: Scope } {
   const durations = metrics.histogram("millwright_http_request_duration_seconds", "Duration of public requests.", ["method", "route", "status"]);
   const startedMs = clock.monotonicMs();
-  const given = req.headers["x-request-id"];
-  const requestId = typeof given === "string" && REQUEST_ID.test(given) && !holdsCredential(given) ? given : newUid();
-  const traceparent = req.headers[TRACEPARENT];
-  const { scope, span } = openScope("HTTP", { tracer, kind: "server", parent: parseTraceparent(typeof traceparent === "string" ? traceparent : undefined), fields: { requestId } });
-  res.setHeader("x-request-id", requestId);
+  const { requestId, scope, span } = openRequest(tracer, req, res);
   res.once("close", () => {
     const { method, route, caller, reason } = factsOf();
     const operation = operationOf(method, route);

@@ -1,10 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@millwright/clock";
-import { holdsCredential } from "@millwright/errors";
-import { newUid } from "@millwright/ids";
-import { openScope, parseTraceparent, TRACEPARENT, type Logger, type Metrics, type Scope, type Tracer } from "@millwright/telemetry";
-
-const REQUEST_ID = /^[\w.-]{1,64}$/;
+import { openRequest } from "@millwright/service";
+import type { Logger, Metrics, Scope, Tracer } from "@millwright/telemetry";
 
 export type Watch = { readonly clock: Clock; readonly log: Logger; readonly metrics: Metrics; readonly tracer: Tracer | undefined };
 
@@ -16,11 +13,7 @@ export function watchRequest({ clock, log, metrics, tracer }: Watch, req: Incomi
   const durations = metrics.histogram("millwright_http_request_duration_seconds", "Duration of public requests.", ["method", "route", "status"]);
   const deliveries = metrics.counter("millwright_webhook_requests_total", "Requests to webhook addresses, by what became of them.", ["outcome"]);
   const startedMs = clock.monotonicMs();
-  const given = req.headers["x-request-id"];
-  const requestId = typeof given === "string" && REQUEST_ID.test(given) && !holdsCredential(given) ? given : newUid();
-  const traceparent = req.headers[TRACEPARENT];
-  const { scope, span } = openScope("HTTP", { tracer, kind: "server", parent: parseTraceparent(typeof traceparent === "string" ? traceparent : undefined), fields: { requestId } });
-  res.setHeader("x-request-id", requestId);
+  const { requestId, scope, span } = openRequest(tracer, req, res);
   res.once("close", () => {
     const status = res.statusCode;
     const outcome = res.writableFinished ? outcomeOf() : "aborted";
