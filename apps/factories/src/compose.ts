@@ -4,6 +4,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
+import { bestEffort } from "@millwright/errors";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
 import { rememberAnswer } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
@@ -17,6 +18,7 @@ import { WorkQueue } from "@millwright/work";
 import { composeAutomations, type AutomationsOptions } from "./compose-automations.ts";
 import { definitionOwners } from "./clients/definition-owners.ts";
 import { definitionTrees } from "./clients/definition-trees.ts";
+import { removeLeftovers } from "./clients/git-repository.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { webhooksClient } from "./clients/webhooks-client.ts";
@@ -188,6 +190,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
       relay?.start();
       work.start();
       for (const loop of loops) loop.start();
+      await bestEffort("remove what killed fetches have left", log, removeLeftovers);
     },
     pause,
     async stop() {

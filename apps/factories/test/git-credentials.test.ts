@@ -97,7 +97,7 @@ needs("git", "the secret is in no argument and in no file while git works", asyn
   const seen = new Set<string>();
   // While the server answers, git waits: its processes and its directory can be looked at.
   server.instead = (_request, response) => {
-    const files = readdirSync(tmpdir()).filter((name) => name.startsWith("millwright-definition-")).flatMap((name) => texts(join(tmpdir(), name)));
+    const files = readdirSync(tmpdir()).filter((name) => name.startsWith(`millwright-definition-${process.pid}-`)).flatMap((name) => texts(join(tmpdir(), name)));
     for (const text of [...files, ...commandLines()]) seen.add(text);
     response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
   };

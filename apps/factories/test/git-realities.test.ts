@@ -1,10 +1,10 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { randomBytes } from "node:crypto";
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer as createNetServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect } from "@jest/globals";
+import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { outboundRule } from "@millwright/outbound";
 import { call } from "@millwright/rpc";
 import { AUTHORITY, domainError, eventually, GitServer, needs } from "@millwright/testing";
@@ -46,7 +46,7 @@ const apply = async () => {
 const production = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches[0]!;
 const refused = async (): Promise<{ reason: string; details: { path: string; code: string }[] }> => (await apply().catch((error: unknown) => error)) as never;
 /** Nothing of a fetch is left behind by this process. */
-const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith("millwright-definition-"));
+const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`millwright-definition-${process.pid}-`));
 let before: string[] = [];
 beforeEach(() => void (before = leftovers()));
 const leavesNothing = () => expect(leftovers().filter((name) => !before.includes(name))).toEqual([]);
@@ -145,6 +145,15 @@ needs("git", "a server that speaks nonsense is a failure that may pass", async (
   await expect(apply()).rejects.toEqual(domainError({ kind: "unavailable", reason: "source_unreachable" }));
   server.instead = undefined;
   expect(await apply()).toMatchObject({ state: "ACTIVE" });
+});
+
+test("what a killed process has left goes when the next one starts, and what is in use stays", async () => {
+  const [old, fresh] = [1, 2].map(() => mkdtempSync(join(tmpdir(), "millwright-definition-0-"))) as [string, string];
+  const longAgo = new Date(Date.now() - 2 * 3_600_000);
+  utimesSync(old, longAgo, longAgo);
+  await (await w.replica()).start();
+  expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
+  rmSync(fresh, { recursive: true });
 });
 
 async function closedPort(): Promise<number> {

@@ -1,4 +1,4 @@
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve, sep } from "node:path";
@@ -23,6 +23,9 @@ export type GitCredential = { username: string; password: string };
 
 export type Repository = { url: string; credential?: GitCredential };
 
+const PREFIX = "millwright-definition-";
+/** No call takes that long. */
+const LEFTOVER_MS = 3_600_000;
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Errors: repository_not_allowed, for a path that lies below no allowed root · internal_address_refused. */
@@ -46,7 +49,7 @@ export type Git = {
 export async function withGit<T>(rules: GitRules, { url: given, credential }: Repository, f: (git: Git) => Promise<T>): Promise<T> {
   checkRepository(rules, given);
   const url = isLocal(given) ? await localRepository(rules, given) : given;
-  const gitDir = await mkdtemp(join(tmpdir(), "millwright-definition-"));
+  const gitDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
   try {
     const configFile = join(gitDir, "millwright.config");
     await writeFile(configFile, await configuration(rules, url, credential !== undefined));
@@ -60,6 +63,15 @@ export async function withGit<T>(rules: GitRules, { url: given, credential }: Re
     return await f({ url, run });
   } finally {
     await rm(gitDir, { recursive: true, force: true });
+  }
+}
+
+/** Removes what processes have left that were killed while they worked. */
+export async function removeLeftovers(): Promise<void> {
+  for (const name of (await readdir(tmpdir())).filter((one) => one.startsWith(PREFIX))) {
+    const path = join(tmpdir(), name);
+    const changed = await stat(path).catch(() => undefined);
+    if (changed && Date.now() - changed.mtimeMs > LEFTOVER_MS) await rm(path, { recursive: true, force: true });
   }
 }
 
