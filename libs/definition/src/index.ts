@@ -16,3 +16,4 @@ export {
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
 export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";
 export { PROVIDERS, type Provider } from "./trigger-rules.ts";
+export { resourceChanges, type ResourceChange } from "./resource-changes.ts";

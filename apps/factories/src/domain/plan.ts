@@ -1,4 +1,4 @@
-import type { Definition } from "@millwright/definition";
+import { resourceChanges, type Definition } from "@millwright/definition";
 import { canonicalJson } from "@millwright/json";
 
 /** One resource that an apply creates, changes or deletes. */
@@ -37,16 +37,8 @@ const merge = (first: PlanItem, second: PlanItem): PlanItem => ({
   changedFields: [...new Set([...first.changedFields, ...second.changedFields])].sort(),
 });
 
-/** What becomes of the resources of one kind, field by field. An older version may not have known the kind. */
-function compared<T extends object>(kind: string, before: readonly T[] = [], after: readonly T[], identity: (item: T) => string): PlanItem[] {
-  const [old, fresh] = [before, after].map((items) => new Map(items.map((item) => [identity(item), item])));
-  return [...new Set([...old!.keys(), ...fresh!.keys()])].map((name) => {
-    const [a, b] = [old!.get(name), fresh!.get(name)];
-    if (!a || !b) return { kind, name, action: a ? "delete" : "create", changedFields: [] };
-    const changedFields = changedKeys(a, b);
-    return { kind, name, action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
-  });
-}
+/** An older version may not have known the kind. */
+const compared = <T extends object>(kind: string, before: readonly T[] = [], after: readonly T[], nameOf: (item: T) => string): PlanItem[] => resourceChanges(kind, before, after, nameOf, changedKeys);
 
 function changedKeys(a: object, b: object): string[] {
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];

@@ -1,3 +1,4 @@
+import { resourceChanges, type ResourceChange } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
 import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
 
@@ -34,12 +35,7 @@ export type References = {
 };
 
 /** One resource that applying would create, change or delete. */
-export type PlanItem = {
-  readonly kind: "runner" | "skill";
-  readonly name: string;
-  readonly action: "create" | "update" | "delete" | "unchanged";
-  readonly changedFields: readonly string[];
-};
+export type PlanItem = ResourceChange<"runner" | "skill">;
 
 const FACTORY_FILE = "factory.yaml";
 
@@ -108,20 +104,9 @@ function ownModel(block: JsonObject): unknown {
 /** What activating `next` changes in the resources of `current`; by kind, then name. */
 export function planChange(current: DefinitionPart | undefined, next: DefinitionPart): PlanItem[] {
   return [
-    ...compare("runner", current?.runners ?? [], next.runners, (runner) => runner.name),
-    ...compare("skill", current?.skills ?? [], next.skills, (skill) => skill.path),
+    ...resourceChanges("runner", current?.runners ?? [], next.runners, (runner) => runner.name, changedKeys),
+    ...resourceChanges("skill", current?.skills ?? [], next.skills, (skill) => skill.path, changedKeys),
   ];
-}
-
-function compare<T extends object>(kind: PlanItem["kind"], before: readonly T[], after: readonly T[], identity: (item: T) => string): PlanItem[] {
-  const old = new Map(before.map((item) => [identity(item), item]));
-  const fresh = new Map(after.map((item) => [identity(item), item]));
-  return [...new Set([...old.keys(), ...fresh.keys()])].sort().map((name) => {
-    const [a, b] = [old.get(name), fresh.get(name)];
-    if (!a || !b) return { kind, name, action: a ? "delete" : "create", changedFields: [] };
-    const changedFields = changedKeys(a, b);
-    return { kind, name, action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
-  });
 }
 
 /** What a stored resource has beside what its file says. */

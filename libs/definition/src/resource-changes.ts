@@ -1,0 +1,16 @@
+/** What becomes of one resource; the fields only of an update. */
+export type ResourceChange<Kind extends string> = { kind: Kind; name: string; action: "create" | "update" | "delete" | "unchanged"; changedFields: string[] };
+
+/** What becomes of the resources of one kind, by name. `fieldsChanged` tells the fields in which two of one name differ. */
+export function resourceChanges<Kind extends string, T extends object>(
+  kind: Kind, before: readonly T[], after: readonly T[], nameOf: (item: T) => string, fieldsChanged: (before: T, after: T) => string[],
+): ResourceChange<Kind>[] {
+  const old = new Map(before.map((item) => [nameOf(item), item]));
+  const fresh = new Map(after.map((item) => [nameOf(item), item]));
+  return [...new Set([...old.keys(), ...fresh.keys()])].sort().map((name) => {
+    const [a, b] = [old.get(name), fresh.get(name)];
+    if (!a || !b) return { kind, name, action: a ? "delete" : "create", changedFields: [] };
+    const changedFields = fieldsChanged(a, b);
+    return { kind, name, action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
+  });
+}
