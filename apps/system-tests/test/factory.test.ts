@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
@@ -53,7 +54,7 @@ describe("work on a repository", () => {
     expect((await api.fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(200);
   });
   test("is an output of its task", async () => {
-    const task = await api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`);
+    const task = await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`)); // made when factories hears of the run
     expect(task.outputs.map((one: any) => [one.artifact_type, one.data.url])).toEqual([["PULL_REQUEST", pullRequest().url]]);
     expect((await api.get(`/factory/${factory}/task-by-conversation?conversation_id=${run.conversation_id}`)).uid).toBe(task.uid);
   });
