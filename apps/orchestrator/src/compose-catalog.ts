@@ -52,7 +52,7 @@ import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill
 import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
 import { teamEventReader } from "./store/team-event-store.ts";
-import { transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
+import { harnessTranscriptStore, transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
 import { usageStore } from "./store/usage-store.ts";
 import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
 import { describeRuns } from "./usecases/describe-runs.ts";
@@ -158,6 +158,7 @@ export function composeCatalog(options: CatalogOptions) {
     ...reads,
     blobs,
     findTranscript: (runUid: string) => transcriptStore.find(sql, runUid),
+    findHarnessTranscript: (runUid: string) => harnessTranscriptStore.find(sql, runUid),
     transcriptExtent: (runUid: string) => transcriptStore.extent(sql, runUid),
     recordTranscript: (runUid: string, record: TranscriptRecord) =>
       transaction(async (tx) => {
@@ -211,7 +212,7 @@ export function composeCatalog(options: CatalogOptions) {
     }),
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
-      workerArtifactMethods({ ...shared, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId) }),
+      workerArtifactMethods({ ...shared, deleteLater, harnessTranscripts: harnessTranscriptStore, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId) }),
     /** ArtifactService, CatalogService and DefinitionOwnerService. */
     routes(router: ConnectRouter): void {
       artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });

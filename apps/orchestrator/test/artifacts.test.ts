@@ -125,6 +125,7 @@ describe("an attempt that lost its lease", () => {
     ["cost", () => p.workers.reserveCost({ ...lease(), modelId: "scripted" }, bearer(worker))],
     ["usage", () => p.workers.reportUsage({ ...lease(), callId: "c", modelId: "scripted", usage: {} }, bearer(worker))],
     ["a snapshot", () => p.workers.putSnapshot({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker))],
+    ["a transcript", () => p.workers.putTranscript({ ...lease(), sizeBytes: 1n, sha256: "a".repeat(64) }, bearer(worker))],
     ["a pull request", () => p.workers.openPullRequest({ ...lease(), owner: "o", repo: "r", headBranch: "b", headSha: "c", title: "t" }, bearer(worker))],
   ])("cannot leave %s behind", async (_, act) => {
     await expect(act()).rejects.toEqual(domainError({ reason: "lease_lost" }));
@@ -213,6 +214,16 @@ test("a snapshot has one place per attempt and content; it is announced whole, a
   await expect(p.follow("PUT", first.uploadUrl, bytes("rat"))).rejects.toEqual(domainError({ reason: "blob_content_mismatch" }));
   await expect(put({ sizeBytes: 1n << 40n })).rejects.toEqual(domainError({ reason: "snapshot_too_large" }));
   await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "snapshot_invalid" }));
+});
+
+test("a transcript of a harness's own has one place per attempt and content, and a bound", async () => {
+  const announced = (text: string) => ({ ...lease(), sizeBytes: BigInt(text.length), sha256: createHash("sha256").update(text).digest("hex") });
+  const put = (request: object) => p.workers.putTranscript({ ...announced("lines"), ...request }, bearer(worker));
+  const [first, again, other] = (await Promise.all([put({}), put({}), put(announced("other"))])).map(({ uploadUrl }) => new URL(uploadUrl).pathname);
+  expect([again, other === first]).toEqual([first, false]);
+  await p.follow("PUT", (await put({})).uploadUrl, bytes("lines"));
+  await expect(put({ sizeBytes: 1n << 40n })).rejects.toEqual(domainError({ reason: "transcript_too_large" }));
+  await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "transcript_invalid" }));
 });
 
 test("teams see their own artifacts only", async () => {

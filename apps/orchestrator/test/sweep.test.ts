@@ -148,11 +148,13 @@ test("files that nothing names go after a day, in every folder; those that somet
   const { artifactUid } = await report(held, { content: bytes("small") });
   const snapshot = await p.workers.putSnapshot({ ...lease(held), ...announced("tar") }, bearer(worker));
   await p.follow("PUT", snapshot.uploadUrl, bytes("tar"));
+  const transcript = await p.workers.putTranscript({ ...lease(held), ...announced("lines") }, bearer(worker));
+  await p.follow("PUT", transcript.uploadUrl, bytes("lines"));
   await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
   await p.work.drain(); // the transcript
   const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [{ fileName: "a", mimeType: "text/plain" }]);
   await p.follow("PUT", attachments[0]!.upload.url, bytes("new"));
-  const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts UNION ALL SELECT blob_key FROM block_snapshots");
+  const { rows } = await p.database.sql.query<{ key: string }>("SELECT 'attachments/' || uid AS key FROM message_attachments UNION ALL SELECT blob_key FROM transcripts UNION ALL SELECT blob_key FROM harness_transcripts UNION ALL SELECT blob_key FROM block_snapshots");
   const named = [await keyOf(artifactUid), snapshot.snapshotKey, ...rows.map(({ key }) => key)];
   expect(new Set(named.map((key) => key.split("/")[0]))).toEqual(new Set(BLOB_FOLDERS.filter((folder) => folder !== "uploads"))); // nothing names an upload for longer than a day
 
@@ -162,10 +164,10 @@ test("files that nothing names go after a day, in every folder; those that somet
 
   clock.advance(23 * HOUR_MS);
   await sweep();
-  expect([await present(named), await present(orphans)]).toEqual([5, orphans.length]);
+  expect([await present(named), await present(orphans)]).toEqual([6, orphans.length]);
   clock.advance(2 * HOUR_MS);
   await sweep();
-  expect([await present(named), await present(orphans)]).toEqual([5, 0]);
+  expect([await present(named), await present(orphans)]).toEqual([6, 0]);
 });
 
 test("a transcript that was replaced a moment ago stays for those who have a link to it", async () => {

@@ -57,6 +57,13 @@ for (const { type, name, shell } of HARNESSES) {
     expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: kind }: any) => kind)).toEqual(expect.arrayContaining(["agent_started", "oz_run_done"]));
     expect(saidIn([run, steps, await eventsOf(api, runId)])).not.toContain(KEY);
 
+    // What the program has written down itself, under either address.
+    for (const target of [`/agent/runs/${runId}`, `/agent/conversations/${run.conversation_id}`]) {
+      const { status, headers } = await api.call("GET", `${target}/transcript`);
+      expect(status).toBe(302);
+      expect((await api.fetch(headers.get("location")!)).text).toMatch(/^"say I begin\.[^\n]*"\n$/);
+    }
+
     const executionId = (await eventsOf(api, runId)).find(({ kind }) => kind === "agent_started").execution_id;
     const calls = { [shell]: 1, mcp__millwright__artifact: 1 };
     expect(await usageOf(runId)).toEqual({
@@ -99,6 +106,8 @@ for (const { type, name, shell } of HARNESSES) {
     await reached(api, runId, "CANCELLED");
     await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
     expect(await usageOf(runId)).toEqual({ available: false, run_id: runId, conversation_id: expect.any(String) });
+    const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
+    expect([status, (await api.fetch(headers.get("location")!)).text]).toEqual([302, expect.stringContaining('"kind":"run_created"')]);
   });
 }
 

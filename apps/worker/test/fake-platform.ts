@@ -179,6 +179,7 @@ export class FakePlatform {
       },
       reportUsage: () => ({}),
       putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => ({ uploadUrl: `${this.url}/blobs/snapshot`, uploadHeaders: { "x-signed": sha256 }, snapshotKey: "snap-1" }),
+      putTranscript: ({ sha256 }: worker.PutTranscriptRequest) => ({ uploadUrl: `${this.url}/blobs/transcript`, uploadHeaders: { "x-signed": sha256 } }),
       // One event per page, so that reading on is needed.
       readHistory: ({ pageToken }: worker.ReadHistoryRequest) => {
         const at = Number(pageToken);

@@ -92,6 +92,11 @@ test("snapshots are uploaded from their file, and come back into one", async () 
   expect(await readFile(join(dir, "restored"), "utf8")).toBe('{"a":1}');
 });
 
+test("a transcript is uploaded as it was announced", async () => {
+  await ctx.platform.putTranscript(Buffer.from("lines\n"));
+  expect(platform.requests).toMatchObject([{ method: "PUT", url: "/blobs/transcript", signed: sha256("lines\n"), body: "lines\n" }]);
+});
+
 test("history is read to its end", async () => {
   platform.history = [{ kind: "message", payload: { text: "a" }, runUid: "run-0", executionId: 7n }, { kind: "turn_end", runUid: "run-1" }];
   expect(await ctx.platform.readHistory()).toEqual([

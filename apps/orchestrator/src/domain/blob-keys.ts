@@ -19,6 +19,9 @@ export const snapshotKeyOf = (runUid: string, { executionId, attempt }: { execut
 /** Up to an event of a run, which never changes. */
 export const transcriptKey = (runUid: string, lastSeq: number): BlobKey => `transcripts/${runUid}/${lastSeq}.jsonl`;
 
+/** What an agent program of others has written down itself; holds the hash, as an artifact's. */
+export const harnessTranscriptKey = (runUid: string, { executionId, attempt }: { executionId: number; attempt: number }, sha256: string): BlobKey => `transcripts/${runUid}/own-${executionId}-${attempt}-${sha256}`;
+
 /** As far as the events of a conversation's runs reached. */
 export const blockSnapshotKey = (conversationUid: string, ownerUid: string, extent: number): BlobKey => `blocks/${conversationUid}/${ownerUid}-${extent}.json`;
 

@@ -7,10 +7,11 @@ import { commitArtifact, type CommitArtifactDeps } from "../usecases/commit-arti
 import { createArtifact, type CreateArtifactDeps } from "../usecases/create-artifact.ts";
 import { openPullRequest, type OpenPullRequestDeps } from "../usecases/open-pull-request.ts";
 import { putSnapshot, type PutSnapshotDeps } from "../usecases/put-snapshot.ts";
+import { putTranscript, type PutTranscriptDeps } from "../usecases/put-transcript.ts";
 import { reportUsage, type ReportUsageDeps } from "../usecases/report-usage.ts";
 import { reserveCost, type ReserveCostDeps } from "../usecases/reserve-cost.ts";
 
-type Bound = CommitArtifactDeps & CreateArtifactDeps & OpenPullRequestDeps & PutSnapshotDeps & ReportUsageDeps & ReserveCostDeps;
+type Bound = CommitArtifactDeps & CreateArtifactDeps & OpenPullRequestDeps & PutSnapshotDeps & PutTranscriptDeps & ReportUsageDeps & ReserveCostDeps;
 
 export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
   /** The session that calls. Errors: session_invalid. */
@@ -19,7 +20,7 @@ export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
   readonly requireLease: (tx: Sql, executionId: number, attempt: number, options: { sessionUid: string; orStopping?: boolean }) => Promise<{ readonly runUid: string }>;
 };
 
-type Methods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reserveCost" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot">;
+type Methods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reserveCost" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot" | "putTranscript">;
 
 /** The methods of WorkerService by which an attempt leaves something behind. */
 export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
@@ -59,6 +60,11 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
       const { sizeBytes, sha256 } = request;
       const { snapshotKey, upload } = await putSnapshot(await within(context, { orStopping: true }), leaseOf(request), { size: Number(sizeBytes), sha256 });
       return { snapshotKey, ...uploadMessage(upload) };
+    },
+    async putTranscript(request, context) {
+      const { sizeBytes, sha256 } = request;
+      const { upload } = await putTranscript(await within(context, { orStopping: true }), leaseOf(request), { size: Number(sizeBytes), sha256 });
+      return uploadMessage(upload);
     },
   };
 }

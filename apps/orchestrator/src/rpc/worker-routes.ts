@@ -34,7 +34,7 @@ export type WorkerUseCases = {
   watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
 };
 
-type ArtifactMethods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot">;
+type ArtifactMethods = Pick<ServiceImpl<typeof worker.WorkerService>, "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot" | "putTranscript">;
 
 export type WorkerRoutesDeps = {
   readonly worker: WorkerUseCases;

@@ -56,6 +56,7 @@ export const sweepStore = {
        UNION ALL SELECT 'attachments/' || uid FROM message_attachments WHERE uid = ANY ($1::uuid[])
        UNION ALL SELECT snapshot_key FROM snapshots WHERE run_uid = ANY ($1::uuid[])
        UNION ALL SELECT blob_key FROM transcripts WHERE run_uid = ANY ($1::uuid[])
+       UNION ALL SELECT blob_key FROM harness_transcripts WHERE run_uid = ANY ($1::uuid[])
        UNION ALL SELECT blob_key FROM block_snapshots WHERE conversation_uid = ANY ($1::uuid[])
        UNION ALL SELECT key FROM stream.work_items WHERE kind = '${DELETE_BLOB}' AND state <> 'done' AND key = ANY ($2::text[])`,
       [uids, keys],

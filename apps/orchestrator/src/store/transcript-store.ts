@@ -33,4 +33,19 @@ export const transcriptStore = {
   },
 };
 
+/** Which blob holds what an agent program of others has written down of a run itself, once that is uploaded. */
+export const harnessTranscriptStore = {
+  async find(sql: Sql, runUid: string): Promise<string | undefined> {
+    const { rows } = await sql.query<{ blob_key: string }>("SELECT blob_key FROM harness_transcripts WHERE run_uid = $1", [runUid]);
+    return rows[0]?.blob_key;
+  },
+
+  /** Names the newest; answers the key of the one before it, if that is another. The caller holds the lease, so nobody else does this for the run. */
+  async replace(tx: Sql, runUid: string, blobKey: string): Promise<string | undefined> {
+    const before = await this.find(tx, runUid);
+    await tx.query("INSERT INTO harness_transcripts (run_uid, blob_key) VALUES ($1, $2) ON CONFLICT (run_uid) DO UPDATE SET blob_key = excluded.blob_key, written_at = now()", [runUid, blobKey]);
+    return before === blobKey ? undefined : before;
+  },
+};
+
 export type TranscriptStore = typeof transcriptStore;

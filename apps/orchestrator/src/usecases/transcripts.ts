@@ -40,22 +40,32 @@ async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: num
 }
 
 export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> & RunTargetDeps & {
-  readonly blobs: Pick<BlobStore, "put" | "signDownload">;
+  /** Where the run's agent program of others puts its own. */
+  readonly findHarnessTranscript: (runUid: string) => Promise<string | undefined>;
+  readonly blobs: Pick<BlobStore, "get" | "put" | "signDownload">;
 };
 
 /** How long the link works (fields-runs §6.9). */
 const LINK_SECONDS = 900;
 
 /**
- * A link to the transcript of a run; of a run in progress, as far as it is. Asked for by conversation it is that of the newest run, and the
- * platform's own harness keeps none (API spec §4): its conversations are read as messages and steps.
+ * A link to the transcript of a run; of a run in progress, as far as it is. An agent program of others keeps its own, which it is where there is
+ * one (fields-runs §6.9); else it is what happened in the run. Asked for by conversation it is that of the newest run, and the platform's own harness keeps none (API spec §4): its conversations are read as messages and steps.
  *
  * Errors: run_not_found · conversation_not_found · no_raw_transcript (invalid_argument) · transcript_not_found.
  */
 export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Caller, target: RunTarget): Promise<string> {
   const run = await findTarget(deps, caller, target);
   if ("conversationUid" in target && harnessOf(run) === "oz") throw invalidArgument("no_raw_transcript", "Conversations of the platform's own harness have no raw transcript; read the conversation, or the transcript of a run.");
-  const blobKey = await writeTranscript(deps, run.uid);
+  const blobKey = (harnessOf(run) === "oz" ? undefined : await ownTranscript(deps, run.uid)) ?? (await writeTranscript(deps, run.uid));
   if (blobKey === undefined) throw notFound("transcript");
   return deps.blobs.signDownload(blobKey, { expiresInSeconds: LINK_SECONDS, contentType: TRANSCRIPT_TYPE, filename: `transcript-${run.uid}.jsonl` });
+}
+
+/** What was announced may still be under way, or never have come. */
+async function ownTranscript({ findHarnessTranscript, blobs }: Pick<GetTranscriptUrlDeps, "findHarnessTranscript" | "blobs">, runUid: string): Promise<string | undefined> {
+  const key = await findHarnessTranscript(runUid);
+  const blob = key === undefined ? undefined : await blobs.get(key);
+  blob?.body.destroy();
+  return blob && key;
 }

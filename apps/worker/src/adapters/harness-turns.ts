@@ -8,7 +8,7 @@ import { isAllowed, runTool, type Ending } from "../harness/run-tool.ts";
 import type { TokenBudget } from "../harness/token-budget.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
 import { awaitsPlan } from "../tools/tools.ts";
-import type { HarnessAdapter, HarnessEvent, StartOptions } from "./harness-adapter.ts";
+import type { HarnessAdapter, HarnessEvent, HarnessSession, StartOptions } from "./harness-adapter.ts";
 import { HarnessProcess } from "./harness-process.ts";
 import { harnessInstructions, retold, spokenText } from "./harness-prompt.ts";
 import { HarnessRecord, sessionOf } from "./harness-record.ts";
@@ -52,6 +52,7 @@ export class HarnessTurns {
   readonly #deps: HarnessTurnsDeps;
   readonly #record: HarnessRecord;
   #process: { readonly process: HarnessProcess; readonly isLooking: boolean } | undefined;
+  #session: HarnessSession | undefined;
   #isTold: number;
   #mode = "";
   #crashes = 0;
@@ -91,6 +92,11 @@ export class HarnessTurns {
     }
   }
 
+  /** The one that its last process was in. */
+  get session(): HarnessSession | undefined {
+    return this.#session;
+  }
+
   /** Ends the harness in good order; its session stays. Never rejects. */
   async close(): Promise<void> {
     await this.#process?.process.stop();
@@ -111,6 +117,7 @@ export class HarnessTurns {
       const process = await this.#ensure();
       const session = await Promise.race([process.session, ended, aborted]);
       if (!("id" in session)) return this.#judge(session);
+      this.#session = session;
       this.#record.begin(session);
       this.#hasSession ||= session.isResumed;
       process.talk.say(this.#opening(text));

@@ -156,6 +156,8 @@ export type PlatformClient = {
   readHistory(): Promise<HistoryEvent[]>;
   /** Uploads a snapshot file; the key goes into the result, or into a `checkpoint` event. */
   putSnapshot(file: string): Promise<{ snapshotKey: string }>;
+  /** Uploads what an agent program of others has written down of its session: the run's transcript. */
+  putTranscript(content: Uint8Array): Promise<void>;
   /** Fetches a signed URL (snapshot, attachment) into a file. */
   download(url: string, file: string): Promise<void>;
   /**

@@ -84,6 +84,12 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
       return { snapshotKey: place.snapshotKey };
     },
 
+    async putTranscript(content) {
+      const announced = { sizeBytes: BigInt(content.byteLength), sha256: createHash("sha256").update(content).digest("hex") };
+      const place = await outside(() => client.putTranscript({ ...lease, ...announced }, options()));
+      await outside(() => upload(place, new Blob([Buffer.from(content)]), signal, deps.timings().callTimeoutMs));
+    },
+
     download: (url, file) => outside(() => download(url, file, signal)),
 
     rest: (method, path, body, headers = {}) => callRest(deps, outside, method.toUpperCase(), path, body, headers),

@@ -1,4 +1,5 @@
 import { HarnessTurns, LOOKING_TOOLS, type Harness } from "../adapters/harness-turns.ts";
+import { keepTranscript } from "../adapters/keep-transcript.ts";
 import { newUid } from "@millwright/ids";
 import { inSpan } from "@millwright/telemetry";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
@@ -97,6 +98,7 @@ async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: ()
     const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past));
     ctx.phase("STOPPING");
     await Promise.all([turns.close(), closeMcp()]);
+    await keepTranscript(ctx, sandbox, turns.session);
     const snapshotKey = await checkpoints.last();
     return snapshotKey === undefined ? result : { ...result, snapshotKey };
   } finally {

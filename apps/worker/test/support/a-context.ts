@@ -33,6 +33,8 @@ export type TestContext = {
   readonly modelCalls: string[];
   /** Files of the saved workspaces; the keys are `snapshot-1`, … */
   readonly snapshots: string[];
+  /** What agent programs of others have written down. */
+  readonly transcripts: string[];
   readonly restCalls: RestCall[];
   readonly phases: ExecutionPhase[];
   /** What the platform was told of failed setups. */
@@ -95,7 +97,7 @@ export function aContext(options: ContextOptions): TestContext {
   const log = memoryLog();
   const directives = new DirectiveQueue({ onCancel: () => stop.abort(cancelled()), onError: (error) => log.error({ error }, "directive handler failed") });
   const stop = new AbortController();
-  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[] };
+  const told = { events: [] as Event[], artifacts: [] as NewArtifact[], pullRequests: [] as NewPullRequest[], usage: [] as CallUsage[], modelCalls: [] as string[], restCalls: [] as RestCall[], snapshots: [] as string[], transcripts: [] as string[] };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   const retained: ExecutionResult[] = [];
   const spoken: { stepId: string; delta: string }[] = [];
@@ -146,6 +148,7 @@ export function aContext(options: ContextOptions): TestContext {
         await copyFile(file, join(dir, "kept-snapshot"));
         return { snapshotKey: `snapshot-${told.snapshots.push(file)}` };
       },
+      putTranscript: (content) => (told.transcripts.push(Buffer.from(content).toString("utf8")), Promise.resolve()),
       download: async (url, file) => writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
       rest: (method, path, body, headers = {}): Promise<RestAnswer> => {
         const call = { method, path, body, headers };
