@@ -286,10 +286,10 @@ describe("a run by an external reference", () => {
 
 describe("the usage of a harness", () => {
   test("is unavailable, not zero, where none is published", async () => {
-    door.answer({ getRun: { run: aRun() } });
+    door.answer({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION } });
     expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({ available: false, run_id: RUN, conversation_id: CONVERSATION });
   });
-  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/harness-usage`), ["getRun", refusal("not_found", "run_not_found")]);
+  refusalsBecomeProblems(() => door, () => door.call("GET", `${RUNS}/${RUN}/harness-usage`), ["getHarnessUsage", refusal("not_found", "run_not_found")]);
 });
 
 const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
