@@ -36,7 +36,8 @@ beforeAll(async () => {
 
 afterAll(() => platform.close());
 
-const ago = (minutes: number): Date => new Date(Math.floor(Date.now() / 60_000 - minutes) * 60_000);
+const MINUTE = Math.floor(Date.now() / 60_000); // one for filters and oracle
+const ago = (minutes: number): Date => new Date((MINUTE - minutes) * 60_000);
 const FILTERS: Readonly<Record<string, Partial<RunListQuery>>> = {
   none: {},
   state: { states: ["BLOCKED"] },
