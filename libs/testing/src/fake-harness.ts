@@ -146,14 +146,82 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 }).on("close", () => { if (!isBusy) process.exit(0); });
 `;
 
-const FRONTS = { claude: CLAUDE, codex: CODEX };
+/** Gemini CLI and opencode, by the Agent Client Protocol, each with its own ways. */
+const ACP = `
+const crypto = require("node:crypto");
+const isGemini = process.env.GEMINI_CLI_HOME !== undefined;
+const state = isGemini ? path.join(process.env.GEMINI_CLI_HOME, ".gemini") : process.env.XDG_DATA_HOME;
+const config = isGemini ? {} : JSON.parse(fs.readFileSync(process.env.OPENCODE_CONFIG, "utf8"));
+const model = () => isGemini ? process.argv[process.argv.indexOf("-m") + 1] ?? "gemini-2.5-pro" : config.model.split("/").slice(1).join("/");
+let session, mcp, calls = 0, isAsking = false, turn;
+const note = (sessionUpdate, fields) => send({ jsonrpc: "2.0", method: "session/update", params: { sessionId: session, update: { sessionUpdate, ...fields } } });
+const fileOf = (id, began = "2026-01-01T00-00") => isGemini ? path.join(state, "tmp", "w", "chats", "session-" + began + "-" + id.slice(0, 8) + ".jsonl") : path.join(state, "opencode", id + ".jsonl");
+const kept = (id) => [fileOf(id, "0"), fileOf(id)].find((file) => fs.existsSync(file));
+const front = {
+  get file() { return kept(session) ?? fileOf(session); },
+  words: isGemini ? /"text":"([^"]*)"/g : /"content":"([^"]*)"/g,
+  get mcp() { return mcp; },
+  instructions: () => fs.readFileSync(isGemini ? path.join(state, "GEMINI.md") : config.instructions[0], "utf8") + " | " + JSON.stringify(config.permission ?? ""),
+  say: (text) => { const messageId = crypto.randomUUID(); for (const part of [text.slice(0, 3), text.slice(3)]) note("agent_message_chunk", { content: { type: "text", text: part }, ...(isGemini ? {} : { messageId }) }); },
+  started: (kind, input) => {
+    const number = (calls += 1), isShell = kind === "shell";
+    const toolCallId = isGemini ? (isShell ? "run_shell_command" : "mcp_millwright_" + input.name) + "__" + number : "call_" + number;
+    const call = { toolCallId, kind: isShell ? "execute" : "other", locations: [] };
+    if (isGemini) note("tool_call", { ...call, status: "in_progress", title: isShell ? input.command : input.name + " (millwright MCP Server)" });
+    else {
+      note("tool_call", { ...call, status: "pending", title: isShell ? "bash" : "millwright_" + input.name, rawInput: {} });
+      note("tool_call_update", { ...call, status: "in_progress", title: isShell ? input.command : "millwright_" + input.name, rawInput: input });
+    }
+    return (content, code) => note("tool_call_update", { ...call, status: code === 0 || isInterrupted ? "completed" : "failed", content: [{ type: "content", content: { type: "text", text: content } }] });
+  },
+  ask: async () => {
+    isAsking = true;
+    const answer = isGemini
+      ? await post(process.env.GOOGLE_GEMINI_BASE_URL + "/v1beta/models/" + model() + ":streamGenerateContent?alt=sse", { contents: [{ role: "user", parts: [{ text: "x" }] }] })
+      : await post(config.provider.millwright.options.baseURL + "/chat/completions", { model: model(), stream: true, messages: [{ role: "user", content: "x" }] });
+    isAsking = false;
+    return answer;
+  },
+  begun: () => note("something_new", { of: ["a", "later", "version"] }),
+  ended: (isInterrupted, fault) => {
+    // Gemini CLI forgets a turn that is cancelled while its model answers.
+    if (isInterrupted && isAsking && isGemini) fs.writeFileSync(front.file, fs.readFileSync(front.file, "utf8").split("\\n").slice(0, -2).map((line) => line + "\\n").join(""));
+    isAsking = false;
+    send({ jsonrpc: "2.0", id: turn, ...(fault ? { error: { code: -32603, message: fault } } : { result: { stopReason: isInterrupted ? "cancelled" : "end_turn", ...(isGemini && !isInterrupted ? { _meta: { quota: { token_count: { input_tokens: 1 } } } } : {}) } }) });
+  },
+};
+const begin = (id, { mcpServers }) => { session = id; mcp = mcpServers[0].url; };
+const methods = {
+  initialize: ({ protocolVersion }) => ({ result: { protocolVersion, agentCapabilities: { loadSession: true } } }),
+  "session/new": (params) => { begin(crypto.randomUUID(), params); return { result: { sessionId: session } }; },
+  "session/load": (params) => {
+    // It begins the session's file once more, if that is of the same minute.
+    if (isGemini && fs.existsSync(fileOf(params.sessionId))) fs.rmSync(fileOf(params.sessionId));
+    if (!kept(params.sessionId)) return { error: { code: -32603, message: "Internal error", data: { details: "Invalid session identifier" } } };
+    begin(params.sessionId, params);
+    setImmediate(() => { note("user_message_chunk", { content: { type: "text", text: "old" } }); front.say("An old answer."); });
+    return { result: {} };
+  },
+};
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "session/cancel") return interrupt();
+  if (method === "session/prompt") { turn = id; return void work(params.prompt[0].text); }
+  if (id !== undefined && method !== undefined) send({ jsonrpc: "2.0", id, ...(methods[method]?.(params) ?? { error: { code: -32601, message: "no such method" } }) });
+}).on("close", () => { if (!isBusy) process.exit(0); });
+`;
+
+const FRONTS = { claude: CLAUDE, codex: CODEX, gemini: ACP, opencode: ACP };
+/** Gemini CLI is a script, the others are programs. */
+const FILES: Readonly<Record<string, string>> = { gemini: "gemini.js" };
 export type FakeHarness = keyof typeof FRONTS;
 
 /** Puts one into a directory of its own, as an operator would. Answers the program's path. */
 export async function aFakeHarness(root: string, type: FakeHarness): Promise<string> {
   const directory = join(root, `harness-${type}`);
   await mkdir(directory, { recursive: true });
-  await writeFile(join(directory, type), `#!/usr/bin/env node\n${ORDERS}${FRONTS[type]}`);
-  await chmod(join(directory, type), 0o755);
-  return join(directory, type);
+  const file = join(directory, FILES[type] ?? type);
+  await writeFile(file, `#!/usr/bin/env node\n${ORDERS}${FRONTS[type]}`);
+  await chmod(file, 0o755);
+  return file;
 }
