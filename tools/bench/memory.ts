@@ -3,7 +3,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Platform } from "./platform.ts";
 import type { MemoryUse } from "./results.ts";
 
-const SETTLE_MS = 6_000;
+/** V8 gives back what starting took about eight seconds after it. */
+const SETTLE_MS = 15_000;
 
 /** What an idle platform and its worker hold after a start, process by process, without PostgreSQL and NATS. Linux only. */
 export async function measureMemory(platform: Platform): Promise<MemoryUse[]> {
