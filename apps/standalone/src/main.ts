@@ -2,6 +2,7 @@ import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
 import { createLogger } from "@millwright/telemetry";
 import { loadConfig } from "./config.ts";
 import { startStandalone } from "./standalone.ts";
+import { tidyHeapLater } from "./tidy-heap.ts";
 
 try {
   await main();
@@ -25,4 +26,5 @@ async function main(): Promise<void> {
   // A key that was given is known, and standard output is often a log.
   if (platform.isFirstStart) lines.push(config.bootstrapApiKey === undefined ? `  key   ${platform.apiKey}   (the owner's API key; shown this once)` : "  key   the one in MILLWRIGHT_BOOTSTRAP_API_KEY");
   process.stdout.write(`${lines.join("\n")}\n`);
+  tidyHeapLater();
 }
