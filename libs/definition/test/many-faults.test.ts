@@ -25,7 +25,7 @@ const RUNNER_FAULTS = [
 
 const padding = fc.array(fc.constantFrom("", "# note", "#  § here".replace("§", "$"), "   "), { maxLength: 4 });
 const fault = (faults: readonly string[]) => fc.tuple(fc.constantFrom(...faults), padding);
-const trees = fc.tuple(fc.array(fault(AGENT_FAULTS), { minLength: 38, maxLength: 38 }), fc.array(fault(RUNNER_FAULTS), { minLength: 12, maxLength: 12 })).map(
+const trees = fc.tuple(fc.array(fault(AGENT_FAULTS), { minLength: 150, maxLength: 150 }), fc.array(fault(RUNNER_FAULTS), { minLength: 50, maxLength: 50 })).map(
   ([agents, runners]) => ({
     ...VALID,
     ...Object.fromEntries(agents.map(([text, pad], n) => [`agents/hand-${n}/agent.md`, ["---", ...pad, text, "---", "Work."].join("\n")])),
@@ -33,11 +33,11 @@ const trees = fc.tuple(fc.array(fault(AGENT_FAULTS), { minLength: 38, maxLength:
   }),
 );
 
-test("a tree with 50 faults reports the 50 exact positions", () => {
+test("a tree with 200 faults reports the 200 exact positions", () => {
   fc.assert(
     fc.property(trees, (marked) => {
       const { files, expected } = unmark(marked);
-      expect(expected).toHaveLength(50);
+      expect(expected).toHaveLength(200);
       expect(errorsOf(files)).toEqual(expected);
     }),
     { numRuns: 30 },
