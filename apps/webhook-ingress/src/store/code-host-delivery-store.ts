@@ -5,9 +5,9 @@ import { currentScope, formatTraceparent } from "@millwright/telemetry";
 import type { Vault } from "@millwright/vault";
 import type { CodeHostDelivery, CodeHostDeliveryUid, CodeHostIdentity, CodeHostUid, Provider } from "../domain/code-host-webhook.ts";
 import type { Outcome } from "../domain/delivery.ts";
-import { CODE_HOST_DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST, retryAfterSeconds, WINDOW_MS } from "../domain/limits.ts";
-import { FAILURES, hit } from "./delivery-store.ts";
-import { DELIVERIES, failuresOf, RECENT } from "./record-deliveries.ts";
+import { CODE_HOST_DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST } from "../domain/limits.ts";
+import type { Recorded } from "./delivery-store.ts";
+import { DELIVERIES, FAILURES, failuresOf, hit, refusedFor, secondsUntilRoom } from "./rate-windows.ts";
 import { codeHostSecretPlace } from "./secret-places.ts";
 
 /** An open, enabled address as its code host meets it. */
@@ -31,9 +31,6 @@ export type CodeHostEntry = {
   readonly receivedAt: Date;
 };
 
-/** What became of an entry: stored, or not, because a budget is used up. */
-export type CodeHostRecorded = { readonly outcome: Outcome } | { readonly limitedForSeconds: number };
-
 export type StoredCodeHostDelivery = {
   readonly delivery: CodeHostDelivery;
   readonly body: Uint8Array | undefined;
@@ -44,10 +41,6 @@ export type StoredCodeHostDelivery = {
 
 /** The log of code-host connections. */
 export function codeHostDeliveryStore(database: Database, vault: Vault) {
-  const retryAfter = async (codeHostUid: string, bucket: string, now: Date): Promise<{ limitedForSeconds: number }> => {
-    const { rows } = await database.sql.query<{ at: Date | null }>(`SELECT (SELECT min(h) FROM (${RECENT("$3::timestamptz", "hits")}) r) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`, [codeHostUid, bucket, now]);
-    return { limitedForSeconds: retryAfterSeconds(rows[0]?.at ?? now, now) };
-  };
   return {
     /** An open, enabled address; undefined otherwise. Looked up for every request: what closes it, or changes its secret, counts at once. */
     async meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined> {
@@ -59,10 +52,9 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       );
       const row = rows[0];
       if (!row) return undefined;
-      const recent = (row.hits ?? []).filter((at) => at.getTime() > now.getTime() - WINDOW_MS).toSorted((a, b) => a.getTime() - b.getTime());
       return {
         codeHostUid: as<CodeHostUid>(codeHostUid), teamUid: as<TeamUid>(row.team_uid), provider: row.provider, secret: vault.open(row.secret_sealed, codeHostSecretPlace(codeHostUid)),
-        refusedForSeconds: recent.length >= FAILURES_PER_ADDRESS ? retryAfterSeconds(recent.at(-FAILURES_PER_ADDRESS)!, now) : undefined,
+        refusedForSeconds: refusedFor(row.hits, now),
       };
     },
 
@@ -70,7 +62,7 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
      * Counts a delivery of somebody who knows the secret, and stores it: an accepted one claims its identity, and is
      * announced, or is a duplicate. One statement, so that of copies that come at once exactly one is accepted.
      */
-    async record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<CodeHostRecorded> {
+    async record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded> {
       const scope = currentScope();
       const { rows } = await database.sql.query<{ counted: boolean; stored: boolean }>(RECORD, [
         to.codeHostUid, entry.receivedAt, newUid<CodeHostDeliveryUid>(), to.teamUid, to.provider, entry.event, entry.action, entry.outcome, entry.identity?.kind ?? null, entry.identity?.id ?? null,
@@ -78,18 +70,18 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
       ]);
       const { counted, stored } = rows[0]!;
       if (stored) database.sql.announce?.(EVENTS_APPENDED);
-      if (!counted) return retryAfter(to.codeHostUid, DELIVERIES, entry.receivedAt);
+      if (!counted) return { limitedForSeconds: await secondsUntilRoom(database.sql, to.codeHostUid, DELIVERIES, entry.receivedAt) };
       return { outcome: entry.outcome === "accepted" && !stored ? "duplicate" : entry.outcome };
     },
 
     /** Counts a wrong credential, for its address and for the connection; logged while both budgets last. */
-    async recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<CodeHostRecorded> {
+    async recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<Recorded> {
       const { rows } = await database.sql.query<{ of_address: boolean; of_webhook: boolean }>(FAIL, [
         to.codeHostUid, entry.receivedAt, failuresOf(address), newUid<CodeHostDeliveryUid>(), to.teamUid, to.provider, entry.outcome, entry.sizeBytes,
       ]);
       const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
       if (ofWebhook) return { outcome: entry.outcome };
-      return retryAfter(to.codeHostUid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt);
+      return { limitedForSeconds: await secondsUntilRoom(database.sql, to.codeHostUid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt) };
     },
 
     /** Newest first, after a position. */

@@ -3,35 +3,20 @@ import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { currentScope, formatTraceparent } from "@millwright/telemetry";
 import type { Vault } from "@millwright/vault";
 import type { Delivery, DeliveryIdentity, DeliveryUid, Outcome } from "../domain/delivery.ts";
-import { FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST, retryAfterSeconds, WINDOW_MS } from "../domain/limits.ts";
+import { FAILURES_PER_ADDRESS, FAILURES_PER_WEBHOOK, KEPT_DAYS, KEPT_NEWEST } from "../domain/limits.ts";
 import type { WebhookUid } from "../domain/webhook.ts";
+import { DELIVERIES, FAILURES, failuresOf, hit, pruneRateWindows, secondsUntilRoom } from "./rate-windows.ts";
 import { receivers, type Receiver } from "./receivers.ts";
-import { DELIVERIES, failuresOf, letterFile, RECENT } from "./record-deliveries.ts";
+import { letterFile } from "./record-deliveries.ts";
 
 export type Entry = { readonly outcome: Exclude<Outcome, "duplicate">; readonly identity?: DeliveryIdentity; readonly sizeBytes: number; readonly payload?: Uint8Array; readonly receivedAt: Date };
 
 /** What became of an entry: recorded, or not, because a budget is used up. */
 export type Recorded = { readonly outcome: Outcome } | { readonly limitedForSeconds: number };
 
-export const FAILURES = "failures";
-
-/** One more hit in a budget of $1, if there is room: the SQL answers a row then, and none otherwise. */
-export const hit = (bucket: string, at: string, most: number, from = ""): string => `
-  INSERT INTO rate_windows AS w (webhook_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
-  ON CONFLICT (webhook_uid, bucket) DO UPDATE SET hits = (SELECT coalesce(array_agg(h ORDER BY h), '{}') FROM (${RECENT(at, "w.hits")}) h) || ${at}
-   WHERE (SELECT count(*) FROM (${RECENT(at, "w.hits")}) h) < ${most}
-  RETURNING 1`;
-
 /** The hostile edge's own statements: one to meet a webhook, one to record what was sent to it. */
 export function deliveryStore(database: Database, vault: Vault) {
   const file = letterFile(database);
-  const oldest = async (webhookUid: string, bucket: string, now: Date): Promise<number> => {
-    const { rows } = await database.sql.query<{ at: Date | null }>(
-      "SELECT (SELECT min(h) FROM unnest(hits) h WHERE h > $3::timestamptz - make_interval(secs => $4)) AS at FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2",
-      [webhookUid, bucket, now, WINDOW_MS / 1000],
-    );
-    return retryAfterSeconds(rows[0]?.at ?? now, now);
-  };
   return {
     ...receivers(database, vault),
 
@@ -48,7 +33,7 @@ export function deliveryStore(database: Database, vault: Vault) {
         trace: scope ? formatTraceparent(scope.trace) : null,
       });
       if (filed === "changed") return filed;
-      if (filed === "limited") return { limitedForSeconds: await oldest(to.uid, DELIVERIES, entry.receivedAt) };
+      if (filed === "limited") return { limitedForSeconds: await secondsUntilRoom(database.sql, to.uid, DELIVERIES, entry.receivedAt) };
       if (entry.outcome !== "accepted") return { outcome: entry.outcome };
       return { outcome: filed === "stored" ? "accepted" : "duplicate" };
     },
@@ -60,7 +45,7 @@ export function deliveryStore(database: Database, vault: Vault) {
       ]);
       const { of_address: ofAddress, of_webhook: ofWebhook } = rows[0]!;
       if (ofWebhook) return { outcome: entry.outcome };
-      return { limitedForSeconds: await oldest(to.uid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt) };
+      return { limitedForSeconds: await secondsUntilRoom(database.sql, to.uid, ofAddress ? FAILURES : failuresOf(address), entry.receivedAt) };
     },
 
     /** Newest first, after a position. */
@@ -83,11 +68,7 @@ export function deliveryStore(database: Database, vault: Vault) {
     /** Forgets what is older than a week and not among the newest fifty of a webhook that is there; and budgets nobody used for a while. */
     async prune(now: Date): Promise<number> {
       const old = new Date(now.getTime() - KEPT_DAYS * 24 * 3_600_000);
-      await database.sql.query(
-        `DELETE FROM rate_windows WHERE (webhook_uid, bucket) IN (
-           SELECT webhook_uid, bucket FROM rate_windows WHERE NOT EXISTS (SELECT FROM unnest(hits) h WHERE h > $1::timestamptz - make_interval(secs => $2)) FOR UPDATE SKIP LOCKED)`,
-        [now, WINDOW_MS / 1000],
-      );
+      await pruneRateWindows(database.sql, now);
       const { rowCount } = await database.sql.query(
         `DELETE FROM deliveries d USING (
            SELECT w.uid, CASE WHEN w.deleted_at IS NOT NULL THEN 'infinity'

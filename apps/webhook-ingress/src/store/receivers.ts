@@ -1,10 +1,9 @@
 import type { Database } from "@millwright/database";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
-import { FAILURES_PER_ADDRESS, retryAfterSeconds, WINDOW_MS } from "../domain/limits.ts";
 import type { SignatureScheme } from "../domain/signature-schemes.ts";
 import type { AuthMode, WebhookAuth, WebhookUid } from "../domain/webhook.ts";
-import { failuresOf } from "./record-deliveries.ts";
+import { failuresOf, refusedFor } from "./rate-windows.ts";
 import { secretPlace } from "./secret-places.ts";
 
 /** A webhook as its senders meet it. */
@@ -55,8 +54,7 @@ export function receivers(database: Database, vault: Vault) {
         remembered.delete(uid);
         return undefined;
       }
-      const recent = (row.hits ?? []).filter((at) => at.getTime() > now.getTime() - WINDOW_MS).toSorted((a, b) => a.getTime() - b.getTime());
-      return { to: read(row), refusedForSeconds: recent.length >= FAILURES_PER_ADDRESS ? retryAfterSeconds(recent.at(-FAILURES_PER_ADDRESS)!, now) : undefined };
+      return { to: read(row), refusedForSeconds: refusedFor(row.hits, now) };
     },
   };
 }

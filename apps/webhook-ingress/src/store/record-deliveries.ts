@@ -1,9 +1,7 @@
 import { Gathering, isTransient, type Database } from "@millwright/database";
 import { EVENTS_APPENDED } from "@millwright/events";
-import { DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS, WINDOW_MS } from "../domain/limits.ts";
-
-export const DELIVERIES = "deliveries";
-export const failuresOf = (address: string): string => `failures ${address}`;
+import { DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS } from "../domain/limits.ts";
+import { DELIVERIES, RECENT } from "./rate-windows.ts";
 
 /** A delivery whose credential was right, as far as its webhook was known. Names are those of the statement's record. */
 export type Letter = {
@@ -59,9 +57,6 @@ async function fileTogether(database: Database, all: readonly Letter[]): Promise
 
 /** Undone as a whole, for certain. */
 const isDeadlock = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "40P01";
-
-/** Those hits of a window that count at a time. A hit of exactly a minute ago has left. */
-export const RECENT = (at: string, hits: string): string => `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
 
 // $1 the letters without their payloads, $2 the payloads, one after the other.
 // JSON, because PostgreSQL plans arrays anew at each use; subqueries, because it would rather read small tables whole than look things up in them. Budgets are taken in the

@@ -4,7 +4,8 @@ import { isUuid } from "@millwright/ids";
 import { isJson } from "@millwright/payload-filter";
 import { actionOf, codeHostIdentity, eventName, isCodeHostSender, isRefusedUnread, keptHeaders } from "../domain/code-host-webhook.ts";
 import { CODE_HOST_BODY_BYTES_MAX } from "../domain/limits.ts";
-import type { CodeHostEntry, CodeHostReceiver, CodeHostRecorded } from "../store/code-host-delivery-store.ts";
+import type { CodeHostEntry, CodeHostReceiver } from "../store/code-host-delivery-store.ts";
+import type { Recorded } from "../store/delivery-store.ts";
 import type { InboundDelivery, Reception } from "./receive-delivery.ts";
 
 /** A POST to a connection's address. Nothing of it is trusted. */
@@ -13,8 +14,8 @@ export type InboundCodeHostDelivery = Pick<InboundDelivery, "address" | "request
 export type ReceiveCodeHostDeliveryDeps = {
   codeHostDeliveries: {
     meet(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined>;
-    record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<CodeHostRecorded>;
-    recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<CodeHostRecorded>;
+    record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded>;
+    recordFailure(to: CodeHostReceiver, address: string, entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">): Promise<Recorded>;
   };
   clock: Clock;
 };
@@ -52,7 +53,7 @@ export async function receiveCodeHostDelivery(deps: ReceiveCodeHostDeliveryDeps,
   return ended(await deliveries.record(to, { ...entry, outcome: "accepted", action, identity, headers, body }, inbound.requestId), identity.id);
 }
 
-function ended(recorded: CodeHostRecorded, deliveryId = ""): Reception {
+function ended(recorded: Recorded, deliveryId = ""): Reception {
   if ("limitedForSeconds" in recorded) return { outcome: "limited", retryAfterSeconds: recorded.limitedForSeconds };
   const { outcome } = recorded;
   return outcome === "accepted" || outcome === "duplicate" ? { outcome, deliveryId } : { outcome };
