@@ -39,6 +39,7 @@ import { teamRoutes } from "./routes/teams.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import { whoAmIRoute } from "./routes/whoami.ts";
 import { listTeams } from "./store/team-store.ts";
+import { findPrincipal } from "./usecases/act-on-behalf.ts";
 import { getProfiles } from "./usecases/get-profiles.ts";
 
 const TEAM_HEADER = "x-service-team-uid";
@@ -59,7 +60,11 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...secretRoutes(identity),
     auditRoute(identity),
     ...agentIdentityRoutes({ ...identity, factories: neighbours.factories, catalog: neighbours.catalog }),
-    ...runRoutes({ ...shared, haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter) }),
+    ...runRoutes({
+      ...shared,
+      haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter),
+      findPrincipal: (caller, teamUid, member) => findPrincipal(identity.db.now, caller, teamUid, member),
+    }),
     ...localRunRoutes(neighbours),
     ...followupRoutes(neighbours, shared.findProfiles),
     ...runViewRoutes(neighbours, links),

@@ -124,7 +124,7 @@ describe("query parameters", () => {
   ])("%s is understood", async (query, saw) => expect((await get(`/things${query}`)).body).toEqual({ saw }));
 
   test.each(["limit=0", "limit=101", "limit=x", "limit=", "limit=1&limit=2", "limit=1e1", "flag=1", "flag=TRUE", "flag=", "state=C", "state=A,B", "since=yesterday",
-    "since=2026-02-30", "since=0000-01-01", "since=0001-01-01T00:00:00%2B01:00", "since=2026-11-20T25:00:00Z", "since=2026-11-20T10:00:00", "q=%00", "q=a&q=b"])("%s is a 400", async (query) => {
+    "since=2026-02-30", "since=0000-01-01", "since=0001-01-01T00:00:00%2B01:00", "since=2026-11-20T25:00:00Z", "since=2026-11-20T10:00:00", "q=%00", "q=a&q=b", "metadata=x", "metadata[a]=1&metadata[a]=2"])("%s is a 400", async (query) => {
     expect(await get(`/things?${query}`)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason: expect.stringMatching(/^invalid_/) } });
   });
 });

@@ -35,6 +35,18 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     const files = requested().attachments.map((file: any) => [file.fileName, file.mimeType, Buffer.from(file.data).toString()]);
     expect(files).toEqual([["a.txt", "text/plain", "hi"], ["b.png", "image/png", ""]]);
   });
+  test("leaves out what nobody may send", async () => {
+    door.answer(created);
+    await post(path, { prompt: "p", config: { name: "n", experimental: { fast: [true] } } });
+    expect(requested().config).toEqual({ name: "n" });
+  });
+  test("of an agent's key is executed by that agent, unless another is named, and created by whom it acts for", async () => {
+    for (const [body, agentUid, creatorUid] of [[{}, AGENT, undefined], [{ agent_identity_uid: RUN, on_behalf_of: "ada@example.com" }, RUN, USER]] as const) {
+      door.answer(created);
+      await post(path, { prompt: "p", ...body }, { key: "agent" });
+      expect([requested().agentUid, requested().creatorUid]).toEqual([agentUid, creatorUid]);
+    }
+  });
   test("tells when the system is full", async () => {
     door.answer({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
     expect((await post(path, { prompt: "p" })).body.at_capacity).toBe(true);
@@ -48,7 +60,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     door.answer(created);
     await post(path, { prompt: "p", agent_name: "implementer" }, { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } });
     expect(requested()).toMatchObject({ parentRunUid: RUN, source: "ORCHESTRATION", causeKey: `${RUN}:c7-2`, agentName: "implementer", ownerType: "team", ownerUid: TEAM });
-    expect(requested().idempotencyKey).toBeUndefined();
+    expect([requested().idempotencyKey, requested().agentUid]).toEqual([undefined, undefined]);
     expect(door.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
   });
 });
@@ -152,7 +164,7 @@ describe("the owner of a new run", () => {
 describe("wrong creates", () => {
   const bodies = [
     { prompt: 1 }, { prompt: null }, [], null, "text", { title: "x".repeat(501) }, { config: [] }, { config: { model_id: 1 } }, { config: { harness: { type: "warp9" } } },
-    { config: { idle_timeout_minutes: 61 } }, { config: { idle_timeout_minutes: 1.5 } }, { config: { secrets: ["x"] } }, { mode: "fast" }, { team: "yes" }, { interactive: 1 }, { agent_identity_uid: 1 },
+    { config: { inference_providers: { aws: { disabled: "no" } } } }, { on_behalf_of: "" }, { config: { idle_timeout_minutes: 61 } }, { config: { idle_timeout_minutes: 1.5 } }, { config: { secrets: ["x"] } }, { mode: "fast" }, { team: "yes" }, { interactive: 1 }, { agent_identity_uid: 1 },
     { attachments: {} }, { attachments: Array.from({ length: 6 }, () => ({ file_name: "a", mime_type: "b", data: "" })) }, { attachments: [{ file_name: "", mime_type: "b", data: "" }] },
     { attachments: [{ file_name: "a", mime_type: "b", data: "no base64!" }] }, { metadata: { "a b": "x" } }, { metadata: { a: 1 } }, { metadata: { a: "x".repeat(257) } },
     { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, index) => [`k${index}`, "v"])) }, { prompt: "a\0b" },

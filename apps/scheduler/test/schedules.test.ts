@@ -70,6 +70,7 @@ describe("a new schedule", () => {
     ["cron_invalid", { cronSchedule: "0 0 30 2 *" }],
     ["time_zone_unknown", { timeZone: "Mars/Olympus" }],
     ["prompt_required", { prompt: " " }],
+    ["prompt_required", { prompt: "", agentConfig: { skills: [] } }],
     ["config_conflict", { agentConfig: { skill_spec: "a/b:c", skills: ["a/b:c"] } }],
     ["mode_unknown", { mode: "hasty" }],
     ["overlap_policy_unknown", { overlapPolicy: "queue" }],

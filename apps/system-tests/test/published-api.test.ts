@@ -4,7 +4,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { documented, PUBLISHED, valuesOf, type Operation } from "./support/published-api.ts";
-import { teamOf } from "./support/world.ts";
+import { aTeam, teamOf } from "./support/world.ts";
 
 /** The table of what is published (support/published-api.ts) against the API document, and at the public door. */
 let platform: Deployment;
@@ -88,5 +88,39 @@ describe("the list of runs", () => {
     expect(await api.call("GET", "/agent/runs?metadata[a]=b")).toMatchObject({ status: 403, body: { error_code: "feature_not_available", reason: "metadata_filter_off", retryable: false } });
     await api.patch(`/team/${team}`, { capabilities: { metadata_filter: true } });
     expect((await api.call("GET", "/agent/runs?metadata[a]=b")).status).toBe(200);
+  });
+});
+
+describe("a run of an agent's key", () => {
+  let team: string;
+  let agent: string;
+  let byAgent: Client;
+  beforeAll(async () => {
+    team = await teamOf(api);
+    agent = (await api.post("/agent/identities", { name: "clerk", harness: { type: "codex", model_id: "m" } })).uid;
+    byAgent = api.as((await api.post(`/team/${team}/keys`, { name: "clerk", agent_uid: agent })).api_key);
+  });
+  const start = (client: Client, body: object) => client.call("POST", "/agent/runs", { body: { prompt: "p", ...body } });
+
+  test("is executed by that agent, with what the agent says of its runs", async () => {
+    const { run_id: id } = await byAgent.post("/agent/runs", { prompt: "p" });
+    expect(await api.get(`/agent/runs/${id}`)).toMatchObject({ creator: { type: "service_account", uid: agent }, executor: { type: "service_account", uid: agent }, agent_config: { harness: { type: "codex", model_id: "m" } } });
+  });
+
+  test("is a member's whom the agent acts for, when it may: by e-mail address in any case, or by uid", async () => {
+    const { principal: { uid, email } } = await api.get("/whoami");
+    expect(await start(byAgent, { on_behalf_of: email })).toMatchObject({ status: 403, body: { error_code: "not_authorized", reason: "on_behalf_of_refused", retryable: false } });
+    await api.put(`/agent/identities/${agent}`, { on_behalf_of_enabled: true });
+    for (const member of [email.toUpperCase(), uid]) {
+      const { run_id: id } = await byAgent.post("/agent/runs", { prompt: "p", on_behalf_of: member });
+      expect(await api.get(`/agent/runs/${id}`)).toMatchObject({ creator: { type: "user", uid }, executor: { type: "service_account", uid: agent } });
+      expect((await api.get(`/agent/runs?creator=${uid}&executor=${agent}&q=${id}`)).runs).toHaveLength(1);
+    }
+  });
+
+  test("is nobody's else: of no member, of an agent, and with the key of a user it is refused alike", async () => {
+    const { principal } = await (await aTeam(api, "strangers")).get("/whoami");
+    for (const member of [principal.uid, principal.email, agent, randomUUID(), "nobody@example.com"]) expect([member, await start(byAgent, { on_behalf_of: member })]).toMatchObject([member, { status: 403, body: { reason: "on_behalf_of_refused" } }]);
+    expect(await start(api, { on_behalf_of: (await api.get("/whoami")).principal.uid })).toMatchObject({ status: 403, body: { reason: "on_behalf_of_refused" } });
   });
 });

@@ -39,13 +39,16 @@ export function readQuery(route: Route, querystring: string): Record<string, unk
 
 function rawValue(name: string, schema: z.ZodType, search: URLSearchParams): unknown {
   if (schema instanceof z.ZodRecord) {
-    const entries = [...search].filter(([key]) => key.startsWith(`${name}[`) && key.endsWith("]"));
-    return entries.length > 0 ? Object.fromEntries(entries.map(([key, value]) => [key.slice(name.length + 1, -1), value])) : undefined;
+    const keys = [...new Set(search.keys())].filter((key) => key.startsWith(`${name}[`) && key.endsWith("]"));
+    return keys.length > 0 ? Object.fromEntries(keys.map((key) => [key.slice(name.length + 1, -1), only(search.getAll(key))])) : only(search.getAll(name)); // without brackets it is no map
   }
   const values = search.getAll(name);
   if (schema instanceof z.ZodArray) return values.length > 0 ? values : undefined;
-  return values.length > 1 ? values : values[0];
+  return only(values);
 }
+
+/** Several stay several, which no schema of one value takes. */
+const only = (values: string[]): string | string[] | undefined => (values.length > 1 ? values : values[0]);
 
 function innermost(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return innermost(schema.unwrap() as z.ZodType);

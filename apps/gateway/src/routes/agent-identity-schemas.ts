@@ -3,6 +3,7 @@ import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-ident
 import { timestamp } from "../rest/index.ts";
 import { HARNESS_TYPES, HarnessAuthSecrets, HarnessType } from "./harness-schemas.ts";
 import { McpServer, McpServers } from "./mcp-schemas.ts";
+import { InferenceProviders } from "./run-schemas.ts";
 
 const HarnessIn = z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
 const SecretRef = z.object({ name: z.string().min(1) });
@@ -23,7 +24,7 @@ const settings = {
   harness: HarnessIn.nullish(),
   base_harness: z.enum([...HARNESS_TYPES, ""]).nullish().meta({ deprecated: true }),
   harness_auth_secrets: HarnessAuthSecrets.nullish(),
-  inference_providers: z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() }).nullish(),
+  inference_providers: InferenceProviders.nullish(),
   mcp_servers: McpServers.nullish(),
   skills: z.array(z.string().trim().regex(SKILL_SPEC, "expected owner/repo:path/to/SKILL.md")).max(100).nullish(),
   secrets: z.array(SecretRef).max(100).nullish(),
@@ -71,7 +72,7 @@ export const AgentRecord = z
     harness: HarnessIn.optional(),
     base_harness: z.enum(HARNESS_TYPES).optional().meta({ deprecated: true }),
     harness_auth_secrets: z.record(z.string(), z.unknown()).optional(),
-    inference_providers: z.record(z.string(), z.unknown()).optional(),
+    inference_providers: InferenceProviders.optional(),
     mcp_servers: z.record(z.string(), McpServer).optional(),
     skills: z.array(z.string()),
     secrets: z.array(SecretRef),

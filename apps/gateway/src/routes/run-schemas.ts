@@ -9,7 +9,10 @@ export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "Age
 
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
 
-/** fields-runs §4. Unknown members are ignored. */
+/** fields-runs §3.6. */
+export const InferenceProviders = z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() });
+
+/** fields-runs §4. Unknown members are ignored, and `experimental`, which is nobody's to send and which nothing here says. */
 export const AgentConfigSnapshot = z
   .object({
     name: z.string(),
@@ -29,13 +32,12 @@ export const AgentConfigSnapshot = z
     session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }),
     memory_stores: z.array(z.object({ uid: z.string(), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) })),
     secrets: z.array(SecretRef),
-    inference_providers: z.looseObject({}),
+    inference_providers: InferenceProviders,
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
     on_worker_loss: z.enum(["resume", "fail"]).meta({ description: "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`." }),
     step_limit: z.int().min(1).max(1_000).meta({ description: "Ours: model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts." }),
     token_limit: z.int().min(1).max(1e12).meta({ description: "Ours: tokens of every kind that the run's own model calls may use." }),
     cost_limit_usd: z.number().min(0.000_001).max(1e6).meta({ description: "Ours: what the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused." }),
-    experimental: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   })
   .partial()
   .meta({ id: "AgentConfigSnapshot" });
@@ -140,7 +142,8 @@ export const CreateRunRequest = z
     skill: z.string().optional(),
     mode: RunMode.optional(),
     team: z.boolean().optional(),
-    agent_identity_uid: z.string().optional(),
+    agent_identity_uid: z.string().optional().meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
+    on_behalf_of: z.string().min(1).optional().meta({ description: "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403." }),
     agent_name: z.string().optional().meta({ description: "Ours: an agent of the parent run's factory, by name." }),
     conversation_id: z.string().optional(),
     parent_run_id: z.string().optional(),

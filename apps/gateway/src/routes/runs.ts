@@ -1,4 +1,4 @@
-import { create, type JsonObject } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
@@ -18,6 +18,8 @@ export type RunRoutesDeps = {
   links: PageLinks;
   /** Whether all these teams may filter runs by metadata. */
   haveMetadataFilter: (teamUids: readonly string[]) => Promise<boolean>;
+  /** The member of a team on whose behalf the caller makes a run. Errors: on_behalf_of_refused (permission_denied). */
+  findPrincipal: (caller: Caller, teamUid: string, member: string) => Promise<string>;
 };
 
 /** Attachments are base64 in the body: five files of 10 MB each. */
@@ -26,7 +28,7 @@ const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
 export const runParams = z.object({ runId: pathUid("run") });
 
 /** Runs: create, read, list, steer (spec §4 "Agent runs and conversations"). */
-export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetadataFilter }: RunRoutesDeps): Route[] {
+export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetadataFilter, findPrincipal }: RunRoutesDeps): Route[] {
   /** The teams whose runs are listed have the capability. Errors: metadata_filter_off (feature_off). */
   const requireMetadataFilter = async ({ activeTeamUid, teams }: Caller): Promise<void> => {
     const listed = teams.map(({ teamUid }) => teamUid).filter((uid) => activeTeamUid === undefined || uid === activeTeamUid);
@@ -49,6 +51,8 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       response: CreatedRun,
       handler: async (input) => {
         const request = runRequest(input.body, input.caller, input.request.idempotency?.key);
+        const { on_behalf_of: member } = input.body;
+        if (member !== undefined) request.creatorUid = await findPrincipal(input.caller, request.ownerUid, member);
         const answer = await runs.createRuns({ runs: [request] }, onBehalf(input, { timeoutMs: 30_000 }));
         return createdRun(answer.runs[0]!);
       },
@@ -195,7 +199,7 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
   const parentRunUid = body.parent_run_id ?? caller.run?.runUid;
   return create(orchestrator.RunRequestSchema, {
     ...ownerOf(body.team, caller),
-    config: (body.config ?? {}) as JsonObject,
+    config: body.config ?? {},
     mode: body.mode ?? "",
     interactive: body.interactive ?? false,
     metadata: body.metadata ?? {},
@@ -205,7 +209,7 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
       prompt: body.prompt,
       title: body.title,
       skill: body.skill,
-      agentUid: body.agent_identity_uid,
+      agentUid: body.agent_identity_uid ?? ownAgentOf(caller),
       agentName: body.agent_name,
       conversationUid: body.conversation_id,
       parentRunUid,
@@ -213,6 +217,9 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
     }),
   });
 }
+
+/** A key of an agent starts runs of that agent; a run of an agent says by itself whose its children are. */
+const ownAgentOf = ({ principal, run }: Caller): string | undefined => (principal.type === "agent" && !run ? principal.uid : undefined);
 
 /** What an execution makes by its run token is made once per tool call, for ever. */
 function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: string; idempotencyKey?: string } {

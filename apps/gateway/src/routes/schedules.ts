@@ -1,4 +1,4 @@
-import { create, type JsonObject } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import { scheduler } from "@millwright/contracts";
@@ -145,7 +145,7 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>) => ({
   mode: body.mode ?? "",
   metadata: body.metadata ?? {},
   overlapPolicy: body.overlap_policy ?? "",
-  ...present({ agentConfig: body.agent_config as JsonObject | undefined, agentUid: body.agent_uid, timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
+  ...present({ agentConfig: body.agent_config, agentUid: body.agent_uid, timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
 });
 
 /** `team` left out: the team's, unless there is none. */

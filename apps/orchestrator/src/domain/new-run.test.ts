@@ -11,6 +11,7 @@ const file = (bytes: number) => ({ fileName: "a", mimeType: "text/plain", data: 
 
 test.each<[Partial<NewRun>, string]>([
   [{ prompt: " \n" }, "prompt_required"],
+  [{ prompt: "", config: { skills: [] } }, "prompt_required"],
   [{ mode: "fast" }, "mode_unknown"],
   [{ source: "FAX" }, "source_unknown"],
   [{ attachments: Array.from({ length: 6 }, () => file(1)) }, "attachments_invalid"],

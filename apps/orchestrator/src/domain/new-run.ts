@@ -18,6 +18,8 @@ export type NewRun = {
   readonly skill?: string;
   readonly mode: string;
   readonly owner: Owner;
+  /** The user on whose behalf an agent makes it; absent: its creator is whoever asks. */
+  readonly creatorUid?: string;
   readonly agentUid?: string;
   readonly agentName?: string;
   readonly factoryUid?: string;
@@ -63,7 +65,8 @@ const ATTACHMENT_BYTES_MAX = 10_000_000;
  */
 export function checkNewRun(run: NewRun): void {
   const { prompt = "", skill, config, conversationUid } = run;
-  const hasSkill = Boolean(skill) || config["skill_spec"] !== undefined || config["skills"] !== undefined;
+  const { skill_spec: spec, skills } = config;
+  const hasSkill = Boolean(skill) || Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
   if (prompt.trim() === "" && !hasSkill && conversationUid === undefined) {
     throw invalidArgument("prompt_required", "A run needs a prompt, a skill or a conversation to continue.");
   }

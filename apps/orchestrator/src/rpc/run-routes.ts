@@ -137,6 +137,7 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
     ...named("title", request.title),
     ...named("skill", request.skill),
+    ...named("creatorUid", request.creatorUid),
     ...named("agentUid", request.agentUid),
     ...named("agentName", request.agentName),
     ...named("factoryUid", request.factoryUid),

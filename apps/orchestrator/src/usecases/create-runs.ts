@@ -215,7 +215,7 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
   const prompt = storable(request.prompt ?? "");
   const metadata = { ...parent?.metadata, ...request.metadata };
   checkMetadata(metadata);
-  const { type, uid: creatorUid } = actorOf(caller);
+  const { type, uid: actorUid } = actorOf(caller);
   return {
     uid,
     rootRunUid: parent?.rootRunUid ?? uid,
@@ -223,7 +223,7 @@ function recordOf(caller: Caller, { request, resolved, causeKey, conversationUid
     ...(request.retryOfRunUid ? { retryOfRunUid: request.retryOfRunUid } : {}),
     depth: parent ? parent.depth + 1 : 0,
     owner: request.owner,
-    creator: { type, uid: creatorUid },
+    creator: request.creatorUid ? { type: "user", uid: request.creatorUid } : { type, uid: actorUid },
     executorUid: resolved.executorUid,
     title: titleOf(request, resolved.frozen.agent_name ?? "Run"),
     isTitleGiven: Boolean(request.title?.trim()),

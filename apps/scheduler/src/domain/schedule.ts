@@ -72,9 +72,10 @@ export function checkSettings(given: GivenSettings, owner: Owner, earlier?: Sche
   if (settings.name === "" || Array.from(settings.name).length > NAME_MAX) throw invalidArgument("name_invalid", `A schedule has a name of 1 to ${NAME_MAX} characters.`);
   parseCron(settings.cronSchedule, "schedule");
   if (settings.timeZone !== null && !isTimeZone(settings.timeZone)) throw invalidArgument("time_zone_unknown", "time_zone is the name of an IANA time zone, such as Europe/Berlin.");
-  const hasSkill = agentConfig?.["skill_spec"] !== undefined || agentConfig?.["skills"] !== undefined;
+  const { skill_spec: spec, skills } = agentConfig ?? {};
+  const hasSkill = Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
   if (settings.prompt.trim() === "" && !hasSkill) throw invalidArgument("prompt_required", "A schedule needs a prompt, or a skill in agent_config.");
-  if (agentConfig?.["skill_spec"] !== undefined && agentConfig["skills"] !== undefined) throw invalidArgument("config_conflict", "agent_config names either skill_spec or skills.");
+  if (spec !== undefined && skills !== undefined) throw invalidArgument("config_conflict", "agent_config names either skill_spec or skills.");
   if (!MODES.includes(settings.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
   if (!OVERLAP_POLICIES.includes(settings.overlapPolicy)) throw invalidArgument("overlap_policy_unknown", `overlap_policy is one of ${OVERLAP_POLICIES.join(", ")}.`);
   const { catchUpSeconds } = settings;
