@@ -3,7 +3,7 @@ import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, type Database } from "@millwright/database";
-import { Consumer, feedReader, type Doorbell, type EventHandlers, type EventLog, type FeedReader } from "@millwright/events";
+import { Consumer, feedReader, type ConsumerDeps, type Doorbell, type EventLog, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Logger, Tracer } from "@millwright/telemetry";
@@ -17,8 +17,8 @@ import { onScheduleEvents } from "./events/on-schedule-events.ts";
 import { onStageChanges } from "./events/on-stage-changes.ts";
 import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
-import { hasListener, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
-import { decisionStore, enqueueDecision } from "./store/decision-store.ts";
+import { hasListener, listeningAmong, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
+import { decisionStore, enqueueDecision, enqueueDecisions } from "./store/decision-store.ts";
 import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
 import { lookAtCodeHostDelivery } from "./usecases/look-at-code-host-delivery.ts";
 import { lookAtDelivery } from "./usecases/look-at-delivery.ts";
@@ -73,17 +73,17 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const starting: StartDecidedRunDeps = {
     decisions, deliveries, factories: o.deps.factories, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
   };
-  const follow = (source: string, read: FeedReader, handlers: EventHandlers) =>
-    new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, handlers, read, ...(o.doorbell && { doorbell: o.doorbell }) });
+  const follow = (source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
+    new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, ...react, read, ...(o.doorbell && { doorbell: o.doorbell }) });
   const feedOf = (transport: Transport) => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
-  const hearing = { hasListener, listeningFactories, enqueueDecision };
+  const hearing = { hasListener, listeningAmong, listeningFactories, enqueueDecision, enqueueDecisions };
   const prune = () => decisions.prune(clock.now());
   return {
     deps: { ...o.deps, decisions, deliveries, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
       follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
-      follow("scheduler", feedOf(o.neighbours.scheduler), onScheduleEvents(hearing)),
-      follow("factories", (range) => o.eventLog.read(range), onStageChanges(hearing)), // its own log
+      follow("scheduler", feedOf(o.neighbours.scheduler), { handlers: onScheduleEvents(hearing) }),
+      follow("factories", (range) => o.eventLog.read(range), { handlers: onStageChanges(hearing) }), // its own log
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),

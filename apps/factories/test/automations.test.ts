@@ -236,6 +236,16 @@ describe("a delivery", () => {
     expect(await decisions()).toEqual([]);
   });
 
+  test("among many that come together is decided for its own factory", async () => {
+    const { uid } = await create();
+    const deaf = (await w.aFactory({ name: "Deaf" })).uid;
+    const deliveries = [factoryUid, deaf, factoryUid, deaf, factoryUid].map((to) => w.webhookIngress.accept({ factoryUid: to, teamUid: TEAM, webhookUid: HOOK }, {}));
+    await settle();
+    expect((await decisions()).map(({ eventUid }) => eventUid).toSorted()).toEqual([0, 2, 4].map((n) => deliveries[n]!.uid).toSorted());
+    expect(runsOf(uid)).toHaveLength(3);
+    expect(await w.rows("SELECT 1 FROM trigger_events WHERE factory_uid = $1", [deaf])).toEqual([]);
+  });
+
   test("waits for its owner and for the orchestrator, and is decided once", async () => {
     const { uid } = await create();
     const away = new DomainError({ kind: "unavailable", reason: "away", message: "Away." });

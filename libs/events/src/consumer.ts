@@ -56,6 +56,7 @@ export class Consumer {
   readonly #subscription: Subscription;
   readonly #handlers: EventHandlers;
   readonly #together: EventsHandlers;
+  readonly #types: readonly string[];
   readonly #loop: BackgroundLoop;
   #unlisten: () => void = () => {};
   #lookedMs = Number.NaN;
@@ -68,6 +69,7 @@ export class Consumer {
     const together = Object.entries(deps.together ?? {});
     const alone = together.map(([type, handle]): [string, EventHandler] => [type, (tx, event) => handle(tx, [event])]);
     this.#handlers = Object.fromEntries([...alone, ...Object.entries(deps.handlers)].map(([type, handle]) => [type, inScopeOfCause(deps, handle)]));
+    this.#types = Object.keys(this.#handlers);
     const inScope = new Map(together.map(([, handle]) => [handle, inScopeOfCauses(deps, handle)]));
     this.#together = Object.fromEntries(together.map(([type, handle]) => [type, inScope.get(handle)!]));
     this.#loop = new BackgroundLoop({
@@ -129,10 +131,10 @@ export class Consumer {
     // Looked at without a lock, which would be a write: a ring for others' events costs this reader two reads.
     const cursor = (await this.#readCursor(this.#deps.database.sql)) ?? (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
     if (cursor.parkedReason !== null) return "parked";
-    const page = await this.#deps.read({ after: cursor.position, limit: BATCH });
+    const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types });
     this.#note(cursor.position, page);
     const reason = whyUnreadable(cursor, page);
-    if (reason === undefined && page.events.length === 0) return "caught up";
+    if (reason === undefined && page.through === cursor.position) return "caught up";
     return this.#deps.database.transaction(async (tx) => {
       const now = await this.#lockCursor(tx);
       if (now.position !== cursor.position || now.logUid !== cursor.logUid || now.parkedReason !== null) return "moved by another";
@@ -142,11 +144,10 @@ export class Consumer {
         return "parked";
       }
       await this.#applyAll(tx, page.events);
-      await this.#writeCursor(tx, { logUid: page.logUid, position: page.events.at(-1)?.position ?? cursor.position, parkedReason: null });
-      return page.events.length < BATCH ? "applied" : "applied in part";
+      await this.#writeCursor(tx, { logUid: page.logUid, position: page.through, parkedReason: null });
+      return page.events.length < BATCH && page.through >= page.head ? "applied" : "applied in part";
     }).then((step) => {
-      const last = page.events.at(-1);
-      if (step.startsWith("applied") && last) this.#note(last.position, { ...page, events: [] });
+      if (step.startsWith("applied")) this.#note(page.through, { ...page, events: [] });
       return step;
     });
   }

@@ -3,7 +3,7 @@ import { BackgroundLoop, isTransient, type Database } from "@millwright/database
 import type { Logger } from "@millwright/telemetry";
 import { EVENTS_APPENDED } from "./append-events.ts";
 import type { Doorbell } from "./doorbell.ts";
-import type { FeedPage, StoredEvent } from "./event.ts";
+import type { FeedPage, FeedRange, StoredEvent } from "./event.ts";
 import { sequence } from "./sequencer.ts";
 
 export type EventLogDeps = {
@@ -14,11 +14,7 @@ export type EventLogDeps = {
   doorbell?: Doorbell;
 };
 
-export type ReadRange = {
-  after: number;
-  limit: number;
-  /** How long to wait for the first event; 0 or absent: not at all. */
-  waitMs?: number;
+export type ReadRange = FeedRange & {
   /** Ends the wait early; the answer is then an empty page. */
   signal?: AbortSignal;
 };
@@ -28,6 +24,8 @@ const POLL_MS = 250;
 /** While commits follow each other, their events are gathered this long; the first of them is moved at once. */
 const REST_MS = 25;
 const LIMIT_MAX = 1000;
+/** So many events are looked through at most for those of some types. */
+const LOOKED_THROUGH_MAX = 10_000;
 
 /** The log of one service's own events: runs the sequencer and answers readers. */
 export class EventLog {
@@ -80,13 +78,13 @@ export class EventLog {
   }
 
   /** Reads committed events after a position. An `after` beyond the head is answered at once: the caller must notice. */
-  async read({ after, limit, waitMs = 0, signal }: ReadRange): Promise<FeedPage> {
+  async read({ after, limit, waitMs = 0, types = [], signal }: ReadRange): Promise<FeedPage> {
     await this.#advance();
     const deadline = Date.now() + waitMs;
     for (;;) {
-      const page = await this.#page(after, Math.min(Math.max(limit, 1), LIMIT_MAX));
+      const page = await this.#page(after, Math.min(Math.max(limit, 1), LIMIT_MAX), types);
       const leftMs = deadline - Date.now();
-      if (page.events.length > 0 || after > page.head || leftMs <= 0 || signal?.aborted || this.#isStopped) return page;
+      if (page.through > after || after > page.head || leftMs <= 0 || signal?.aborted || this.#isStopped) return page;
       if (this.#head <= page.head) await this.#growth(leftMs, signal);
     }
   }
@@ -96,10 +94,12 @@ export class EventLog {
     if (!signal?.aborted && !this.#isStopped) await this.#growth(timeoutMs, signal);
   }
 
-  async #page(after: number, limit: number): Promise<FeedPage> {
-    const { rows } = await this.#deps.database.sql.query<PageRow>(PAGE, [after, limit]);
+  async #page(after: number, limit: number, types: readonly string[]): Promise<FeedPage> {
+    const { rows } = await (types.length === 0 ? this.#deps.database.sql.query<PageRow>(PAGE, [after, limit]) : this.#deps.database.sql.query<PageRow>(PAGE_OF_TYPES, [after, limit, JSON.stringify(types)]));
     const { logUid = "", head = 0 } = rows[0] ?? {};
-    return { logUid, head, events: rows.flatMap((row) => (row.position === null ? [] : [toEvent(row)])) };
+    const events = rows.flatMap((row) => (row.position === null ? [] : [toEvent(row)]));
+    const last = events.at(-1)?.position ?? after;
+    return { logUid, head, through: types.length === 0 || events.length === limit ? last : Math.max(after, Math.min(head, after + LOOKED_THROUGH_MAX)), events };
   }
 
   /** One turn of the sequencer that begins after this call; callers in the meantime share it. */
@@ -140,13 +140,15 @@ export class EventLog {
 }
 
 /** One statement, so that head and events are of one moment; an empty page is one row without a position. */
-const PAGE = `
+const page = (which: string): string => `
   SELECT m.log_uid AS "logUid", m.head, e.uid, e.position, e.type, e.entity, e.entity_uid AS "entityUid", e.entity_version AS "entityVersion",
          e.team_uid AS "teamUid", e.actor_type AS "actorType", e.actor_uid AS "actorUid", e.request_id AS "requestId", e.cause,
          e.traceparent, e.occurred_at AS "occurredAt", e.payload
     FROM stream.event_meta AS m
-    LEFT JOIN LATERAL (SELECT * FROM stream.event_log WHERE position > $1 ORDER BY position LIMIT $2) AS e ON true
+    LEFT JOIN LATERAL (SELECT * FROM stream.event_log WHERE position > $1 ${which} ORDER BY position LIMIT $2) AS e ON true
    ORDER BY e.position`;
+const PAGE = page("");
+const PAGE_OF_TYPES = page(`AND position <= $1 + ${LOOKED_THROUGH_MAX} AND type IN (SELECT jsonb_array_elements_text($3::jsonb))`);
 
 type EventRow = Omit<StoredEvent, "actor" | "teamUid" | "cause" | "traceparent"> & {
   actorType: string;

@@ -24,14 +24,19 @@ export type NewEvent = {
 /** An event in its owner's log. */
 export type StoredEvent = NewEvent & { uid: string; position: number; occurredAt: Date };
 
-/** A piece of a log: its events after a position, in order, without gaps. */
+/** A piece of a log: its events after a position, in order, without gaps among the types that were asked for. */
 export type FeedPage = {
   /** Names the log; changes only when the log is replaced. */
   logUid: string;
   /** Newest position of the log; 0 when empty. */
   head: number;
+  /** The piece ends here: where the next one begins. */
+  through: number;
   events: StoredEvent[];
 };
 
+/** What of a log is read: at most `limit` events after a position, of all types or of some. */
+export type FeedRange = { after: number; limit: number; waitMs?: number; types?: readonly string[] };
+
 /** Reads a log after a position; waits up to `waitMs` for the first event. */
-export type FeedReader = (range: { after: number; limit: number; waitMs?: number }) => Promise<FeedPage>;
+export type FeedReader = (range: FeedRange) => Promise<FeedPage>;

@@ -3,7 +3,7 @@ export { Consumer } from "./consumer.ts";
 export type { ConsumerDeps, FeedProgress } from "./consumer.ts";
 export { localDoorbell } from "./doorbell.ts";
 export type { Doorbell } from "./doorbell.ts";
-export type { FeedPage, FeedReader, NewEvent, StoredEvent } from "./event.ts";
+export type { FeedPage, FeedRange, FeedReader, NewEvent, StoredEvent } from "./event.ts";
 export { EventLog } from "./event-log.ts";
 export type { EventLogDeps, ReadRange } from "./event-log.ts";
 export { feedReader, serveEventFeed } from "./feed-service.ts";

@@ -17,7 +17,7 @@ export async function sequence(database: Database, now: Date): Promise<{ head: n
   const entities = new Set<string>();
   for (;;) {
     const { rows } = await database.sql.query<Meta & { hasPending: boolean }>(
-      `SELECT head, partitioned_to AS "partitionedTo", EXISTS (SELECT 1 FROM stream.event_pending) AS "hasPending" FROM stream.event_meta`,
+      `SELECT head, partitioned_to AS "partitionedTo", (SELECT seq FROM stream.event_pending ORDER BY seq LIMIT 1) IS NOT NULL AS "hasPending" FROM stream.event_meta`,
     );
     const meta = rows[0];
     if (!meta) throw new Error("stream.event_meta has no row: the migrations were not applied.");

@@ -45,6 +45,23 @@ describe("a consumer", () => {
     expect(await effects()).toEqual(["a.1", "a.2", "b.1"]);
   });
 
+  test("is told of nothing else, and goes on behind it", async () => {
+    const told: string[] = [];
+    const read: FeedReader = async (range) => {
+      const page = await source.read(range);
+      told.push(...page.events.map(({ type }) => type));
+      return page;
+    };
+    await append(owner.database, ...versions("a", 1), ...Array.from({ length: 300 }, () => ({ type: "millwright.other.happened.v1" })), ...versions("b", 1));
+    const consumer = aConsumer(read);
+    await consumer.drain();
+    await append(owner.database, { type: "millwright.other.happened.v1" });
+    await consumer.drain();
+    expect([told, await effects()]).toEqual([Array(2).fill("millwright.run.created.v1"), ["a.1", "b.1"]]);
+    expect((await reader.database.sql.query("SELECT position FROM stream.feed_cursors")).rows).toEqual([{ position: 303 }]);
+    expect(consumer.progress()).toMatchObject({ lagEvents: 0 });
+  });
+
   test("goes on where it stopped", async () => {
     await append(owner.database, ...versions("a", 1));
     await aConsumer().drain();

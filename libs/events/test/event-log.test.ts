@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { Database } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
-import type { EventLog } from "@millwright/events";
+import type { EventLog, FeedPage } from "@millwright/events";
 import { eventually } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 import { aLog, anEvent, append, eventDatabase, readAll } from "./setup.ts";
@@ -99,6 +99,39 @@ describe("the log", () => {
     expect([events.length, events.at(-1)?.position, head]).toEqual([20, 1_000_010, 1_000_010]);
     const { rows } = await t.database.sql.query(`SELECT count(*) AS n FROM stream.event_log_1000001`);
     expect(rows).toEqual([{ n: 10 }]);
+  });
+});
+
+describe("a reader of some types", () => {
+  const OTHER = { type: "millwright.other.happened.v1" };
+  const ask = (after: number, limit: number) => log.read({ after, limit, types: ["millwright.run.created.v1", "millwright.run.finished.v1"] });
+  const positions = ({ events, through }: FeedPage) => [events.map(({ position }) => position), through];
+
+  test("gets no others, and hears how far it has come", async () => {
+    await append(t.database, OTHER, {}, OTHER, { type: "millwright.run.finished.v1" }, OTHER);
+    expect(positions(await ask(0, 10))).toEqual([[2, 4], 5]);
+    expect(positions(await ask(0, 2))).toEqual([[2, 4], 4]);
+    expect(positions(await ask(0, 1))).toEqual([[2], 2]);
+    expect(positions(await ask(4, 10))).toEqual([[], 5]);
+    expect(positions(await ask(5, 10))).toEqual([[], 5]);
+    expect(await ask(9, 10)).toMatchObject({ head: 5, through: 9, events: [] });
+  });
+
+  test("looks through many others a piece at a time", async () => {
+    await t.database.pool.query(
+      `INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, actor_type, actor_uid, request_id, occurred_at, payload)
+       SELECT gen_random_uuid(), 'millwright.other.happened.v1', 'other', 'x', 1, 'user', 'u', 'r', now(), '{}' FROM generate_series(1, 10001)`,
+    );
+    await append(t.database, {});
+    expect(positions(await ask(0, 10))).toEqual([[], 10_000]);
+    expect(positions(await ask(10_000, 10))).toEqual([[10_002], 10_002]);
+  });
+
+  test("waits for what it has not looked at yet", async () => {
+    log.start();
+    const waiting = log.read({ after: 0, limit: 10, waitMs: 20_000, types: ["millwright.run.created.v1"] });
+    await append(t.database, OTHER);
+    expect(positions(await waiting)).toEqual([[], 1]);
   });
 });
 

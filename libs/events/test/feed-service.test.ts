@@ -16,5 +16,16 @@ test("a feed read over RPC is the log read in place", async () => {
   );
   expect(await read({ after: 0, limit: 10 })).toEqual(await log.read({ after: 0, limit: 10 }));
   expect((await read({ after: 1, limit: 10 })).events).toHaveLength(1);
+  await append(t.database, { type: "millwright.other.happened.v1" });
+  for (const types of [["millwright.run.created.v1"], ["millwright.other.happened.v1"], ["millwright.nothing.v1"]]) {
+    const range = { after: 0, limit: 10, types };
+    expect(await read(range)).toEqual(await log.read(range));
+  }
   await t.close();
+});
+
+test("a service that knows no types tells of all, and the piece ends with its last event", async () => {
+  const transport = createRouterTransport((router) => void router.service(events.EventFeedService, { read: () => ({ logUid: "l", head: 9n, events: [{ position: 4n }, { position: 5n }] }) }));
+  const read = feedReader(createClient(events.EventFeedService, transport));
+  expect(await read({ after: 3, limit: 2, types: ["t"] })).toMatchObject({ head: 9, through: 5, events: [{ position: 4 }, { position: 5 }] });
 });

@@ -15,7 +15,7 @@ test("a relay that has nothing to do for long gathers no listeners", async () =>
   const quiet: Pick<EventLog, "read"> = {
     read: async ({ signal }) => {
       if (signal) signals.push(signal);
-      return { logUid: "0199a000-0000-7000-8000-000000000001", head: 0, events: [] };
+      return { logUid: "0199a000-0000-7000-8000-000000000001", head: 0, through: 0, events: [] };
     },
   };
   const connected: Pick<NatsLink, "connection"> = { connection: async () => ({}) as Awaited<ReturnType<NatsLink["connection"]>> };

@@ -44,7 +44,7 @@ test("a service tells of its log, how its readers follow it, what is parked, and
 
   await eventLog.head();
   const { read: whole } = { read };
-  read = async (range) => ({ ...(await whole(range)), events: [] }); // it has heard of them, and cannot have them yet
+  read = async (range) => ({ ...(await whole(range)), through: range.after, events: [] }); // it has heard of them, and cannot have them yet
   await consumer.drain();
   expect(await told("millwright_events_pending", "millwright_feed_lag_events")).toEqual(["millwright_events_pending{} 0", 'millwright_feed_lag_events{reader="tasks",source="orchestrator"} 3']);
   read = whole;

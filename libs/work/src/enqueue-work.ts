@@ -14,6 +14,8 @@ export type NewWork = {
   teamUid?: string;
   /** Not before; absent: now. Compared with the database's clock. */
   runAt?: Date;
+  /** W3C trace context of what brought it about. Absent: that of the present scope. */
+  traceparent?: string;
 };
 
 /**
@@ -33,11 +35,23 @@ export async function sendWork(sql: Sql, work: NewWork): Promise<void> {
   sql.announce?.(WORK_ENQUEUED);
 }
 
+/** Many in one statement; those whose key is known change nothing. */
+export async function enqueueAllWork(sql: Sql, works: readonly NewWork[]): Promise<void> {
+  if (works.length === 0) return;
+  await sql.query(ENQUEUE_ALL, [JSON.stringify(works.map(rowOf))]);
+  sql.announce?.(WORK_ENQUEUED);
+}
+
 const ENQUEUE = `
   INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, traceparent, created_at)
   VALUES ($1, $2, $3::uuid, $4::jsonb, coalesce($5::timestamptz, date_trunc('milliseconds', now())), $6, now()) ON CONFLICT (kind, key) DO NOTHING`;
 
-function rowOf({ kind, key, teamUid, payload, runAt }: NewWork): unknown[] {
+const ENQUEUE_ALL = `
+  INSERT INTO stream.work_items (kind, key, team_uid, payload, due_at, traceparent, created_at)
+  SELECT w ->> 0, w ->> 1, (w ->> 2)::uuid, (w ->> 3)::jsonb, coalesce((w ->> 4)::timestamptz, date_trunc('milliseconds', now())), w ->> 5, now()
+    FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (w, n) ORDER BY n ON CONFLICT (kind, key) DO NOTHING`;
+
+function rowOf({ kind, key, teamUid, payload, runAt, traceparent }: NewWork): unknown[] {
   const scope = currentScope();
-  return [kind, key, teamUid ?? null, JSON.stringify(payload ?? null), runAt?.toISOString() ?? null, scope ? formatTraceparent(scope.trace) : null];
+  return [kind, key, teamUid ?? null, JSON.stringify(payload ?? null), runAt?.toISOString() ?? null, traceparent ?? (scope ? formatTraceparent(scope.trace) : null)];
 }

@@ -1,4 +1,4 @@
-export { enqueueWork, sendWork, WORK_ENQUEUED } from "./enqueue-work.ts";
+export { enqueueAllWork, enqueueWork, sendWork, WORK_ENQUEUED } from "./enqueue-work.ts";
 export type { NewWork } from "./enqueue-work.ts";
 export { WORK_TABLES_SQL } from "./tables.ts";
 export { WorkQueue } from "./work-queue.ts";

@@ -5,7 +5,7 @@ import { DomainError } from "@millwright/errors";
 import { currentScope, inScope, NO_TRACER, type TraceContext } from "@millwright/telemetry";
 import { eventually, memoryLog, memoryTracer, missingTables, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
-import { enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
+import { enqueueAllWork, enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
 import type { WorkHandler, WorkQueueDeps } from "@millwright/work";
 import { claim } from "../src/work-items.ts";
 
@@ -47,6 +47,22 @@ describe("an item of work", () => {
     await aQueue(async (item) => void seen.push(item.payload)).drain();
     expect(seen).toEqual([{ list: [1], text: "ü" }]);
     expect(await states()).toEqual(["a done 1"]);
+  });
+
+  test("is the same when many are written at once, each with the trace of what brought it about", async () => {
+    const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    await enqueue("known");
+    await enqueueAllWork(t.database.sql, []);
+    await enqueueAllWork(t.database.sql, [
+      { kind: "call", key: "known", payload: "other" },
+      { kind: "call", key: "a", payload: { text: "ü'\"", list: [null] }, traceparent },
+      { kind: "call", key: "a", payload: "twice" },
+      { kind: "call", key: "later", payload: null, runAt: new Date("2999-01-01T00:00:00.000Z") },
+    ]);
+    const seen: Record<string, unknown> = {};
+    await aQueue(async ({ key, payload }) => void (seen[key] = [payload, currentScope()?.trace.traceId === "a".repeat(32)])).drain();
+    expect(seen).toEqual({ known: [{ key: "known" }, false], a: [{ text: "ü'\"", list: [null] }, true] });
+    expect(await states()).toEqual(["a done 1", "known done 1", "later waiting 0"]);
   });
 
   test("is carried out as soon as its transaction has committed", async () => {

@@ -70,6 +70,15 @@ export async function hasListener(sql: Sql, factoryUid: string, provider: string
   return (await sql.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL LIMIT 1", [factoryUid, provider])).rowCount > 0;
 }
 
+/** Those of some factories in which any listens. */
+export async function listeningAmong(sql: Sql, factoryUids: readonly string[], provider: string): Promise<Set<string>> {
+  const { rows } = await sql.query<{ uid: string }>(
+    "SELECT DISTINCT factory_uid AS uid FROM automations WHERE factory_uid IN (SELECT jsonb_array_elements_text($1::jsonb)::uuid) AND $2 = ANY (providers) AND deleted_at IS NULL",
+    [JSON.stringify([...new Set(factoryUids)]), provider],
+  );
+  return new Set(rows.map(({ uid }) => uid));
+}
+
 /** The factories of a team in which any listens. */
 export async function listeningFactories(sql: Sql, teamUid: string, provider: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>("SELECT DISTINCT factory_uid AS uid FROM automations WHERE team_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL ORDER BY 1", [teamUid, provider]);

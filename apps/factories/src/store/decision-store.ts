@@ -1,7 +1,7 @@
 import type { Database, Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, type FactoryUid } from "@millwright/ids";
-import { enqueueWork } from "@millwright/work";
+import { enqueueAllWork, enqueueWork, type NewWork } from "@millwright/work";
 import type { AutomationUid } from "../domain/automation.ts";
 import { DECIDE, KEEP_DAYS, START, type Decision, type DecisionQuery, type DecisionRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
 import type { JsonObject } from "@millwright/json";
@@ -100,8 +100,13 @@ export function decisionStore(database: Database) {
 export type DecisionStore = ReturnType<typeof decisionStore>;
 
 /** An event that is to be decided about, in the transaction that heard of it. */
-export const enqueueDecision = (sql: Sql, event: TriggerEvent): Promise<unknown> =>
-  enqueueWork(sql, { kind: DECIDE, key: `${event.factoryUid}/${event.uid}`, payload: event, teamUid: event.teamUid });
+export const enqueueDecision = (sql: Sql, event: TriggerEvent): Promise<unknown> => enqueueWork(sql, toDecide(event));
+
+/** The same for many; each with the trace of what brought it about. */
+export const enqueueDecisions = (sql: Sql, all: readonly { event: TriggerEvent; traceparent: string | undefined }[]): Promise<void> =>
+  enqueueAllWork(sql, all.map(({ event, traceparent }) => ({ ...toDecide(event), ...(traceparent !== undefined && { traceparent }) })));
+
+const toDecide = (event: TriggerEvent): NewWork => ({ kind: DECIDE, key: `${event.factoryUid}/${event.uid}`, payload: event, teamUid: event.teamUid });
 
 /** The decisions about an event, in the caller's transaction. What was decided before stays as it is. Answers whether the event is new. */
 async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly Decision[], now: Date): Promise<boolean> {
