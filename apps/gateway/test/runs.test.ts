@@ -47,6 +47,10 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       expect([requested().agentUid, requested().creatorUid]).toEqual([agentUid, creatorUid]);
     }
   });
+  test("is answered like the first time when it is repeated, wherever the run has got to", async () => {
+    door.answer({ createRuns: { runs: [{ run: aRun({ state: "SUCCEEDED" }), created: false }] } });
+    expect((await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } })).body).toEqual({ run_id: RUN, task_id: RUN, state: "QUEUED" });
+  });
   test("tells when the system is full", async () => {
     door.answer({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
     expect((await post(path, { prompt: "p" })).body.at_capacity).toBe(true);

@@ -129,7 +129,7 @@ describe("idempotency", () => {
     const send = (body: unknown, path = `/team/${team}/keys`) => g.api.call("POST", `/api/v1${path}`, { body, headers: { "idempotency-key": "once" } });
     const first = await send({ name: "once" });
     expect(await send({ name: "once" })).toMatchObject({ status: 201, body: first.body });
-    expect(await send({ name: "twice" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_key_reused", retryable: false } });
+    expect(await send({ name: "twice" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false } });
     expect(await send({ email: "once@example.com" }, `/team/${team}/members`)).toMatchObject({ status: 201 });
     const named = async () => (await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'once'")).rowCount;
     expect(await named()).toBe(1);

@@ -91,6 +91,20 @@ describe("the list of runs", () => {
   });
 });
 
+test.each<[string, object, object | undefined]>([
+  ["/agent/runs", { prompt: "once" }, undefined],
+  ["/agent/schedules", { ...PUBLISHED.find(({ body }) => (body as any)?.cron_schedule)!.body as object }, { name: "changed", cron_schedule: "0 1 * * *", enabled: true, prompt: "other" }],
+  ["/agent/identities", { name: "once" }, { name: "changed" }],
+])("%s with an Idempotency-Key is done once: the repetition gets the first answer, though the thing has changed, another body a 409", async (path, body, change) => {
+  const headers = { "idempotency-key": randomUUID() };
+  const create = (sent: object) => api.call("POST", path, { body: sent, headers });
+  const first = await create(body);
+  const uid = first.body.run_id ?? first.body.id ?? first.body.uid;
+  expect(await (change ? api.put(`${path}/${uid}`, change) : api.post(`${path}/${uid}/cancel`))).toBeTruthy();
+  expect(await create(body)).toMatchObject({ status: first.status, body: first.body });
+  expect(await create({ ...body, name: "other", title: "other" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false } });
+});
+
 describe("a run of an agent's key", () => {
   let team: string;
   let agent: string;

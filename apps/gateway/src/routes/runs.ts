@@ -227,8 +227,9 @@ function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: st
   return caller.run ? { causeKey: `${caller.run.runUid}:${key}` } : { idempotencyKey: key };
 }
 
+/** A repeated request is answered like the first, wherever the run has got to. */
 const createdRun = ({ run, atCapacity }: orchestrator.CreatedRun): z.input<typeof CreatedRun> => ({
-  ...{ run_id: run!.uid, task_id: run!.uid, state: run!.state as z.input<typeof RunState> },
+  ...{ run_id: run!.uid, task_id: run!.uid, state: "QUEUED" },
   ...(atCapacity ? { at_capacity: true } : {}),
 });
 

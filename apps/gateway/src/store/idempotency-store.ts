@@ -17,7 +17,7 @@ export type CreateOnce = <T>(caller: Caller, idempotency: IdempotencyKey | undef
  * The row of the key is written in the create's transaction, so both exist or neither; a concurrent repeat waits for the
  * first to commit. Answers are kept sealed for 24 h.
  *
- * Errors: idempotency_key_reused (conflict, not retryable) for another body under the same key.
+ * Errors: idempotency_mismatch (conflict, not retryable) for another body under the same key.
  */
 export const createOnce =
   (deps: { db: IdentityDb; vault: Vault; clock: Clock }): CreateOnce =>
@@ -39,7 +39,7 @@ export const createOnce =
       );
       const [first] = rows;
       if (first?.body_hash !== idempotency.bodyHash)
-        throw new DomainError({ kind: "conflict", reason: "idempotency_key_reused", message: "This Idempotency-Key was used with another body." });
+        throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "This Idempotency-Key was used with another body." });
       return JSON.parse(deps.vault.open(first.answer, aad));
     });
 

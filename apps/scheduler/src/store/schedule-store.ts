@@ -33,15 +33,12 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
       return rows.map(toSchedule);
     },
 
-    /** Saves a new schedule with its fact; for a request that came before, answers the schedule it made then. Errors: idempotency_mismatch. */
+    /** Saves a new schedule with its fact; for a request that came before, answers the schedule as it made it then. Errors: idempotency_mismatch. */
     create: (build: (now: Date) => Change, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
-        const answer = request && (await rememberAnswer(tx, request, { uid: next.uid }, now));
-        if (answer && answer["uid"] !== next.uid) {
-          const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE uid = $1`, [answer["uid"]]);
-          return toSchedule(rows[0]!);
-        }
+        const made = request && (await rememberAnswer(tx, request, { uid: next.uid, at: now.toISOString() }, now));
+        if (made && made.uid !== next.uid) return { ...build(new Date(made.at)).next, uid: made.uid };
         await tx.query(
           `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid, mode, metadata, overlap_policy,
                                   catch_up_seconds, editor_uid, next_slot, updated_at, version, creator_type, creator_uid, created_at)
