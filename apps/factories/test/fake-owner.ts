@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { definitions } from "@millwright/contracts";
 
-type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity: string };
+type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: string };
 
 /** An owner of a part of definitions, as architecture §6 asks: stages are inert, activation never goes back. */
 export class FakeOwner {

@@ -143,7 +143,7 @@ describe("applying", () => {
 
   test("warnings do not stand in the way and stay to be read", async () => {
     await put(aTree({ "automations/chat/automation.md": "---\ntriggers: [{ provider: slack, event: app_mention }]\n---\nAnswer.\n" }));
-    w.orchestrator.owner.diagnostics = [{ path: "factory.yaml", line: 0, column: 0, code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" }];
+    w.orchestrator.owner.diagnostics = [{ path: "factory.yaml", keys: [], code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" }];
     expect((await apply()).source?.diagnostics).toMatchObject([
       { path: "automations/chat/automation.md", line: 2, column: 24, code: "FF_NOT_SERVED", severity: "warning" },
       { path: "factory.yaml", line: 1, column: 1, severity: "warning" },
@@ -178,9 +178,9 @@ describe("a failed apply leaves what served", () => {
 
   test("when an owner finds something wrong", async () => {
     await put(aTree({ "runners/big.yaml": "platform: { linux: { dockerImage: x } }\n" }));
-    w.identity.owner.diagnostics = [{ path: "factory.yaml", line: 1, column: 1, code: "FF_INVALID_REFERENCE", message: "No secret NPM.", severity: "error" }];
+    w.identity.owner.diagnostics = [{ path: "runners/big.yaml", keys: ["platform", "linux"], code: "FF_INVALID_REFERENCE", message: "No such image.", severity: "error" }];
     const error = await apply().catch((thrown: unknown) => thrown);
-    expect(codes(error)).toMatchObject([{ path: "factory.yaml", code: "FF_INVALID_REFERENCE" }]);
+    expect(codes(error)).toEqual([{ path: "runners/big.yaml", line: 1, column: 20, code: "FF_INVALID_REFERENCE", message: "No such image.", severity: "error" }]);
     w.identity.owner.diagnostics = [];
     await unchanged();
   });

@@ -43,7 +43,7 @@ describe("a staged definition", () => {
   });
   test("that names a missing secret is refused with a diagnostic, and not stored", async () => {
     const { diagnostics } = await stage(1, [foreman, { ...builder, secrets: ["NONE"] }]);
-    expect(diagnostics).toEqual([expect.objectContaining({ path: "agents/builder/agent.md", line: 1, column: 1, code: "FF_INVALID_REFERENCE", severity: "error" })]);
+    expect(diagnostics).toEqual([expect.objectContaining({ path: "agents/builder/agent.md", keys: ["secrets", "NONE"], code: "FF_INVALID_REFERENCE", severity: "error" })]);
     await expect(activate(1)).rejects.toEqual(domainError({ kind: "conflict", reason: "stage_missing", retryable: true }));
   });
   test("whose foreman would be the factory's second is refused with a diagnostic: activating it could only fail", async () => {

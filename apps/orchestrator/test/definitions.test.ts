@@ -52,12 +52,12 @@ describe("staging", () => {
       agents: [{ name: "a", model: "no-such-model", environment_id: "x".repeat(22), worker_host: "nowhere" }, { name: "b", model: "claude-sonnet-4-5" }],
     });
     const { diagnostics } = await stage({ version: 1, definition: wrong });
-    expect(diagnostics.map(({ path, severity, code }) => [path, severity, code])).toEqual([
-      ["agents/a/agent.md", "error", "FF_INVALID_REFERENCE"],
-      ["agents/b/agent.md", "warning", "FF_INVALID_REFERENCE"],
-      ["agents/a/agent.md", "error", "FF_INVALID_REFERENCE"],
-      ["agents/a/agent.md", "warning", "FF_INVALID_REFERENCE"],
-      ["factory.yaml", "warning", "FF_INVALID_REFERENCE"],
+    expect(diagnostics.map(({ path, keys, severity, code }) => [path, keys.join("."), severity, code])).toEqual([
+      ["agents/a/agent.md", "model", "error", "FF_INVALID_REFERENCE"],
+      ["agents/b/agent.md", "model", "warning", "FF_INVALID_REFERENCE"],
+      ["agents/a/agent.md", "environmentId", "error", "FF_INVALID_REFERENCE"],
+      ["agents/a/agent.md", "workerHost", "warning", "FF_INVALID_REFERENCE"],
+      ["factory.yaml", "repositories.0", "warning", "FF_INVALID_REFERENCE"],
     ]);
     expect(await find(1)).toBeUndefined();
   });

@@ -84,6 +84,27 @@ describe("a definition", () => {
     await succeeded(api, id);
     expect(JSON.stringify(await eventsOf(api, id))).toContain("I still serve.");
   }, SLOW_MS);
+  test("names the position of everything that only the owners of its parts can see", async () => {
+    const { uid } = await api.post("/factory", { name: "Unresolved" });
+    const files = [
+      { path: "factory.yaml", content: "schemaVersion: v1alpha1\nname: U\nrepositories:\n  - {owner: a, name: b}\n  - owner: nowhere\n    name: shop\nsecrets: [S1]\nagentDefaults:\n  harness: {type: claude, auth: {source: managedSecret, secretName: S2}}\n  secrets: [S1, S3]\n  workerHost: nobody\n" },
+      { path: "agents/lead/agent.md", content: "---\nagentType: FOREMAN\nmodel: no-such\nenvironmentId: none\n---\nLead.\n" },
+      { path: "agents/aide/agent.md", content: "---\nharness:\n  type: oz\n  model: no-such\n---\nHelp.\n" },
+      { path: "automations/hook/automation.md", content: "---\ntriggers:\n  - {provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [00000000-0000-7000-8000-000000000000]\n---\nGo.\n" },
+      { path: "runners/mac.yaml", content: "platform:\n  os: macos\n" },
+      { path: "webhooks/in.yaml", content: "enabled: true\nsecretName: S4\n" },
+    ];
+    const found = [
+      ["agents/aide/agent.md", 4, 10, "error"], ["agents/lead/agent.md", 3, 8, "error"], ["agents/lead/agent.md", 4, 16, "error"], ["automations/hook/automation.md", 7, 20, "warning"],
+      ["factory.yaml", 4, 5, "warning"], ["factory.yaml", 5, 5, "warning"], ["factory.yaml", 7, 11, "error"], ["factory.yaml", 9, 69, "error"], ["factory.yaml", 10, 13, "error"], ["factory.yaml", 10, 17, "error"],
+      ["factory.yaml", 11, 15, "warning"], ["runners/mac.yaml", 2, 7, "warning"], ["webhooks/in.yaml", 2, 13, "error"],
+    ];
+    const places = (diagnostics: any[]) => diagnostics.map(({ path, line, column, severity }) => [path, line, column, severity]);
+    expect(places((await api.post(`/factory/${uid}/source/plan`, { files })).diagnostics)).toEqual(found);
+    await api.put(`/factory/${uid}/source`, { files });
+    const { status, body } = await api.call("POST", `/factory/${uid}/source/apply`);
+    expect([status, places(body.diagnostics)]).toEqual([400, found]);
+  });
   test("says what applying would change, and applying changes that", async () => {
     const factory = await aFactory(api, definitionFiles("one"));
     const files = definitionFiles("two").filter(({ path }) => !path.includes("helper"));

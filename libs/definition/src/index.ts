@@ -4,9 +4,8 @@ export type {
 export { deferredResolutions } from "./deferred.ts";
 export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
 export { isDefinitionPath } from "./layout.ts";
-export { locateKey } from "./locate.ts";
 export { parseAutomation, type AutomationText } from "./parse-automation.ts";
-export { parseDefinitionAside } from "./parse-aside.ts";
+export { locateAside, parseDefinitionAside } from "./parse-aside.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
 export {

@@ -1,13 +1,25 @@
-import { isMap, isScalar, LineCounter, parseDocument } from "yaml";
-import { START, type Place } from "./diagnostics.ts";
+import { isMap, isScalar, isSeq, type Node } from "yaml";
+import { Problems, START, type Place } from "./diagnostics.ts";
+import { parseMarkdown } from "./markdown.ts";
+import { textOf, type TreeFile } from "./tree.ts";
+import { parseYaml } from "./yaml-document.ts";
 
-/** Where the value of a top-level key of a YAML file starts; the file's start when there is none. For faults found outside the parser. */
-export function locateKey(text: string, key: string): Place {
-  const lines = new LineCounter();
-  const { contents } = parseDocument(text, { lineCounter: lines, version: "1.2", uniqueKeys: false, prettyErrors: false });
-  const pair = isMap(contents) ? contents.items.find((item) => isScalar(item.key) && item.key.value === key) : undefined;
-  const offset = pair?.value?.range?.[0];
-  if (offset === undefined) return START;
-  const { line, col } = lines.linePos(offset);
-  return { line, column: col };
+/** A value in a YAML file, or in a Markdown file's frontmatter. Each key leads one level down: a field by its name, an entry of a list by its text or index. */
+export type Spot = { readonly path: string; readonly keys: readonly string[] };
+
+/** Where these values start, for faults found outside of the parser; the file's start where there is no such value. */
+export function locate(files: readonly TreeFile[], spots: readonly Spot[]): Place[] {
+  const texts = new Map(files.map(({ path, content }) => [path, content]));
+  const read = new Map([...new Set(spots.map(({ path }) => path))].map((path) => [path, parse(path, textOf(texts.get(path) ?? "") ?? "")]));
+  return spots.map(({ path, keys }) => {
+    const { document, map } = read.get(path) ?? {};
+    return (keys.length > 0 && document?.placeOf(keys.reduce<unknown>(within, map) as Node | undefined)) || START;
+  });
+}
+
+const parse = (path: string, text: string) => (path.endsWith(".md") ? parseMarkdown : parseYaml)(path, text, new Problems());
+
+function within(node: unknown, key: string): unknown {
+  if (isMap(node)) return node.get(key, true);
+  return isSeq(node) ? (node.items.find((item) => isScalar(item) && item.value === key) ?? node.items[Number(key)]) : undefined;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { filesOf, VALID } from "../test/marked-tree.ts";
-import { locateKey } from "./locate.ts";
+import { locate } from "./locate.ts";
 import { parseDefinition } from "./parse-definition.ts";
 import { TREE_LIMITS } from "./tree.ts";
 
@@ -125,7 +125,18 @@ test("a path that is not plain, or given twice, is refused", () => {
   expect(codes("agents/foreman/agent.md")).toContain("FF_DUPLICATE_NAME");
 });
 
-test("a key of a file is found again", () => {
-  expect(locateKey("name: x\nalias:   y\n", "alias")).toEqual({ line: 2, column: 10 });
-  expect(locateKey("name: x\n", "alias")).toEqual({ line: 1, column: 1 });
+test.each<[keys: string[], line: number, column: number]>([
+  [["alias"], 2, 10],
+  [["secrets", "B"], 3, 14],
+  [["repositories", "1"], 6, 5],
+  [["repositories", "1", "owner"], 6, 12],
+  [["repositories", "2"], 1, 1],
+  [["alias", "x"], 1, 1],
+  [["absent"], 1, 1],
+  [[], 1, 1],
+])("the value of %j is found again in YAML and in frontmatter", (keys, line, column) => {
+  const text = "name: x\nalias:   y\nsecrets: [A, B, B]\nrepositories:\n  - owner: a\n  - owner: b\n";
+  expect(locate([{ path: "factory.yaml", content: text }], [{ path: "factory.yaml", keys }])).toEqual([{ line, column }]);
+  const isFound = line > 1 || column > 1;
+  expect(locate([{ path: "a.md", content: Buffer.from(`---\n${text}---\nsecrets: [B]\n`) }], [{ path: "a.md", keys }, { path: "b.md", keys }])).toEqual([{ line: isFound ? line + 1 : 1, column }, { line: 1, column: 1 }]);
 });

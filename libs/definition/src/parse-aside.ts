@@ -1,7 +1,11 @@
 import { Worker } from "node:worker_threads";
-import { Problems, START } from "./diagnostics.ts";
+import { Problems, START, type Place } from "./diagnostics.ts";
+import { locate, type Spot } from "./locate.ts";
 import { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 import type { TreeFile } from "./tree.ts";
+
+/** What the thread of parse-thread.ts is asked for: with spots their places, else the definition. */
+export type Asked = { readonly files: readonly TreeFile[]; readonly spots?: readonly Spot[] };
 
 /** YAML is read at about 1 MB/s: up to this size a caller may wait on its own thread. */
 const IN_PLACE_BYTES_MAX = 128 * 1024;
@@ -11,15 +15,24 @@ const TIMEOUT_MS = 60_000;
  * As `parseDefinition`, but a large tree is parsed by a thread of its own, so that this one goes on serving. A tree that takes
  * longer than a minute is beyond its bounds.
  */
-export async function parseDefinitionAside(files: readonly TreeFile[]): Promise<ParsedDefinition> {
-  const bytes = files.reduce((sum, { content }) => sum + content.length, 0);
-  if (bytes <= IN_PLACE_BYTES_MAX) return parseDefinition(files);
-  const worker = new Worker(new URL(import.meta.url.endsWith(".ts") ? "./parse-thread.ts" : "./parse-thread.js", import.meta.url), { workerData: files });
+export const parseDefinitionAside = (files: readonly TreeFile[]): Promise<ParsedDefinition> => aside({ files }, () => parseDefinition(files), tooSlow);
+
+/** As `locate`, likewise; what takes longer has no places. */
+export function locateAside(files: readonly TreeFile[], spots: readonly Spot[]): Promise<Place[]> {
+  const paths = new Set(spots.map(({ path }) => path));
+  const read = files.filter(({ path }) => paths.has(path));
+  return aside({ files: read, spots }, () => locate(read, spots), () => spots.map(() => START));
+}
+
+async function aside<T>(asked: Asked, inPlace: () => T, tooLate: () => T): Promise<T> {
+  const bytes = asked.files.reduce((sum, { content }) => sum + content.length, 0);
+  if (bytes <= IN_PLACE_BYTES_MAX) return inPlace();
+  const worker = new Worker(new URL(import.meta.url.endsWith(".ts") ? "./parse-thread.ts" : "./parse-thread.js", import.meta.url), { workerData: asked });
   let timer: NodeJS.Timeout | undefined;
   try {
-    return await new Promise<ParsedDefinition>((resolve, reject) => {
+    return await new Promise<T>((resolve, reject) => {
       worker.once("message", resolve).once("error", reject);
-      timer = setTimeout(() => resolve(tooSlow()), TIMEOUT_MS);
+      timer = setTimeout(() => resolve(tooLate()), TIMEOUT_MS);
     });
   } finally {
     clearTimeout(timer);

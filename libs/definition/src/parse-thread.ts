@@ -1,6 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { locate } from "./locate.ts";
+import type { Asked } from "./parse-aside.ts";
 import { parseDefinition } from "./parse-definition.ts";
-import type { TreeFile } from "./tree.ts";
 
-/** The thread of parse-aside.ts: parses the tree it was started with, and answers. */
-parentPort?.postMessage(parseDefinition(workerData as TreeFile[]));
+/** The thread of parse-aside.ts: does what it was started with, and answers. */
+const { files, spots } = workerData as Asked;
+parentPort?.postMessage(spots ? locate(files, spots) : parseDefinition(files));

@@ -42,7 +42,7 @@ export function treeFault(files: readonly { bytes: number }[]): Diagnostic | und
 function readFile(path: string, content: string | Uint8Array): TextFile {
   if (!isPlainPath(path)) return { path, code: "FF_INVALID_VALUE", fault: "A path is relative, uses / and contains no empty, . or .. segment." };
   if (byteLength(content) > TREE_LIMITS.fileBytesMax) return { path, code: "FF_LIMIT_EXCEEDED", fault: `A file has at most ${TREE_LIMITS.fileBytesMax} bytes.` };
-  const text = typeof content === "string" ? content : decode(content);
+  const text = textOf(content);
   return text === undefined || text.includes("\0") ? { path, code: "FF_PARSE_ERROR", fault: "The file is not UTF-8 text." } : { path, text };
 }
 
@@ -52,9 +52,10 @@ export const isPlainPath = (path: string): boolean =>
 
 const byteLength = (content: string | Uint8Array): number => (typeof content === "string" ? Buffer.byteLength(content) : content.byteLength);
 
-function decode(bytes: Uint8Array): string | undefined {
+/** A file's text; undefined when its bytes are no UTF-8. */
+export function textOf(content: TreeFile["content"]): string | undefined {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return typeof content === "string" ? content : new TextDecoder("utf-8", { fatal: true }).decode(content);
   } catch {
     return undefined;
   }

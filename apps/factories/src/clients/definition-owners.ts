@@ -8,7 +8,7 @@ import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Activation } from "../domain/apply.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
-import type { OwnedDiagnostic } from "../domain/source.ts";
+import type { UnplacedDiagnostic } from "../domain/source.ts";
 
 const STAGE_TIMEOUT_MS = 30_000;
 const ACTIVATE_TIMEOUT_MS = 30_000;
@@ -21,7 +21,7 @@ export const callerFor = (service: string, { factory, actor, requestId }: Activa
 export function definitionOwners(transports: readonly Transport[], signer: CallerSigner) {
   const owners = transports.map((transport) => clientFor(definitions.DefinitionOwnerService, transport, { signer }));
   return {
-    async stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[] }> {
+    async stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }> {
       const self = serviceCaller(signer.service, caller.requestId, caller.principal, caller.teams);
       const request = {
         factoryUid: stage.factory.uid, teamUid: stage.factory.teamUid, version: BigInt(stage.version), dryRun: stage.isDryRun,
@@ -57,6 +57,6 @@ async function all<T>(answers: readonly Promise<T>[]): Promise<T[]> {
   return Promise.all(answers);
 }
 
-const toDiagnostic = ({ path, line, column, code, message, severity }: definitions.Diagnostic): OwnedDiagnostic => ({
-  path, code, message, line: Math.max(line, 1), column: Math.max(column, 1), severity: severity === "warning" ? "warning" : "error",
+const toDiagnostic = ({ path, keys, code, message, severity }: definitions.Diagnostic): UnplacedDiagnostic => ({
+  path, keys, code, message, severity: severity === "warning" ? "warning" : "error",
 });

@@ -40,6 +40,9 @@ export type Source = { settings: SourceSettings; status: SourceStatus };
 /** A diagnostic of ours or of an owner, whose codes we do not know. */
 export type OwnedDiagnostic = Omit<Diagnostic, "code"> & { code: string };
 
+/** One of an owner, with the keys that lead to its place in the file. */
+export type UnplacedDiagnostic = Omit<OwnedDiagnostic, "line" | "column"> & { keys: readonly string[] };
+
 /** A definition tree as it was taken from its source. */
 export type Tree = { revision: string; files: readonly TreeFile[] };
 

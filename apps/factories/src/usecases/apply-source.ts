@@ -116,7 +116,7 @@ type Staging = { factory: Factory; settings: SourceSettings; branch?: AppliedBra
 async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: Staging): Promise<void> {
   const { factory, settings, branch, tree, definition, activation, token } = staging;
   const { version } = activation;
-  const staged = await stageAt(deps, caller, factory, definition, { version, isDryRun: false });
+  const staged = await stageAt(deps, caller, factory, definition, { version, isDryRun: false, tree });
   const diagnostics = [...staging.diagnostics, ...staged.diagnostics].sort(inOrder);
   if (!staged.isValid) throw definitionInvalid(diagnostics);
   for (const verb of verbsFor(staged.plan)) requireVerb(caller, factory.teamUid, verb, "factory");
@@ -132,7 +132,7 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
       ...automations.map((change) => automationFact(change.happened, change.automation, originOf(caller))),
     ],
   };
-  await deps.applies.commit(factory.uid, token, commit).catch((error: unknown) => {
-    throw isDomainError(error) && error.reason === "alias_taken" ? definitionInvalid([...diagnostics, aliasTakenAt(tree)].sort(inOrder)) : error;
+  await deps.applies.commit(factory.uid, token, commit).catch(async (error: unknown) => {
+    throw isDomainError(error) && error.reason === "alias_taken" ? definitionInvalid([...diagnostics, await aliasTakenAt(tree)].sort(inOrder)) : error;
   });
 }

@@ -1,11 +1,11 @@
 import type { Caller } from "@millwright/caller";
-import { byPlace, locateKey, parseDefinitionAside, type Definition } from "@millwright/definition";
+import { byPlace, locateAside, parseDefinitionAside, type Definition } from "@millwright/definition";
 import type { FactoryUid } from "@millwright/ids";
 import { AUTOMATIONS_PER_FACTORY_MAX } from "../domain/automation.ts";
 import { changedSettings } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
 import { completePlan, type PlanItem } from "../domain/plan.ts";
-import { checkSourceSettings, hasErrors, revisionOf, sourceMissing, type DefinitionFile, type OwnedDiagnostic, type Tree } from "../domain/source.ts";
+import { checkSourceSettings, hasErrors, revisionOf, sourceMissing, type DefinitionFile, type OwnedDiagnostic, type Tree, type UnplacedDiagnostic } from "../domain/source.ts";
 import { findFactory } from "./scope.ts";
 import type { Owners, SourceDeps } from "./source-deps.ts";
 
@@ -35,7 +35,7 @@ export async function checkSource(
   const tree = await takeTree(deps, factory, input.files);
   const { definition, diagnostics } = await validate(deps, factory, tree);
   if (!definition || !input.plan) return { revision: tree.revision, diagnostics, plan: [] };
-  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true });
+  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree });
   return { revision: tree.revision, diagnostics: [...diagnostics, ...staged.diagnostics].sort(inOrder), plan: staged.plan };
 }
 
@@ -55,26 +55,32 @@ export async function validate(deps: Pick<ValidateDeps, "factories">, factory: F
   const alias = definition?.factory.alias;
   if (!definition || alias === undefined) return { ...(definition && { definition }), diagnostics };
   const holder = await deps.factories.findByAlias(factory.teamUid, alias);
-  return holder === undefined || holder === factory.uid ? { definition, diagnostics } : { diagnostics: [...diagnostics, aliasTakenAt(tree)].sort(inOrder) };
+  return holder === undefined || holder === factory.uid ? { definition, diagnostics } : { diagnostics: [...diagnostics, await aliasTakenAt(tree)].sort(inOrder) };
 }
 
 /** The diagnostic for an alias that another factory of the team has. */
-export function aliasTakenAt(tree: Tree): OwnedDiagnostic {
-  const content = tree.files.find(({ path }) => path === "factory.yaml")?.content ?? "";
-  const place = locateKey(typeof content === "string" ? content : Buffer.from(content).toString("utf8"), "alias");
-  return { path: "factory.yaml", ...place, code: "FF_DUPLICATE_NAME", message: "Another factory of the team has this alias.", severity: "error" };
+export async function aliasTakenAt(tree: Tree): Promise<OwnedDiagnostic> {
+  const message = "Another factory of the team has this alias.";
+  const [taken] = await placed([{ path: "factory.yaml", keys: ["alias"], code: "FF_DUPLICATE_NAME", message, severity: "error" }], tree);
+  return taken!;
 }
 
-/** Asks every owner to stage a definition (or only to check it), and completes their plans. */
+/** With the positions of the values that owners, who have no files, speak of. */
+async function placed(found: readonly UnplacedDiagnostic[], { files }: Pick<Tree, "files">): Promise<OwnedDiagnostic[]> {
+  const places = await locateAside(files, found);
+  return found.map(({ keys: _keys, ...diagnostic }, index) => ({ ...diagnostic, ...places[index]! }));
+}
+
+/** Asks every owner to stage a definition (or only to check it), and completes their plans. Places in files are told where there is a tree. */
 export async function stageAt(
   deps: Pick<ValidateDeps, "owners" | "applies" | "automations">,
   caller: Caller,
   factory: Factory,
   definition: Definition,
-  stage: { version: number; isDryRun: boolean },
+  { tree = { files: [] }, ...stage }: { version: number; isDryRun: boolean; tree?: Pick<Tree, "files"> },
 ): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[]; isValid: boolean }> {
   const { diagnostics: ofOwners, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
-  const diagnostics = [...ofOwners, ...tooMany(definition.automations.length, definition.automations.length === 0 ? 0 : await deps.automations.countLive(factory.uid))];
+  const diagnostics = [...(await placed(ofOwners, tree)), ...tooMany(definition.automations.length, definition.automations.length === 0 ? 0 : await deps.automations.countLive(factory.uid))];
   const changedFields = changedSettings(factory, definition);
   const own: PlanItem = { kind: "factory", name: "factory.yaml", action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
   const before = await deps.applies.currentDefinition(factory.uid);

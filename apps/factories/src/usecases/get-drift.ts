@@ -57,7 +57,7 @@ async function fromHead(deps: GetDriftDeps, caller: Caller, factory: Factory, so
   }
   const { definition, diagnostics } = await validate(deps, factory, tree);
   if (!definition) return { state: "INVALID", revision: tree.revision, plan: [], diagnostics };
-  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true });
+  const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree });
   const all = [...diagnostics, ...staged.diagnostics].sort(inOrder);
   const plan = changes(staged.plan);
   return { state: hasErrors(all) ? "INVALID" : plan.length > 0 ? "DIFFERS" : "SAME", revision: tree.revision, plan, diagnostics: all };

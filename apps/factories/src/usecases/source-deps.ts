@@ -3,7 +3,7 @@ import type { Definition } from "@millwright/definition";
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
-import type { OwnedDiagnostic, Source, SourceSettings, Tree } from "../domain/source.ts";
+import type { Source, SourceSettings, Tree, UnplacedDiagnostic } from "../domain/source.ts";
 import type { ScopeDeps } from "./scope.ts";
 
 /** What every use case about definition sources needs. */
@@ -24,5 +24,5 @@ export type SourceDeps = ScopeDeps & {
 /** The services that own parts of a definition; each sees it whole and takes its own. */
 export type Owners = {
   /** Asks all of them, or none of the stages counts. Errors: what one of them refuses with, or unavailable. */
-  stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[] }>;
+  stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }>;
 };

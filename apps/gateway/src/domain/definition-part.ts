@@ -11,8 +11,8 @@ export type DefinitionPart = {
   agents: DefinedAgent[];
   /** What the factory says for all its agents: a configuration layer. */
   layer: JsonObject;
-  /** Every managed secret that is named, and in which file. */
-  secretNames: { path: string; name: string }[];
+  /** Every managed secret that is named, in which file, and which keys lead there. */
+  secretNames: { path: string; keys: string[]; name: string }[];
 };
 
 export type PlanItem = { kind: "agent" | "factory"; name: string; action: "create" | "update" | "delete" | "unchanged"; changedFields: string[] };
@@ -27,9 +27,9 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
   const defaults = object(factory["agent_defaults"] ?? {}, "factory.agent_defaults");
   const { base_model, ...blockOfDefaults } = executionConfig(defaults);
   const agents = list(definition["agents"], "agents").map((each) => object(each, "agents"));
-  const named = (path: string, from: JsonObject) => [
-    ...texts(from["secrets"]).map((name) => ({ path, name })),
-    ...authSecret(from).map((name) => ({ path, name })),
+  const named = (path: string, from: JsonObject, below: string[] = []) => [
+    ...texts(from["secrets"]).map((name) => ({ path, keys: [...below, "secrets", name], name })),
+    ...authSecret(from).map((name) => ({ path, keys: [...below, "harness", "auth", "secretName"], name })),
   ];
   return {
     agents: agents.map(readAgent),
@@ -43,7 +43,7 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
     }) as JsonObject,
     secretNames: [
       ...named("factory.yaml", factory),
-      ...named("factory.yaml", defaults),
+      ...named("factory.yaml", defaults, ["agentDefaults"]),
       ...agents.flatMap((each) => named(`agents/${text(each["name"])}/agent.md`, each)),
       ...list(definition["automations"] ?? [], "automations").map((each) => object(each, "automations")).flatMap((each) => named(`automations/${text(each["name"])}/automation.md`, each)),
     ],

@@ -8,7 +8,8 @@ import { dropStages, findLayer, lockFactory, saveStage } from "../store/definiti
 import type { IdentityDb, Tx } from "../store/identity-db.ts";
 import { missingSecrets } from "../store/secret-store.ts";
 
-export type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity: "error" | "warning" };
+/** `keys`: what leads to the value in the file. */
+export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
 export type StageRequest = { factoryUid: string; teamUid: string; version: number; definition: JsonObject; dryRun: boolean };
 
 /**
@@ -41,13 +42,12 @@ function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Age
   const inTheWay = agents.find(({ agentType, fileManaged, name }) => agentType === "FOREMAN" && !fileManaged && defined.every((each) => each.name !== name));
   if (!next || !inTheWay) return [];
   const message = `The factory has a foreman that no file defines, "${inTheWay.name}": delete that agent or give it another type.`;
-  return [{ path: `agents/${next.name}/agent.md`, line: 1, column: 1, code: "FF_FOREMAN_COUNT", message, severity: "error" }];
+  return [{ path: `agents/${next.name}/agent.md`, keys: ["agentType"], code: "FF_FOREMAN_COUNT", message, severity: "error" }];
 }
 
-/** The definition form carries no positions, so each is at the file's start. */
 async function unknownSecrets(tx: Tx, teamUid: string, { secretNames }: DefinitionPart): Promise<Diagnostic[]> {
   const missing = new Set(await missingSecrets(tx, teamUid, secretNames.map(({ name }) => name)));
   return secretNames
     .filter(({ name }) => missing.has(name))
-    .map(({ path, name }) => ({ path, line: 1, column: 1, code: "FF_INVALID_REFERENCE", message: `The team has no managed secret named "${name}".`, severity: "error" }));
+    .map(({ path, keys, name }) => ({ path, keys, code: "FF_INVALID_REFERENCE", message: `The team has no managed secret named "${name}".`, severity: "error" }));
 }

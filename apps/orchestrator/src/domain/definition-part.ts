@@ -27,11 +27,14 @@ export type Skill = {
 /** What this service keeps of a factory definition. */
 export type DefinitionPart = { readonly repositories: readonly RepositoryRef[]; readonly runners: readonly Runner[]; readonly skills: readonly Skill[] };
 
-/** What the definition says in places that only this service can check: file path and the value. */
+/** A file of the definition, and the keys that lead to a value in it. */
+export type Spot = { readonly path: string; readonly keys: readonly string[] };
+
+/** What the definition says in places that only this service can check. */
 export type References = {
-  readonly models: readonly { readonly path: string; readonly modelId: string }[];
-  readonly workerHosts: readonly { readonly path: string; readonly workerHost: string }[];
-  readonly environments: readonly { readonly path: string; readonly environmentId: string }[];
+  readonly models: readonly { readonly at: Spot; readonly modelId: string }[];
+  readonly workerHosts: readonly { readonly at: Spot; readonly workerHost: string }[];
+  readonly environments: readonly { readonly at: Spot; readonly environmentId: string }[];
 };
 
 /** One resource that applying would create, change or delete. */
@@ -80,19 +83,19 @@ export function referencesOf(definition: JsonObject): References {
   const factory = isObject(definition["factory"]) ? definition["factory"] : {};
   const defaults = isObject(factory["agent_defaults"]) ? factory["agent_defaults"] : {};
   const blocks = [
-    { path: FACTORY_FILE, block: defaults },
-    ...objects(definition, "agents").map((agent) => ({ path: `agents/${text(agent, "name")}/agent.md`, block: agent })),
-    ...objects(definition, "automations").map((automation) => ({ path: `automations/${text(automation, "name")}/automation.md`, block: automation })),
+    { path: FACTORY_FILE, below: ["agentDefaults"], block: defaults },
+    ...objects(definition, "agents").map((agent) => ({ path: `agents/${text(agent, "name")}/agent.md`, below: [], block: agent })),
+    ...objects(definition, "automations").map((automation) => ({ path: `automations/${text(automation, "name")}/automation.md`, below: [], block: automation })),
   ];
-  const values = (read: (block: JsonObject) => unknown) =>
-    blocks.flatMap(({ path, block }) => {
+  const values = (keysOf: (block: JsonObject) => readonly string[], read: (block: JsonObject) => unknown) =>
+    blocks.flatMap(({ path, below, block }) => {
       const value = read(block);
-      return typeof value === "string" && value !== "" ? [{ path, value }] : [];
+      return typeof value === "string" && value !== "" ? [{ at: { path, keys: [...below, ...keysOf(block)] }, value }] : [];
     });
   return {
-    models: values(ownModel).map(({ path, value }) => ({ path, modelId: value })),
-    workerHosts: values((block) => block["worker_host"]).map(({ path, value }) => ({ path, workerHost: value })),
-    environments: values((block) => block["environment_id"]).map(({ path, value }) => ({ path, environmentId: value })),
+    models: values((block) => (isObject(block["harness"]) ? ["harness", "model"] : ["model"]), ownModel).map(({ at, value }) => ({ at, modelId: value })),
+    workerHosts: values(() => ["workerHost"], (block) => block["worker_host"]).map(({ at, value }) => ({ at, workerHost: value })),
+    environments: values(() => ["environmentId"], (block) => block["environment_id"]).map(({ at, value }) => ({ at, environmentId: value })),
   };
 }
 

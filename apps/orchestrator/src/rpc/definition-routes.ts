@@ -33,7 +33,7 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
         isDryRun: dryRun,
       });
       return create(definitions.StageDefinitionResponseSchema, {
-        diagnostics: answer.diagnostics.map((diagnostic) => ({ ...diagnostic, line: 1, column: 1 })),
+        diagnostics: answer.diagnostics.map((diagnostic) => ({ ...diagnostic, keys: [...diagnostic.keys] })),
         plan: answer.plan.map((item) => ({ ...item, changedFields: [...item.changedFields] })),
       });
     },

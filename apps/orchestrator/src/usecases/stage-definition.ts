@@ -1,13 +1,13 @@
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
-import { planChange, readDefinitionPart, referencesOf, type DefinitionPart, type PlanItem } from "../domain/definition-part.ts";
+import { planChange, readDefinitionPart, referencesOf, type DefinitionPart, type PlanItem, type Spot } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { AUTO, findModel, type ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 
-/** A place in the tree that is wrong or doubtful. Positions inside files are the parser's: here always 1/1. */
-export type Diagnostic = { readonly path: string; readonly code: string; readonly message: string; readonly severity: "error" | "warning" };
+/** A place in the tree that is wrong or doubtful. */
+export type Diagnostic = Spot & { readonly code: string; readonly message: string; readonly severity: "error" | "warning" };
 
 export type StageDefinitionDeps = {
   readonly definitions: {
@@ -54,36 +54,35 @@ export async function stageDefinition(deps: StageDefinitionDeps, input: StageDef
 async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: JsonObject, part: DefinitionPart): Promise<Diagnostic[]> {
   const references = referencesOf(definition);
   const environments = await Promise.all(
-    references.environments.map(async ({ path, environmentId }) =>
+    references.environments.map(async ({ at, environmentId }) =>
       (await deps.environments.find([{ type: "team", uid: teamUid }], environmentId)) ?? (await deps.environments.findShared([{ type: "team", uid: teamUid }], environmentId))
         ? []
-        : [error(path, `environmentId: the team has no environment "${environmentId}".`)],
+        : [error(at, `environmentId: the team has no environment "${environmentId}".`)],
     ),
   );
   const workerHosts = await deps.workers.hosts(teamUid);
   const codeHosts = await deps.codeHosts.list([teamUid]);
   const catalogue = await deps.teamModels(teamUid);
   return [
-    ...references.models.flatMap(({ path, modelId }) => checkModel(catalogue, path, modelId)),
+    ...references.models.flatMap(({ at, modelId }) => checkModel(catalogue, at, modelId)),
     ...environments.flat(),
     ...references.workerHosts
       .filter(({ workerHost }) => !HOSTED.includes(workerHost) && !workerHosts.includes(workerHost))
-      .map(({ path, workerHost }) => warning(path, `workerHost: no worker "${workerHost}" is connected; runs wait until one is.`)),
-    ...part.repositories
-      .filter(({ owner }) => !codeHostFor(codeHosts, owner))
-      .map(({ owner, repo }) => warning("factory.yaml", `repositories: no code host is connected for ${owner}/${repo}.`)),
+      .map(({ at, workerHost }) => warning(at, `workerHost: no worker "${workerHost}" is connected; runs wait until one is.`)),
+    ...part.repositories.flatMap(({ owner, repo }, index) =>
+      codeHostFor(codeHosts, owner) ? [] : [warning({ path: "factory.yaml", keys: ["repositories", String(index)] }, `repositories: no code host is connected for ${owner}/${repo}.`)]),
     ...part.runners
       .filter(({ os }) => os !== "linux")
-      .map(({ name, os }) => warning(`runners/${name}.yaml`, `platform.os: machines with ${os} are not offered; runs that name this runner are refused.`)),
+      .map(({ name, os }) => warning({ path: `runners/${name}.yaml`, keys: ["platform", "os"] }, `platform.os: machines with ${os} are not offered; runs that name this runner are refused.`)),
   ];
 }
 
-function checkModel(catalogue: ModelCatalogue, path: string, modelId: string): Diagnostic[] {
+function checkModel(catalogue: ModelCatalogue, at: Spot, modelId: string): Diagnostic[] {
   if (modelId === AUTO) return [];
   const model = findModel(catalogue, modelId);
-  if (!model) return [error(path, `model: there is no model "${modelId}".`)];
-  return model.disabled ? [warning(path, `model: "${modelId}" is disabled. ${model.disabled.message}`)] : [];
+  if (!model) return [error(at, `model: there is no model "${modelId}".`)];
+  return model.disabled ? [warning(at, `model: "${modelId}" is disabled. ${model.disabled.message}`)] : [];
 }
 
-const error = (path: string, message: string): Diagnostic => ({ path, code: "FF_INVALID_REFERENCE", message, severity: "error" });
-const warning = (path: string, message: string): Diagnostic => ({ path, code: "FF_INVALID_REFERENCE", message, severity: "warning" });
+const error = (at: Spot, message: string): Diagnostic => ({ ...at, code: "FF_INVALID_REFERENCE", message, severity: "error" });
+const warning = (at: Spot, message: string): Diagnostic => ({ ...at, code: "FF_INVALID_REFERENCE", message, severity: "warning" });

@@ -18,11 +18,12 @@ export function readDefinedWebhooks(definition: Readonly<Record<string, unknown>
   });
 }
 
-/** Which webhooks the automations of a definition select, by uid; the names of webhook files are none. */
-export function selectedWebhooks(definition: Readonly<Record<string, unknown>>): { automation: string; uid: string }[] {
+/** Which webhooks the automations of a definition select, by uid, and which keys lead there; the names of webhook files are none. */
+export function selectedWebhooks(definition: Readonly<Record<string, unknown>>): { automation: string; keys: string[]; uid: string }[] {
   const automations = (definition["automations"] ?? []) as { name: string; triggers?: { provider: string; filter?: { webhook_ids?: { in?: string[] } } }[] }[];
   return automations.flatMap(({ name, triggers = [] }) =>
-    triggers.flatMap(({ provider, filter }) => (provider === "webhook" ? (filter?.webhook_ids?.in ?? []).map((uid) => ({ automation: name, uid: uid.toLowerCase() })) : [])));
+    triggers.flatMap(({ provider, filter }, index) =>
+      provider === "webhook" ? (filter?.webhook_ids?.in ?? []).map((uid) => ({ automation: name, keys: ["triggers", String(index), "filter", "webhook_ids"], uid: uid.toLowerCase() })) : []));
 }
 
 const malformed = (): Error => invalidArgument("definition_malformed", "The definition's webhooks do not have the agreed form.");

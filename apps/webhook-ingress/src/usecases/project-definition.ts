@@ -13,7 +13,8 @@ import type { TeamSecrets } from "./team-secrets.ts";
 
 export type ProjectDefinitionDeps = { database: Pick<Database, "sql" | "transaction">; teamSecrets: TeamSecrets; clock: Clock };
 
-export type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity: "error" | "warning" };
+/** `keys`: what leads to the value in the file. */
+export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
 export type StageRequest = { factoryUid: string; teamUid: string; version: number; definition: Readonly<Record<string, unknown>>; isDryRun: boolean };
 
 /**
@@ -28,11 +29,11 @@ export async function stageDefinition({ database, teamSecrets, clock }: ProjectD
   const diagnostics: Diagnostic[] = [];
   for (const webhook of webhooks) {
     const fault = await secretFault(teamSecrets, teamUid, webhook, request.isDryRun);
-    if (fault) diagnostics.push(at(`webhooks/${webhook.name}.yaml`, fault.code, fault.message));
+    if (fault) diagnostics.push(at(`webhooks/${webhook.name}.yaml`, ["secretName"], fault.code, fault.message));
   }
   const others = webhooks.length === 0 ? 0 : await countLive(database.sql, factoryUid);
   if (webhooks.length + others > WEBHOOKS_MAX) {
-    diagnostics.push(at("factory.yaml", "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`));
+    diagnostics.push(at("factory.yaml", [], "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`));
   }
   const unknown = await unknownWebhooks(database.sql, request);
   if (diagnostics.length === 0 && !request.isDryRun) await saveStage(database.sql, { factoryUid, teamUid, version, webhooks }, clock.now());
@@ -43,8 +44,8 @@ export async function stageDefinition({ database, teamSecrets, clock }: ProjectD
 async function unknownWebhooks(sql: Sql, { factoryUid, definition }: StageRequest): Promise<Diagnostic[]> {
   const selected = selectedWebhooks(definition);
   const absent = selected.length === 0 ? new Set<string>() : await absentWebhooks(sql, factoryUid, selected.map(({ uid }) => uid));
-  return selected.flatMap(({ automation, uid }): Diagnostic[] =>
-    absent.has(uid) ? [{ ...at(`automations/${automation}/automation.md`, "FF_INVALID_REFERENCE", `The factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" }] : []);
+  return selected.flatMap(({ automation, keys, uid }): Diagnostic[] =>
+    absent.has(uid) ? [{ ...at(`automations/${automation}/automation.md`, keys, "FF_INVALID_REFERENCE", `The factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" }] : []);
 }
 
 async function secretFault(teamSecrets: TeamSecrets, teamUid: string, webhook: DefinedWebhook, isDryRun: boolean): Promise<{ code: string; message: string } | undefined> {
@@ -58,8 +59,7 @@ async function secretFault(teamSecrets: TeamSecrets, teamUid: string, webhook: D
   }
 }
 
-/** The definition form carries no positions, so each is at the file's start. */
-const at = (path: string, code: string, message: string): Diagnostic => ({ path, line: 1, column: 1, code, message, severity: "error" });
+const at = (path: string, keys: string[], code: string, message: string): Diagnostic => ({ path, keys, code, message, severity: "error" });
 
 /** Forgets a stage that will never be activated. An absent one is fine. */
 export const dropDefinition = ({ database }: Pick<ProjectDefinitionDeps, "database">, factoryUid: string, version: number): Promise<void> => dropStage(database.sql, factoryUid, version);
