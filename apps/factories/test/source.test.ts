@@ -234,6 +234,12 @@ describe("an apply that dies", () => {
     expect([...w.identity.owner.staged.keys()]).toEqual([`${factoryUid}/2`]);
   });
 
+  test("is missed within seconds: who comes meanwhile waits, and applies", async () => {
+    await put();
+    await w.rows("UPDATE definition_sources SET apply_until = now() + interval '1 s', apply_token = gen_random_uuid()");
+    expect((await apply()).source).toMatchObject({ state: "APPLIED", activeVersion: 1n });
+  });
+
   test("after the commit is completed by the work it left", async () => {
     let open: () => void = () => {};
     w.orchestrator.owner.gate = new Promise((resolve) => (open = resolve));

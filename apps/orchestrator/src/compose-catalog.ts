@@ -46,7 +46,6 @@ import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-eve
 import { followupsOf } from "./store/message-store.ts";
 import { findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
 import { findNewestOfConversation, visibleRunReader } from "./store/run-store.ts";
-import { retryDeadlocks } from "./store/run-transaction.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
 import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
@@ -99,7 +98,7 @@ export function composeCatalog(options: CatalogOptions) {
   const { sql } = database;
   const { outbound = outboundRule([]) } = options;
   const prisma = openPrisma(database);
-  const transaction: Transaction = (f) => retryDeadlocks(() => database.transaction(f));
+  const transaction: Transaction = (f) => database.transaction(f);
   const stores = {
     environments: environmentStore(prisma),
     codeHosts: codeHostStore(prisma),

@@ -5,6 +5,7 @@ import { travelTogether } from "./pipeline.ts";
 import { SharedConnections } from "./shared-connections.ts";
 import { checkCount, safeNumber } from "./sql.ts";
 import type { Sql, SqlResult } from "./sql.ts";
+import { CONNECTION_WAIT_MS, retryConflicts } from "./transactions.ts";
 
 export type DatabaseOptions = {
   /** Most connections at once. Default 6. */
@@ -49,7 +50,7 @@ export class Database {
   private constructor(pool: Pool, shared: SharedConnections, searching: Pool) {
     this.pool = pool;
     this.#shared = shared;
-    this.sql = { query: (text, params) => this.#run((query) => pool.query(query), text, params), announce: (news) => this.#tell(new Set([news])) };
+    this.sql = { query: (text, params) => retryConflicts(() => this.#run((query) => pool.query(query), text, params)), announce: (news) => this.#tell(new Set([news])) };
     this.#searching = searching;
     this.searches = { query: (text, params) => this.#run((query) => searching.query(query), text, params) };
     this.lookups = { query: (text, params) => this.#run((query) => shared.query(query), text, params) };
@@ -57,7 +58,7 @@ export class Database {
 
   /** Opens a pool; connects with the first statement, so a database that is still starting is no error here. */
   static open(url: string, options: DatabaseOptions = {}): Database {
-    const connection = { connectionString: url, application_name: options.applicationName, connectionTimeoutMillis: 10_000, keepAlive: true, types: { getTypeParser } };
+    const connection = { connectionString: url, application_name: options.applicationName, connectionTimeoutMillis: CONNECTION_WAIT_MS, keepAlive: true, types: { getTypeParser } };
     // Statements are sent while the answers of earlier ones are on their way.
     const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true });
     // A broken connection fails its statement; without these listeners it would end the process as well.
@@ -74,9 +75,14 @@ export class Database {
 
   /**
    * Runs `f` in one transaction at READ COMMITTED: commits when it returns, rolls back and rethrows when it throws.
+   * When PostgreSQL ends it in favour of another one (a deadlock), `f` runs again: its only effects are the transaction's.
    * Keep remote calls out of it. Statements whose answers do not depend on each other need not wait for each other.
    */
-  async transaction<T>(f: (tx: Sql) => Promise<T>): Promise<T> {
+  transaction<T>(f: (tx: Sql) => Promise<T>): Promise<T> {
+    return retryConflicts(() => this.#transaction(f));
+  }
+
+  async #transaction<T>(f: (tx: Sql) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     const news = new Set<string>();
     const sent: Promise<unknown>[] = [];

@@ -14,12 +14,12 @@ import { fromConnectError } from "./errors.ts";
 import { isInPerson, OUTGOING, SIGNER, signedHeader, tracedHeader } from "./in-person.ts";
 import { methodName, rpcAttributes } from "./server-options.ts";
 
-/** For calls that say nothing else; long polls and streams must. */
-const TIMEOUT_MS = 10_000;
+/** For calls that say nothing else: as long as requests are answered, and longer than it takes to miss a neighbour that is frozen (`neighbourTransport`). Long polls and streams must. */
+const TIMEOUT_MS = 30_000;
 
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 export type CallSettings = {
-  /** 10 s unless given; 0 for none (streams). */
+  /** 30 s unless given; 0 for none (streams). */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 };

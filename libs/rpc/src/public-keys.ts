@@ -28,7 +28,7 @@ export type RemoteKeysOptions = {
 const ASK_AGAIN_MS = 1_000;
 /** A key its owner has withdrawn is forgotten after this. */
 const REFRESH_MS = 5 * 60_000;
-const TIMEOUT_MS = 2_000;
+const TIMEOUT_MS = 5_000;
 
 /**
  * The keys their owners publish: asked for when a key is seen for the first time, and again now and then. An owner that is

@@ -108,9 +108,11 @@ describe("of several replicas", () => {
 describe("a replica that dies in the middle of a call", () => {
   async function both() {
     let die = (): unknown => undefined;
+    const stays = held();
+    closers.push(stays.go);
     const first = await aReplica("first", (signal) => {
       void die();
-      return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+      return stays.conduct(signal);
     });
     die = () => first.close();
     return to([first.url, (await aReplica("second")).url]);

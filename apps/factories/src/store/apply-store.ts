@@ -9,7 +9,7 @@ import type { PlanItem } from "../domain/plan.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
 import { applyAutomations } from "./automation-store.ts";
 import { toChangeData } from "./factory-rows.ts";
-import { lockFactory, orAliasTaken } from "./factory-store.ts";
+import { lockFactory, lockSource, orAliasTaken } from "./factory-store.ts";
 import { noteApplied, noteFailed } from "./branch-store.ts";
 import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
 
@@ -22,6 +22,11 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         UPDATE definition_sources SET apply_token = ${token}::uuid, apply_until = now() + make_interval(secs => ${seconds}::double precision)
          WHERE factory_uid = ${uid}::uuid AND (apply_token IS NULL OR apply_until < now())`;
       return taken === 1;
+    },
+
+    async renew(uid: FactoryUid, token: string, seconds: number): Promise<void> {
+      await prisma.$executeRaw`
+        UPDATE definition_sources SET apply_until = now() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid`;
     },
 
     async end(uid: FactoryUid, token: string): Promise<void> {
@@ -90,6 +95,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
 
     confirm: (uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void> =>
       changes.change(async (tx) => {
+        await lockSource(tx, uid);
         const { count } = await tx.factory.updateMany({ where: { uid, currentVersion: version }, data: { foremanAgentUid: foreman } });
         if (count === 0) return;
         await tx.definitionSource.update({ where: { factoryUid: uid }, data: { confirmedVersion: version } });
@@ -116,8 +122,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
 
 /** Locks the source and checks whose turn it is: who lost the lease writes nothing more. */
 async function holdLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {
-  const rows = await tx.$queryRaw<unknown[]>`SELECT 1 FROM definition_sources WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid FOR UPDATE`;
-  if (rows.length === 0) throw applyInProgress();
+  if ((await lockSource(tx, uid)) !== token) throw applyInProgress();
 }
 
 async function dropVersion(tx: PrismaTx, sql: Sql, activation: Activation): Promise<void> {

@@ -75,6 +75,12 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   };
 }
 
+/** Locks the source, if there is one, until the transaction ends; answers the token of the apply under way. Whoever locks the factory too does this first. */
+export async function lockSource(tx: PrismaTx, uid: FactoryUid): Promise<string | null> {
+  const rows = await tx.$queryRaw<{ token: string | null }[]>`SELECT apply_token AS token FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`;
+  return rows[0]?.token ?? null;
+}
+
 /** The factory, locked until the transaction ends. Errors: factory_not_found. */
 export async function lockFactory(tx: PrismaTx, uid: FactoryUid): Promise<Factory> {
   await tx.$queryRaw`SELECT 1 FROM factories WHERE uid = ${uid}::uuid FOR UPDATE`;

@@ -1,26 +1,23 @@
 import { PrismaPg } from "@prisma/adapter-pg";
-import { prismaSql, type Database, type Sql } from "@millwright/database";
+import { PRISMA_TRANSACTION, prismaSql, retryConflicts, type Database, type Sql } from "@millwright/database";
 import { PrismaClient, type Prisma } from "../gen/prisma/client.ts";
-
-/** Room for the largest definition (20 MiB) to be written. */
-const TRANSACTION = { timeout: 30_000, maxWait: 10_000 };
 
 /** The generated client on the service's own pool: Prisma opens no connections beside it. */
 export const openPrisma = (database: Database): PrismaClient =>
-  new PrismaClient({ adapter: new PrismaPg(database.pool), transactionOptions: TRANSACTION });
+  new PrismaClient({ adapter: new PrismaPg(database.pool), transactionOptions: PRISMA_TRANSACTION });
 
 export type PrismaTx = Prisma.TransactionClient;
 
 /** Transactions that change an aggregate and tell of it. */
 export type Changes = {
-  /** Runs `f` with the client, and the same transaction as `Sql` for events and work; rings their loops after the commit. */
+  /** Runs `f` with the client, and the same transaction as `Sql` for events and work; again after a deadlock. Rings their loops after the commit. */
   change<T>(f: (tx: PrismaTx, sql: Sql) => Promise<T>): Promise<T>;
 };
 
 /** `ring` says that events or work were committed, which Prisma cannot. */
 export const changesOf = (prisma: PrismaClient, ring: () => void): Changes => ({
   async change(f) {
-    const result = await prisma.$transaction((tx) => f(tx, prismaSql(tx)));
+    const result = await retryConflicts(() => prisma.$transaction((tx) => f(tx, prismaSql(tx))));
     ring();
     return result;
   },

@@ -4,7 +4,7 @@ import type { Factory } from "../domain/factory.ts";
 import type { DefinitionFile, OwnedDiagnostic, Source, SourceSettings, SourceStatus } from "../domain/source.ts";
 import type { DefinitionSource, PrismaClient } from "../gen/prisma/client.ts";
 import { followSource, type BranchFacts } from "./branch-store.ts";
-import { lockFactory } from "./factory-store.ts";
+import { lockFactory, lockSource } from "./factory-store.ts";
 import { json, type Changes } from "./prisma-client.ts";
 
 /** What registering a source tells: of the factory, and of the branches that are tracked, or are no more. */
@@ -20,7 +20,7 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
 
     put: (uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source> =>
       changes.change(async (tx, sql) => {
-        await tx.$queryRaw`SELECT 1 FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`; // in the order of applies
+        await lockSource(tx, uid);
         const factory = await lockFactory(tx, uid);
         const data = { ...toData(settings), updatedAt: now };
         const row = await tx.definitionSource.upsert({ where: { factoryUid: uid }, create: { factoryUid: uid, ...data }, update: data });

@@ -5,7 +5,7 @@ import type { PushSecret } from "../usecases/manage-secrets.ts";
 import type { Neighbours } from "./neighbours.ts";
 
 /** Well within the time that the transaction of a change may take. */
-const PUSH_TIMEOUT_MS = 4_000;
+const PUSH_TIMEOUT_MS = 15_000;
 
 /** Tells the webhook ingress of a managed secret's new value. */
 export const secretPusher =

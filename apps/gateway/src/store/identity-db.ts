@@ -1,12 +1,10 @@
 import { PrismaPg } from "@prisma/adapter-pg";
-import { prismaSql, type Database, type Sql } from "@millwright/database";
+import { PRISMA_TRANSACTION, prismaSql, retryConflicts, type Database, type Sql } from "@millwright/database";
 import { EVENTS_APPENDED } from "@millwright/events";
 import { PrismaClient, type Prisma } from "../gen/prisma/client.ts";
 
 /** One place to read and write: the generated client, and SQL on the same connection where that is clearer. */
 export type Tx = { readonly prisma: Prisma.TransactionClient; readonly sql: Sql };
-
-const TIMEOUT_MS = 10_000;
 
 /** The gateway's own database. Prisma shares the service's pool. */
 export class IdentityDb {
@@ -19,14 +17,14 @@ export class IdentityDb {
 
   constructor(database: Database) {
     this.database = database;
-    this.#prisma = new PrismaClient({ adapter: new PrismaPg(database.pool) });
+    this.#prisma = new PrismaClient({ adapter: new PrismaPg(database.pool), transactionOptions: PRISMA_TRANSACTION });
     this.now = { prisma: this.#prisma, sql: database.sql };
     this.lookups = { prisma: this.#prisma, sql: database.lookups };
   }
 
-  /** Runs `f` in one transaction; events it appended are announced after the commit. Keep remote calls out of it. */
+  /** Runs `f` in one transaction, again after a deadlock; events it appended are announced after the commit. Keep remote calls out of it. */
   async transaction<T>(f: (tx: Tx) => Promise<T>): Promise<T> {
-    const result = await this.#prisma.$transaction((prisma) => f({ prisma, sql: prismaSql(prisma) }), { timeout: TIMEOUT_MS, maxWait: TIMEOUT_MS });
+    const result = await retryConflicts(() => this.#prisma.$transaction((prisma) => f({ prisma, sql: prismaSql(prisma) })));
     this.database.sql.announce?.(EVENTS_APPENDED);
     return result;
   }

@@ -7,7 +7,6 @@ import type { Offer, WorkerSession } from "../domain/worker-session.ts";
 import { offered } from "../events/run-events.ts";
 import { PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
 import { capacityKeys, type CapacityKey } from "./capacity-store.ts";
-import { retryDeadlocks } from "./run-transaction.ts";
 
 type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_uid: string | null; factory_uid: string | null; start: number; share: number };
 
@@ -59,7 +58,7 @@ export async function claim(database: Database, session: WorkerSession, freeSlot
   const offers: Offer[] = [];
   const passed: number[] = [];
   while (offers.length < freeSlots) {
-    const taken = await retryDeadlocks(() => claimFromOneLane(database, session, freeSlots - offers.length, offerTtlMs, passed));
+    const taken = await claimFromOneLane(database, session, freeSlots - offers.length, offerTtlMs, passed);
     if (!taken) break;
     offers.push(...taken.offers);
     if (taken.offers.length === 0) passed.push(taken.laneId); // others were faster, or hold its runs just now

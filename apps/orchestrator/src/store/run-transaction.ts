@@ -21,12 +21,9 @@ import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
 import { saveChanges } from "./save-changes.ts";
 
-const TRIES_MAX = 4;
-const DEADLOCK = "40P01";
-
-/** Transactions over runs. The lock order leaves no deadlock between our own statements; one is retried all the same. */
+/** Transactions over runs. The lock order leaves no deadlock between our own statements. */
 export const runTransactions = (database: Database, timings: Timings): InRunTransaction =>
-  (f) => retryDeadlocks(() => database.transaction((sql) => f(bind(sql, timings))));
+  (f) => database.transaction((sql) => f(bind(sql, timings)));
 
 /**
  * Transactions that share one with others that are asked for at the same time: one commit for all, and statements that do not
@@ -36,16 +33,6 @@ export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction 
   type Part = (tx: RunTransaction) => Promise<unknown>;
   const parts = new Gathering((some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))), (error) => !isTransient(error));
   return async <T>(f: (tx: RunTransaction) => Promise<T>) => (await parts.ask(AsyncLocalStorage.bind(f))) as T; // each within its own request
-}
-
-export async function retryDeadlocks<T>(attempt: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if ((error as { code?: string }).code !== DEADLOCK || tries === TRIES_MAX) throw error;
-    }
-  }
 }
 
 const bind = (sql: Sql, timings: Timings): RunTransaction => ({

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Database, type Sql } from "@millwright/database";
+import { as, type FactoryUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
+import { eventually } from "@millwright/testing";
+import { systemClock } from "@millwright/clock";
+import { applyStore } from "../src/store/apply-store.ts";
+import { changesOf, openPrisma, type Changes, type PrismaTx } from "../src/store/prisma-client.ts";
+import { OWNER, startWorld, type World } from "./setup.ts";
+import { underLease } from "../src/usecases/apply-lease.ts";
+import { aTree } from "./trees.ts";
+
+let w: World;
+let database: Database;
+let changes: Changes;
+let applies: ReturnType<typeof applyStore>;
+beforeAll(async () => {
+  w = await startWorld();
+  database = Database.open(w.t.url, { max: 4 });
+  const prisma = openPrisma(database);
+  changes = changesOf(prisma, () => {});
+  applies = applyStore(prisma, changes);
+  await database.sql.query("CREATE TABLE pair (n int PRIMARY KEY, m int NOT NULL)");
+});
+afterAll(async () => {
+  await database.close();
+  await w.stop();
+});
+
+/** Until so many statements wait for locks. */
+const untilWaiting = (count: number) =>
+  eventually(async () => {
+    const { rows } = await database.lookups.query<{ count: number }>("SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
+    expect(rows[0]!.count).toBe(count);
+  });
+
+describe("a change that PostgreSQL ends because it and another wait for each other", () => {
+  /** Two changes that lock the same two rows, each the one first that the other locks last. */
+  async function crossed(lock: (tx: PrismaTx, sql: Sql, n: number) => Promise<unknown>): Promise<number> {
+    await database.sql.query("TRUNCATE pair");
+    await database.sql.query("INSERT INTO pair VALUES (1, 0), (2, 0)");
+    let tries = 0;
+    let bothHold!: () => void;
+    const met = new Promise<void>((resolve) => (bothHold = resolve));
+    let holding = 0;
+    const one = (first: number, second: number) =>
+      changes.change(async (tx, sql) => {
+        tries++;
+        await lock(tx, sql, first);
+        if (++holding === 2) bothHold();
+        await met;
+        await lock(tx, sql, second);
+      });
+    await Promise.all([one(1, 2), one(2, 1)]);
+    expect((await database.sql.query("SELECT m FROM pair")).rows).toEqual([{ m: 2 }, { m: 2 }]);
+    return tries;
+  }
+
+  test.each<[string, (tx: PrismaTx, sql: Sql, n: number) => Promise<unknown>]>([
+    ["in a statement of ours", (_tx, sql, n) => sql.query("UPDATE pair SET m = m + 1 WHERE n = $1", [n])],
+    ["in a raw statement of Prisma's that answers rows", (tx, _sql, n) => tx.$queryRaw`UPDATE pair SET m = m + 1 WHERE n = ${n} RETURNING n`],
+    ["in a raw statement of Prisma's", (tx, _sql, n) => tx.$executeRaw`UPDATE pair SET m = m + 1 WHERE n = ${n}`],
+  ])("is made again: %s", async (_where, lock) => {
+    expect(await crossed(lock)).toBe(3);
+  });
+});
+
+test("confirming a version takes its locks in the order of applies, so that neither ends the other", async () => {
+  const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
+  await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree() } }, call(OWNER));
+  await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
+  await database.transaction(async (apply) => {
+    await apply.query("SELECT 1 FROM definition_sources WHERE factory_uid = $1 FOR UPDATE", [factoryUid]);
+    const confirming = applies.confirm(factoryUid, 1, null);
+    await untilWaiting(1);
+    expect((await apply.query("SELECT 1 FROM factories WHERE uid = $1 FOR UPDATE NOWAIT", [factoryUid])).rowCount).toBe(1);
+    void confirming;
+  });
+  await eventually(async () => expect((await database.sql.query("SELECT foreman_agent_uid AS uid FROM factories WHERE uid = $1", [factoryUid])).rows).toEqual([{ uid: null }]));
+});
+
+test("the lease of an apply is renewed while the apply lives, and never taken back from who has taken it", async () => {
+  const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
+  await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree() } }, call(OWNER));
+  const lease = async () => (await database.sql.query<{ token: string | null; until: Date }>("SELECT apply_token AS token, apply_until AS until FROM definition_sources WHERE factory_uid = $1", [factoryUid])).rows[0]!;
+  let renewals = 0;
+  const renew = async (...args: Parameters<typeof applies.renew>) => (await applies.renew(...args), void renewals++);
+  const renewedTwice = async () => {
+    const before = renewals;
+    await eventually(() => renewals >= before + 2);
+  };
+  await underLease({ applies: { ...applies, renew }, clock: systemClock }, factoryUid, async (token) => {
+    const first = await lease();
+    expect(first.token).toBe(token);
+    await renewedTwice();
+    expect((await lease()).until.getTime()).toBeGreaterThan(first.until.getTime());
+    const [rival] = (await database.sql.query<{ token: string }>("UPDATE definition_sources SET apply_token = gen_random_uuid() WHERE factory_uid = $1 RETURNING apply_token AS token", [factoryUid])).rows;
+    await renewedTwice();
+    expect(await lease()).toMatchObject(rival!);
+    await database.sql.query("UPDATE definition_sources SET apply_token = NULL WHERE factory_uid = $1", [factoryUid]);
+    await renewedTwice();
+    expect(await lease()).toMatchObject({ token: null });
+  }, 20);
+});
