@@ -3,23 +3,32 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { documented, PUBLISHED, valuesOf, type Operation } from "./support/published-api.ts";
+import { documented, PUBLISHED as PUBLISHED_OF_AGENTS, valuesOf, type Operation } from "./support/published-api.ts";
+import { PUBLISHED_OF_FACTORIES } from "./support/published-factory-api.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
-/** The table of what is published (support/published-api.ts) against the API document, and at the public door. */
+/** The tables of what is published (support/published-api.ts, published-factory-api.ts) against the API document, and at the public door. */
+const PUBLISHED = [...PUBLISHED_OF_AGENTS, ...PUBLISHED_OF_FACTORIES];
 let platform: Deployment;
 let api: Client;
+let factory: string;
 
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0 });
   api = await connect(platform);
+  factory = (await api.post("/factory", { name: "Works" })).uid;
 }, SLOW_MS);
 afterAll(() => platform?.remove());
 
 const named = (operations: readonly Operation[]) => operations.map((one): [string, Operation] => [`${one.method} ${one.path}`, one]);
 const ask = ({ body }: Operation) => (body === undefined ? {} : { body });
 /** With ids of nothing. */
-const pathOfNothing = ({ path }: Operation): string => path.replaceAll(/\{\w+\}/g, () => randomUUID());
+const pathOfNothing = ({ path, query = {} }: Operation): string =>
+  path.replaceAll(/\{\w+\}/g, () => randomUUID()) + Object.entries(query).filter(([, { required }]) => path.includes("{") && required).map(([name]) => `?${name}=x`).join("");
+
+/** Reads that need no id but a factory's, and no parameter. */
+const LISTS = PUBLISHED.filter(({ method, path, query = {} }) => method === "GET" && !path.replace("/factory/{uid}", "").includes("{") && !Object.values(query).some(({ required }) => required));
+const ofFactory = (path: string): string => path.replace("{uid}", factory);
 
 describe("the API document", () => {
   test.each(named(PUBLISHED))("has %s as it is published", (_name, operation) => {
@@ -41,23 +50,25 @@ describe("an id of nothing", () => {
 });
 
 describe("a parameter", () => {
-  const params = PUBLISHED.filter(({ method, path }) => method === "GET" && !path.includes("{")).flatMap(({ path, query = {} }) => Object.entries(query).map(([name, param]) => [path, name, valuesOf(param)] as const));
+  const params = LISTS.flatMap(({ path, query = {} }) => Object.entries(query).map(([name, param]) => [path, name, valuesOf(param)] as const));
   const bounded = params.filter(([, , { bad }]) => bad.length > 0);
   test.each(bounded)("of %s, %s, takes what is published and refuses the rest", async (path, name, { good, bad }) => {
-    const statuses = async (values: readonly string[]) => Promise.all(values.map(async (value) => [value, (await api.call("GET", `${path}?${name}=${value}`)).status]));
+    const statuses = async (values: readonly string[]) => Promise.all(values.map(async (value) => [value, (await api.call("GET", `${ofFactory(path)}?${name}=${value}`)).status]));
     expect([await statuses(good), await statuses(bad)]).toEqual([good.map((value) => [value, 200]), bad.map((value) => [value, 400])]);
   });
 
-  test.each(PUBLISHED.filter(({ method, path }) => method === "GET" && !path.includes("{") && path !== "/agent/run-by-external-reference").map(({ path }) => path))("of %s that nobody knows is ignored", async (path) => {
-    expect((await api.call("GET", `${path}?nobody_knows=1`)).status).toBe(200);
+  test.each(LISTS.map(({ path }) => path))("of %s that nobody knows is ignored", async (path) => {
+    expect((await api.call("GET", `${ofFactory(path)}?nobody_knows=1`)).status).toBe(200);
   });
 
-  test("of repeated values takes several, and one that is not repeated does not", async () => {
-    for (const { path, query = {} } of PUBLISHED.filter((one) => one.path === "/agent/runs" && one.method === "GET")) {
-      for (const [name, param] of Object.entries(query).filter(([, { is, required }]) => is !== "map" && !required)) {
-        const value = valuesOf(param).good[0] ?? (name === "source" ? "API" : name === "factory_uid" ? randomUUID() : "x");
-        expect([name, (await api.call("GET", `${path}?${name}=${value}&${name}=${value}`)).status]).toEqual([name, param.many ? 200 : 400]);
-      }
+  test.each(PUBLISHED.flatMap(({ path, query = {} }) => Object.entries(query).flatMap(([name, { required }]) => (required ? [[path, name]] : []))))("of %s, %s, must be there", async (path, name) => {
+    for (const query of ["", `?${name}=`, `?${name}=x&${name}=x`]) expect([query, (await api.call("GET", ofFactory(path) + query)).status]).toEqual([query, 400]);
+  });
+
+  test.each(LISTS.flatMap(({ path, query }) => (query ? [[path, query] as const] : [])))("of %s that may be repeated takes several values, and another does not", async (path, query) => {
+    for (const [name, param] of Object.entries(query).filter(([, { is }]) => is !== "map")) {
+      const value = valuesOf(param).good[0] ?? (name === "source" ? "API" : name === "factory_uid" ? randomUUID() : "x");
+      expect([name, (await api.call("GET", `${ofFactory(path)}?${name}=${value}&${name}=${value}`)).status]).toEqual([name, param.many ? 200 : 400]);
     }
   });
 });

@@ -36,6 +36,9 @@ export const queryBoolean = () =>
     .transform((text) => text === "true")
     .meta({ type: "boolean", enum: undefined });
 
+/** The same, with what an absent one means. */
+export const queryFlag = (fallback: boolean, description: string) => queryBoolean().default(fallback).meta({ type: "boolean", default: fallback, description });
+
 /** A whole number within bounds. */
 export const queryInt = (bounds: { min: number; max: number }) =>
   z

@@ -51,6 +51,7 @@ function headersOf(route: Route): z.ZodObject | undefined {
       ? { "Idempotency-Key": z.string().max(255).optional().meta({ description: "Repeats within 24 h get the first answer; another body under the same key is a 409." }) }
       : {}),
     ...(route.teamHeader ? { "X-Service-Team-Uid": z.string().optional().meta({ description: "The active team. Ignored for agents." }) } : {}),
+    ...(route.conditional ? { "If-None-Match": z.string().optional().meta({ description: "Entity tags that the client has; 304 when the present one is among them." }) } : {}),
   };
   return Object.keys(shape).length > 0 ? z.object(shape) : undefined;
 }
@@ -60,6 +61,7 @@ function successes(route: Route): Record<string, ResponseConfig> {
   const answers: Record<string, ResponseConfig> = {};
   if (route.response) answers[status] = { description: "Success", content: { "application/json": { schema: route.response } } };
   else if (!route.responses) answers[status] = { description: "Success, no body" };
+  if (route.conditional) answers[304] = { description: "The client has it already, as its `If-None-Match` says." };
   for (const [code, extra] of Object.entries(route.responses ?? {})) {
     const type = extra.contentType ?? "application/json";
     answers[code] = {

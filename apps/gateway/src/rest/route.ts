@@ -62,6 +62,8 @@ type Common = {
   readonly idempotent?: boolean;
   /** Takes the active-team header; documented only. */
   readonly teamHeader?: boolean;
+  /** Answers with an entity tag, and with 304 to an `If-None-Match` that has it; documented only. */
+  readonly conditional?: boolean;
   /** Default 1 MiB. */
   readonly bodyBytesMax?: number;
   /** Time for the whole answer; 0: unlimited (streams). Default 30 s. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { pathUid, queryBoolean, redirect, route, timestamp, type Route } from "../rest/index.ts";
+import { pathUid, queryFlag, redirect, route, timestamp, type Route } from "../rest/index.ts";
 import { conversationParams } from "./followups.ts";
 import { isoTime } from "./json-values.ts";
 import { Conversation } from "./run-views.ts";
@@ -58,7 +58,7 @@ export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" 
       description: "JSON: `{version, conversation_id, blocks: [{id, run_id, kind, command, output, exit_code, state, started_at, …}]}`, oldest first, without control sequences. Written at each execution's end, and when it is asked for meanwhile; absent until the first execution has begun.",
       verbs: ["run.view"],
       params: conversationParams,
-      query: z.object({ redirect: queryBoolean().default(true).meta({ type: "boolean", default: true, description: "`false`: the link as JSON." }) }),
+      query: z.object({ redirect: queryFlag(true, "`false`: the link as JSON.") }),
       response: z.object({ download_url: z.url(), expires_at: timestamp() }),
       responses: { 302: { description: "`Location` is a signed URL of the snapshot, valid for 15 minutes" } },
       handler: async (input) => {

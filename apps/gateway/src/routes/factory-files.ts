@@ -36,8 +36,6 @@ const documentOf = (name: string): Content => {
   return found;
 };
 
-const responses = { 304: { description: "The client has it already, as its `If-None-Match` says." } };
-
 /** What files alone cannot tell (factory-files §13.2). */
 const NOT_CHECKED = ["provider_alias_resolution", "model", "environment", "secret", "runner_reference", "mcp_server", "integration", "worker_host", "entitlement"];
 /** Of a file that could not even be read as YAML or frontmatter. */
@@ -83,7 +81,7 @@ export const factoryFilesRoutes: Route[] = [
     method: "GET",
     path: "/factory-files/schemas",
     summary: "List the versions of the definition format",
-    responses,
+    conditional: true,
     response: z.object({ current_version: z.string(), versions: z.array(z.object({ schema_version: z.string(), schema_url: z.string() })) }).meta({ id: "SchemaVersions" }),
     handler: async ({ request }) => answer(VERSIONS, request),
   }),
@@ -92,7 +90,7 @@ export const factoryFilesRoutes: Route[] = [
     path: "/factory-files/schemas/{schema_version}",
     summary: "All JSON Schema documents of one version",
     params: z.object({ schema_version: version }),
-    responses,
+    conditional: true,
     response: z.object({ schema_version: z.string(), documents: z.record(z.string(), z.looseObject({})) }).meta({ id: "SchemaBundle" }),
     handler: async ({ request }) => answer(BUNDLE, request),
   }),
@@ -102,7 +100,7 @@ export const factoryFilesRoutes: Route[] = [
     summary: "One JSON Schema document",
     description: `One of ${[...BY_NAME.keys()].join(", ")}. References are relative and lead to the other documents at this path.`,
     params: z.object({ schema_version: version, document }),
-    responses,
+    conditional: true,
     response: z.looseObject({}).meta({ id: "SchemaDocument" }),
     handler: async ({ params, request }) => answer(documentOf(params.document), request),
   }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { factories as proto, orchestrator } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
-import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryFlag, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { factoryParams } from "./factories.ts";
 import { present } from "@millwright/json";
@@ -37,7 +37,7 @@ const Task = z
   })
   .meta({ id: "FactoryTask" });
 
-const taskParams = z.object({ uid: pathUid("factory"), taskUid: pathUid("task") });
+const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task") });
 type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
 
 /** Tasks of a factory (spec §4 "Factory tasks"). */
@@ -85,8 +85,8 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(50),
         cursor: cursor(),
-        full_list: queryBoolean().default(false).describe("With outputs of the bound conversation and the ticket"),
-        include_current_run: queryBoolean().default(false).describe("With the newest top-level run of the bound conversation, where you may see it"),
+        full_list: queryFlag(false, "With outputs of the bound conversation and the ticket"),
+        include_current_run: queryFlag(false, "With the newest top-level run of the bound conversation, where you may see it"),
       }),
       response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
       handler: async (input) => {
@@ -132,20 +132,20 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
     }),
     route({
       method: "GET",
-      path: "/factory/{uid}/tasks/{taskUid}",
+      path: "/factory/{uid}/tasks/{task_uid}",
       summary: "Read a task with its outputs",
       verbs: ["factory.view"],
       errors: [403],
       params: taskParams,
       response: Task,
       handler: async (input) => {
-        const { task } = await tasks.getTask({ factoryUid: input.params.uid, taskUid: input.params.taskUid }, onBehalf(input));
+        const { task } = await tasks.getTask({ factoryUid: input.params.uid, taskUid: input.params.task_uid }, onBehalf(input));
         return whole(task!, input);
       },
     }),
     route({
       method: "PATCH",
-      path: "/factory/{uid}/tasks/{taskUid}",
+      path: "/factory/{uid}/tasks/{task_uid}",
       summary: "Change a task",
       description: "Changes exactly the members that are sent; an empty body changes nothing.",
       verbs: ["task.manage"],
@@ -158,7 +158,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
         const { task } = await tasks.updateTask(
           {
             factoryUid: params.uid,
-            task: { uid: params.taskUid, ...present({ title: body.title, stage: body.stage, description: body.description || undefined }) },
+            task: { uid: params.task_uid, ...present({ title: body.title, stage: body.stage, description: body.description || undefined }) },
             updateMask: { paths: Object.keys(body) },
           },
           onBehalf(input),
@@ -168,7 +168,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
     }),
     route({
       method: "DELETE",
-      path: "/factory/{uid}/tasks/{taskUid}",
+      path: "/factory/{uid}/tasks/{task_uid}",
       summary: "Delete a task",
       description: "Its conversation may be bound to a new task; runs and artifacts stay.",
       verbs: ["task.manage"],
@@ -176,12 +176,12 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       status: 204,
       params: taskParams,
       handler: async (input) => {
-        await tasks.deleteTask({ factoryUid: input.params.uid, taskUid: input.params.taskUid }, onBehalf(input));
+        await tasks.deleteTask({ factoryUid: input.params.uid, taskUid: input.params.task_uid }, onBehalf(input));
       },
     }),
     route({
       method: "POST",
-      path: "/factory/{uid}/tasks/{taskUid}/cancel",
+      path: "/factory/{uid}/tasks/{task_uid}/cancel",
       summary: "Cancel a task with its current run",
       description: "Cancels the current top-level run and every live run beneath it, then the task.",
       verbs: ["task.manage"],
@@ -190,7 +190,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       params: taskParams,
       response: Task,
       handler: async (input) => {
-        const ref = { factoryUid: input.params.uid, taskUid: input.params.taskUid };
+        const ref = { factoryUid: input.params.uid, taskUid: input.params.task_uid };
         const { task } = await tasks.cancelTask({ ...ref, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
         return whole(task!, input);
       },

@@ -43,7 +43,8 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
     const eventUids = deliveries.flatMap(({ uid, outcome }) => (outcome === "accepted" ? [uid] : []));
     return eventUids.length === 0 ? [] : (await automations.listEventRuns({ factoryUid: deliveries[0]!.factoryUid, eventUids }, onBehalf(input))).runs;
   };
-  const common = { verbs: ["webhook.manage"] as const, errors: [403, 409] };
+  const common = { verbs: ["webhook.manage"] as const, errors: [403] };
+  const change = { ...common, errors: [403, 409] };
   /** The path of one webhook in a spelling, its parameters, and what they name. */
   const spellings = [
     { of: "/factory/{uid}/webhooks/{webhookUid}", params: z.object({ ...factory, ...webhook }), withDelivery: z.object({ ...factory, ...webhook, ...delivery }), ref: ({ uid, webhookUid }: Uids): Ref => ({ factoryUid: uid!, webhookUid: webhookUid! }) },
@@ -73,7 +74,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
     return { would_trigger: tested.wouldTrigger, label: tested.wouldTrigger ? ("Would trigger" as const) : ("Would not trigger" as const), checks };
   };
   const listed = z.object({ webhooks: z.array(Webhook), page_info: PageInfo });
-  const making = { ...common, method: "POST", summary: "Create a webhook", idempotent: true, status: 201, response: WebhookWithSecret } as const;
+  const making = { ...change, method: "POST", summary: "Create a webhook", idempotent: true, status: 201, response: WebhookWithSecret } as const;
   const testing = {
     ...common, method: "POST", summary: "Test a filter of a webhook trigger", description: "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
     bodyBytesMax: TEST_BODY_BYTES_MAX, response: TestedFilter,
@@ -91,7 +92,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
         handler: async (input) => webhookRecord((await webhooks.getWebhook(ref(input.params), onBehalf(input))).webhook!),
       }),
       route({
-        ...common, method: "PUT", path: of, summary: "Replace a webhook's name, delivery-ID header and switch",
+        ...change, method: "PUT", path: of, summary: "Replace a webhook's name, delivery-ID header and switch",
         description: "How senders prove themselves never changes. Of what files define only `enabled` can be changed.", params, body: WebhookSettings, response: Webhook,
         handler: async (input) => {
           const { name, delivery_id_header: header, enabled } = input.body;
@@ -99,11 +100,11 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
         },
       }),
       route({
-        ...common, method: "DELETE", path: of, summary: "Delete a webhook", description: "Its senders get 404 at once.", status: 204, params,
+        ...change, method: "DELETE", path: of, summary: "Delete a webhook", description: "Its senders get 404 at once.", status: 204, params,
         handler: async (input) => void (await webhooks.deleteWebhook(ref(input.params), onBehalf(input))),
       }),
       route({
-        ...common, method: "POST", path: `${of}/rotate`, summary: "Give a webhook another secret",
+        ...change, method: "POST", path: `${of}/rotate`, summary: "Give a webhook another secret",
         description: "Generated unless the provider's own is sent. It counts at once, and the old one no longer; a webhook that waited for its secret is enabled.",
         params, body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(), response: WebhookWithSecret,
         handler: async (input) => {

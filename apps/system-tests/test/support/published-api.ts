@@ -3,7 +3,7 @@ import type { ApiDocument } from "./client.ts";
 /** What the specification says of a query parameter; `many`: repeated for any of several. */
 export type Param = { readonly enum?: readonly string[]; readonly default?: unknown; readonly min?: number; readonly max?: number; readonly many?: true; readonly required?: true; readonly is?: "boolean" | "date-time" | "map" };
 export type Operation = {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Below `/api/v1`. */
   readonly path: string;
   readonly ok: readonly number[];
