@@ -12,6 +12,7 @@ export type { NatsServer } from "./nats-server.ts";
 export { responseValidator } from "./openapi.ts";
 export type { Answer, OpenApiDocument } from "./openapi.ts";
 export { isExpected, needs } from "./needs.ts";
+export { pagesRead } from "./pages-read.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";
 export type { TestDatabase } from "./postgres.ts";
 export { TraceCollector, type CollectedSpan } from "./trace-collector.ts";

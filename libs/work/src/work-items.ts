@@ -26,23 +26,27 @@ const OPEN = "state IN ('waiting', 'running')";
  * Teams take turns: an item's turn is its place among what is due of its team, after what is being carried out of it; among
  * equals the team comes first that this process has served least recently. So a team's flood keeps another one waiting for the end of one item
  * at most; within a team, what is due first comes first. Teams are found by hopping over an index, so that a long queue of one costs
- * nothing. More items are looked at than claimed, as others may claim them just now.
+ * nothing. More items are looked at than claimed, as others may claim them just now: those are not as they were seen any more.
+ *
+ * A queue grows faster than PostgreSQL counts it. So it is not left to what is known of its size: what was looked at is looked at once, and its
+ * rows are found by their ids.
  */
 const CLAIM = `
   WITH RECURSIVE team (uid) AS (
     (SELECT ${teamOf("w")} FROM stream.work_items w WHERE w.${OPEN} ORDER BY 1 LIMIT 1)
     UNION ALL
     SELECT (SELECT ${teamOf("w")} FROM stream.work_items w WHERE w.${OPEN} AND ${teamOf("w")} > t.uid ORDER BY 1 LIMIT 1) FROM team t WHERE t.uid IS NOT NULL),
-  busy AS (SELECT ${teamOf("w")} AS uid, count(*) AS items FROM stream.work_items w WHERE w.state = 'running' AND w.due_at > now() GROUP BY 1),
-  looked AS (
-    SELECT due.id, due.due_at, array_position($5::uuid[], t.uid) AS served, coalesce(b.items, 0) + row_number() OVER (PARTITION BY t.uid ORDER BY due.due_at, due.id) AS turn
+  busy AS (SELECT ${teamOf("w")} AS uid, count(*) FILTER (WHERE w.due_at > now()) AS items FROM stream.work_items w WHERE w.state = 'running' GROUP BY 1),
+  looked AS MATERIALIZED (
+    SELECT due.id, due.state, due.due_at, array_position($5::uuid[], t.uid) AS served, coalesce(b.items, 0) + row_number() OVER (PARTITION BY t.uid ORDER BY due.due_at, due.id) AS turn
       FROM team t LEFT JOIN busy b ON b.uid = t.uid
      CROSS JOIN LATERAL (
-       SELECT w.id, w.due_at FROM stream.work_items w
+       SELECT w.id, w.state, w.due_at FROM stream.work_items w
         WHERE ${teamOf("w")} = t.uid AND w.${OPEN} AND w.due_at <= now() AND w.kind = ANY ($1::text[]) ORDER BY w.due_at, w.id LIMIT $4) due)
   UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), tries = tries + 1, due_at = now() + make_interval(secs => $3)
-   WHERE id IN (SELECT w.id FROM looked l JOIN stream.work_items w ON w.id = l.id
-                 WHERE w.${OPEN} AND w.due_at <= now() ORDER BY l.turn, l.served NULLS FIRST, l.due_at, l.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED)
+   WHERE id = ANY (ARRAY(SELECT w.id FROM looked l JOIN stream.work_items w ON w.id = l.id AND w.state = l.state AND w.due_at = l.due_at
+                          WHERE w.id = ANY (ARRAY(SELECT id FROM looked))
+                          ORDER BY l.turn, l.served NULLS FIRST, l.due_at, l.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED))
    RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
 
 /** `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of replicas do not matter. */

@@ -3,7 +3,7 @@ import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import { currentScope, inScope, NO_TRACER, type TraceContext } from "@millwright/telemetry";
-import { eventually, memoryLog, memoryTracer, missingTables, testDatabase } from "@millwright/testing";
+import { eventually, memoryLog, memoryTracer, missingTables, pagesRead, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 import { enqueueAllWork, enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
 import type { WorkHandler, WorkQueueDeps } from "@millwright/work";
@@ -33,6 +33,19 @@ const makeDue = (): Promise<unknown> => t.database.sql.query("UPDATE stream.work
 
 test("the migration text is what missingTables compares", async () => {
   expect(await missingTables(t.database.sql, WORK_TABLES_SQL)).toEqual([]);
+});
+
+test("a claim reads a few pages of a queue that has become long since PostgreSQL planned it", async () => {
+  const database = Database.open(t.url, { max: 1 });
+  try {
+    const { sql } = database;
+    await sql.query("ALTER TABLE stream.work_items SET (autovacuum_enabled = off)");
+    for (let n = 0; n < 10; n++) await claim(sql, ["call"], 4, 30); // from the sixth time on, the plan is kept
+    await sql.query("INSERT INTO stream.work_items (kind, key, payload, due_at, created_at) SELECT 'call', n, '{}', date_trunc('milliseconds', now()), now() FROM generate_series(1, 5000) n");
+    expect(await pagesRead(sql, async () => expect(await claim(sql, ["call"], 4, 30)).toHaveLength(4))).toBeLessThan(1_000);
+  } finally {
+    await database.close();
+  }
 });
 
 describe("an item of work", () => {

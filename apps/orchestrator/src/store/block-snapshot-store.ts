@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { Owner } from "../domain/run.ts";
+import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 
 /** The runs of one owner that serve a conversation. */
 export type ConversationOfOwner = { readonly conversationUid: string; readonly owner: Owner };
@@ -39,8 +40,8 @@ export const blockSnapshotStore = {
   async extent(sql: Sql, { conversationUid, owner }: ConversationOfOwner): Promise<ConversationExtent> {
     const { rows } = await sql.query<{ uid: string; last_seq: number; has_started: boolean }>(
       `SELECT r.uid, s.last_seq, EXISTS (SELECT 1 FROM stream.run_events e WHERE e.run_uid = r.uid AND e.attempt IS NOT NULL) AS has_started
-         FROM runs r JOIN run_streams s ON s.run_uid = r.uid
-        WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 ORDER BY r.created_at, r.uid`,
+         FROM ${RUNS_OF_CONVERSATION} r JOIN run_streams s ON s.run_uid = r.uid
+        WHERE r.owner_type = $2 AND r.owner_uid = $3 ORDER BY r.created_at, r.uid`,
       [conversationUid, owner.type, owner.uid],
     );
     return {

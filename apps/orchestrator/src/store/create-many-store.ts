@@ -10,14 +10,14 @@ import { ensureLane, laneKey, text } from "./create-store.ts";
 import { presentTrace } from "./present-trace.ts";
 import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
-/** The runs that causes have made already, in the order of the causes. */
+/** The runs that causes have made already, in the order of the causes. Each is looked up by itself: joined, all runs of causes could be read. */
 export async function findByCauses(sql: Sql, causes: readonly { readonly ownerUid: string; readonly causeKey: string }[]): Promise<(RunUid | undefined)[]> {
-  const { rows } = await sql.query<{ n: number; uid: RunUid }>(
-    `SELECT g.n, r.uid FROM jsonb_to_recordset($1::jsonb) AS g (n integer, o uuid, c text) JOIN runs r ON r.owner_uid = g.o AND r.cause_key = g.c AND r.cause_key IS NOT NULL`,
+  const { rows } = await sql.query<{ n: number; uid: RunUid | null }>(
+    `SELECT g.n, (SELECT r.uid FROM runs r WHERE r.owner_uid = g.o AND r.cause_key = g.c) AS uid FROM jsonb_to_recordset($1::jsonb) AS g (n integer, o uuid, c text)`,
     [JSON.stringify(causes.map(({ ownerUid, causeKey }, n) => ({ n, o: ownerUid, c: causeKey })))],
   );
   const found = new Map(rows.map(({ n, uid }) => [n, uid]));
-  return causes.map((_cause, n) => found.get(n));
+  return causes.map((_cause, n) => found.get(n) ?? undefined);
 }
 
 /** As `insertRun` of create-store.ts does for one: runs without parents and files, each with a cause. Answers those that are new. */

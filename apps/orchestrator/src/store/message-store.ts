@@ -2,6 +2,7 @@ import { sendTo, type Sql } from "@millwright/database";
 import type { Followup } from "../domain/followup.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
+import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 
 /** Adds a message to a run, which must be locked (or new). */
 export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
@@ -67,8 +68,8 @@ export async function inputsOf(sql: Sql, runUid: string, executionId: number): P
 export async function earlierAttachments(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">): Promise<Attachment[]> {
   const { rows } = await sql.query<Attachment>(
     `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
-       FROM runs r JOIN messages m ON m.run_uid = r.uid JOIN message_attachments a ON a.message_uid = m.uid
-      WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 AND m.delivered_at IS NOT NULL ORDER BY r.created_at, r.uid, m.seq, a.seq`,
+       FROM ${RUNS_OF_CONVERSATION} r JOIN messages m ON m.run_uid = r.uid JOIN message_attachments a ON a.message_uid = m.uid
+      WHERE r.owner_type = $2 AND r.owner_uid = $3 AND m.delivered_at IS NOT NULL ORDER BY r.created_at, r.uid, m.seq, a.seq`,
     [conversationUid, owner.type, owner.uid],
   );
   return rows;

@@ -82,6 +82,12 @@ export async function findRun(sql: Sql, uid: string): Promise<Run | undefined> {
   return rows[0] && toRun(rows[0]);
 }
 
+/**
+ * The runs of the conversation `$1`, in a FROM. OFFSET keeps their filter by itself: PostgreSQL would else walk all runs of an owner, whose
+ * number it learns late.
+ */
+export const RUNS_OF_CONVERSATION = "(SELECT uid, owner_type, owner_uid, created_at FROM runs WHERE conversation_uid = $1 OFFSET 0)";
+
 /** The newest run of a conversation that the caller may see. */
 export async function findNewestOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run | undefined> {
   if (!isUuid(conversationUid)) return undefined;

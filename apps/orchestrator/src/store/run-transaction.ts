@@ -18,6 +18,7 @@ import { takeOverDirectives } from "./directive-store.ts";
 import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
+import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
 import { saveChanges } from "./save-changes.ts";
 
@@ -96,8 +97,8 @@ async function setSandboxRunning(sql: Sql, executionId: number, isRunning: boole
 /** An execution that ended without a last word left its newest checkpoint. */
 async function workspaceOf(sql: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined> {
   const { rows } = await sql.query<{ key: string }>(
-    `SELECT coalesce(x.snapshot_key, x.checkpoint_key) AS key FROM executions x JOIN runs r ON r.uid = x.run_uid
-      WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 AND x.id <= $4 AND coalesce(x.snapshot_key, x.checkpoint_key) IS NOT NULL
+    `SELECT coalesce(x.snapshot_key, x.checkpoint_key) AS key FROM executions x JOIN ${RUNS_OF_CONVERSATION} r ON r.uid = x.run_uid
+      WHERE r.owner_type = $2 AND r.owner_uid = $3 AND x.id <= $4 AND coalesce(x.snapshot_key, x.checkpoint_key) IS NOT NULL
       ORDER BY x.id DESC LIMIT 1`,
     [conversationUid, owner.type, owner.uid, executionId],
   );
