@@ -20,6 +20,7 @@ import type { RoutesDeps } from "./rpc/routes.ts";
 import { hasListener, listeningAmong, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
 import { decisionStore, enqueueDecision, enqueueDecisions } from "./store/decision-store.ts";
 import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
+import type { FindBoundTasksDeps } from "./usecases/find-bound-tasks.ts";
 import { lookAtCodeHostDelivery } from "./usecases/look-at-code-host-delivery.ts";
 import { lookAtDelivery } from "./usecases/look-at-delivery.ts";
 import { lookAtSlot } from "./usecases/look-at-slot.ts";
@@ -28,7 +29,7 @@ import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-deci
 
 export type AutomationsOptions = {
   database: Database;
-  deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"]; tasks: LookAtStageChangeDeps["tasks"] };
+  deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"]; tasks: LookAtStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"] };
   runs: ReturnType<typeof orchestratorClient>;
   agents: StartDecidedRunDeps["agents"];
   neighbours: { webhookIngress: Transport; scheduler: Transport };
@@ -57,7 +58,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
-  const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, codeHosts: o.runs }, event, automations);
+  const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, codeHosts: o.runs, service: signer.service }, event, automations);
   const deciding: DecideEventDeps<Parameters<typeof enqueueDecision>[0]> = {
     looks: {
       webhook: (event) => lookAtDelivery({ deliveries }, event),

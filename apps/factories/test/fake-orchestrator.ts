@@ -7,13 +7,13 @@ import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
-export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean };
+export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean; agentUid?: string; agentName?: string };
 
 /** Runs in memory, with the orchestrator's idempotency, and its feed. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
-    ...allowServices(orchestrator.RunService, { createRuns: ["factories"], getRun: ["factories"], getRunTitles: ["factories"] }),
+    ...allowServices(orchestrator.RunService, { createRuns: ["factories"], getRun: ["factories"], getRunTitles: ["factories"], continueConversation: ["factories"], findConversationsByUrl: ["factories"], describeConversations: ["factories"] }),
     ...allowServices(orchestrator.CatalogService, { describePullRequests: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
@@ -29,6 +29,12 @@ export class FakeOrchestrator {
   /** Thrown instead of making runs. */
   refusal: Error | undefined;
   live = 0;
+  /** Conversations that are about a URL. */
+  readonly about = new Map<string, string[]>();
+  /** Conversations that somebody else has taken over since they were described. */
+  readonly taken = new Set<string>();
+  /** What conversations went on with: the run, and how it was asked for. */
+  readonly continued: { runUid: string; request: orchestrator.RunRequest }[] = [];
   /** Titles that the events do not tell, by run. */
   readonly titles = new Map<string, string>();
   readonly titlesAsked: string[][] = [];
@@ -65,13 +71,26 @@ export class FakeOrchestrator {
         if (!callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid)) throw notFound("run");
         return { conversationUid: this.#find(run.rootRunUid).conversationUid };
       },
+      continueConversation: async ({ run: request }) => {
+        if (!request?.causeKey || !request.conversationUid) throw new Error("a conversation goes on for a cause");
+        if (this.refusal) throw this.refusal;
+        const known = this.#causes.get(request.causeKey);
+        const newest = this.runs.findLast((one) => one.conversationUid === request.conversationUid);
+        if (!newest || newest.teamUid !== request.ownerUid || this.taken.has(newest.conversationUid)) throw notFound("conversation");
+        const run = known ?? (newest.state ? this.created({ teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", conversationUid: newest.conversationUid, request, origin: request.origin ?? "" }) : newest);
+        this.#causes.set(request.causeKey, run);
+        if (!known) this.continued.push({ runUid: run.uid, request });
+        this.beforeAnswer();
+        return { runUid: run.uid };
+      },
+      findConversationsByUrl: async ({ url }) => ({ conversationUids: this.about.get(url) ?? [] }),
       closeFactory: async () => ({ live: this.live }),
       describeConversations: async ({ conversationUids }, context) => ({
         conversations: conversationUids.flatMap((conversationUid) => {
           const run = this.runs.findLast((one) => one.conversationUid === conversationUid);
           if (!run) return [];
           const isVisible = callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid);
-          return [{ conversationUid, ...(isVisible ? { runUid: run.uid, ownerType: "team", ownerUid: run.teamUid, creatorUid: "u-1", metadata: run.request?.metadata ?? {} } : { hidden: true }) }];
+          return [{ conversationUid, ...(isVisible ? { runUid: run.uid, ownerType: "team", ownerUid: run.teamUid, creatorUid: "u-1", metadata: run.request?.metadata ?? {}, factoryUid: run.factoryUid, ...(run.agentUid && { agentUid: run.agentUid }), ...(run.agentName && { agentName: run.agentName }) } : { hidden: true }) }];
         }),
       }),
       cancelRun: async ({ runUid, tree, cause }) => {
@@ -108,9 +127,9 @@ export class FakeOrchestrator {
   /** A run that exists, and the event that says so. */
   created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; title?: string; isUntitled?: boolean }): FakeRun {
     const uid = given.uid ?? newUid();
-    const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, title } = given;
+    const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, title, agentUid, agentName } = given;
     const rootRunUid = given.rootRunUid ?? uid;
-    const run: FakeRun = { uid, conversationUid, rootRunUid, teamUid, factoryUid, ...(request && { request }) };
+    const run: FakeRun = { uid, conversationUid, rootRunUid, teamUid, factoryUid, ...(request && { request }), ...(agentUid && { agentUid }), ...(agentName && { agentName }) };
     this.runs.push(run);
     const metadata = request?.metadata ?? {};
     this.#tell("created", run, {

@@ -44,7 +44,7 @@ import { openPrisma } from "./store/prisma-client.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
-import { findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
+import { conversationsByUrl, findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
 import { findNewestOfConversation, visibleRunReader } from "./store/run-store.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
 import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
@@ -146,6 +146,7 @@ export function composeCatalog(options: CatalogOptions) {
     listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
     newestOfConversations: (uids: readonly string[]) => newestOfConversations(sql, uids),
     findByReference: (caller: Caller, url: string) => findByReference(sql, caller, url),
+    conversationsByUrl: (teamUid: string, url: string) => conversationsByUrl(sql, teamUid, url),
     followupsOf: (runUid: string, afterSeq: number, limit: number) => followupsOf(sql, runUid, afterSeq, limit),
     listTreeUids: (caller: Caller, uids: readonly string[]) => listTreeUids(sql, caller, uids),
     findArtifact: (uid: string) => artifactStore.find(sql, uid),
@@ -246,6 +247,8 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
   ...definitionAllowList,
   ...allowServices(orchestrator.RunService, {
     describeConversation: ["factories"],
+    describeConversations: ["factories"],
+    findConversationsByUrl: ["factories"],
     getConversation: ["gateway"],
     getTimeline: ["gateway"],
     listRuns: ["scheduler"],

@@ -30,12 +30,13 @@ import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
 import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./store/local-run-store.ts";
-import { promptFiles, textsOf } from "./store/message-store.ts";
+import { promptFiles, runOfMessage, textsOf } from "./store/message-store.ts";
 import { preparedStore } from "./store/prepared-store.ts";
 import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
+import { newestOfConversations } from "./store/run-list-store.ts";
 import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader, liveRunsOfAgent } from "./store/run-store.ts";
 import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
@@ -46,6 +47,7 @@ import { cancelRun, type CancelRequest } from "./usecases/cancel-run.ts";
 import { cancelRunsOfAgent, type RunsOfAgent } from "./usecases/cancel-runs-of-agent.ts";
 import { checkLease } from "./usecases/check-lease.ts";
 import { completeExecutions, type Completion } from "./usecases/complete-executions.ts";
+import { continueConversation } from "./usecases/continue-conversation.ts";
 import { createFollowup, type FollowupRequest } from "./usecases/create-followup.ts";
 import { createRuns } from "./usecases/create-runs.ts";
 import { declineOffers } from "./usecases/decline-offers.ts";
@@ -200,6 +202,8 @@ export function composeRuns(options: RunLifeOptions) {
     reportLocalRun: (caller: Caller, report: LocalReport) => reportLocalRun(reporting, caller, report),
     retryRun: (caller: Caller, request: RetryRequest) => retryRun(retrying, caller, request),
     cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
+    continueConversation: (caller: Caller, request: NewRun) =>
+      continueConversation({ ...creating, newestOfConversations: (uids) => newestOfConversations(sql, uids), runOfMessage: (uid) => runOfMessage(sql, uid) }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, ...prepared, runs }, caller, request),
     prepareAttachments: (caller: Caller, target: RunTarget, announced: readonly AnnouncedFile[]) => prepareAttachments({ ...reads, ...prepared }, caller, target, announced),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),

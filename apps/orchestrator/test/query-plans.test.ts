@@ -5,7 +5,7 @@ import { unreportedChildren } from "../src/store/children-store.ts";
 import { readLoad } from "../src/store/load-store.ts";
 import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
 import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
-import { findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
+import { conversationsByUrl, findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
 import { readQueuedLanes } from "../src/store/queue-status-store.ts";
 import { findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
 import { skillStore } from "../src/store/skill-store.ts";
@@ -76,6 +76,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["a conversation", (sql) => listOfConversation(sql, caller, run.conversationUid)],
   ["its newest run", (sql) => findNewestOfConversation(sql, caller, run.conversationUid)],
   ["the first reporter of a reference", (sql) => findByReference(sql, caller, "https://t.example/1")],
+  ["the conversations about a URL", (sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1")],
   ["the use of environments", (sql) => environmentUse(sql, caller, ["environment1", "environment2"])],
   ["the newest run of skills", (sql) => skillStore.lastRuns(sql, [run.owner], [{ id: "1", spec: "o/r:skills/x/SKILL.md" }, { id: "2", spec: "skills/x/SKILL.md", factoryUid: run.uid }])],
   ["what is alive of an agent", (sql) => liveRunsOfAgent(sql, run.uid)],

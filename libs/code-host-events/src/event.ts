@@ -18,6 +18,13 @@ export type FilterKey =
 
 export type Attributes = Readonly<Partial<Record<FilterKey, readonly string[]>>>;
 
+/** An issue or a pull request (merge request). */
+export type Item = {
+  /** `owner/repo#7`; of GitLab's merge requests `group/project!7`. */
+  readonly id: string;
+  readonly url: string;
+};
+
 /** Something that happened at a code host, in the words of triggers (spec factory-files §6.1). One delivery can tell of several. */
 export type CodeHostEvent = {
   readonly provider: CodeHostProvider;
@@ -37,7 +44,9 @@ export type CodeHostEvent = {
   readonly pullRequests: readonly number[];
   /** Who did it; absent for builds, which nobody does. */
   readonly actor: { readonly login: string; readonly isPlatform: boolean } | undefined;
-  /** What it is about, for people and for finding the work that is bound to it. */
+  /** The issue or pull request on which it happened, for finding the work that is bound to it; absent for pushes, builds and comments on something else. */
+  readonly item?: Item | undefined;
+  /** What it is about, for people. */
   readonly subject: { readonly kind: "issue" | "pull_request" | "push" | "build" | "comment"; readonly url: string; readonly title: string };
 };
 

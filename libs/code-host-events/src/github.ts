@@ -1,9 +1,9 @@
-import type { Attributes, CodeHostEvent, FilterKey } from "./event.ts";
+import type { Attributes, CodeHostEvent, FilterKey, Item } from "./event.ts";
 import { at, listAt, numberAt, some, textAt, textsOf } from "./json.ts";
 import { mentionsIn, newMentions } from "./mentions.ts";
 
 /** An event without what all events of one delivery have in common. */
-type Told = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & Partial<Pick<CodeHostEvent, "carried" | "untold" | "pullRequests" | "actor">>;
+type Told = Pick<CodeHostEvent, "event" | "attributes" | "subject"> & { /** Of an issue or a pull request. */ readonly number?: number | undefined } & Partial<Pick<CodeHostEvent, "carried" | "untold" | "pullRequests" | "actor">>;
 
 /** By the `X-GitHub-Event` header: what published payloads of that name tell. Other names and actions tell nothing. */
 const READERS: Readonly<Record<string, (payload: unknown, action: string) => Told[]>> = {
@@ -24,15 +24,18 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   const reader = Object.hasOwn(READERS, name) ? READERS[name] : undefined;
   if (!reader || repository === "") return [];
   const login = textAt(payload, "sender", "login");
-  return reader(payload, textAt(payload, "action")).map((told) => ({
+  return reader(payload, textAt(payload, "action")).map(({ number, ...told }) => ({
     provider: "github", repository, carried: {}, untold: [], pullRequests: [], actor: { login, isPlatform: isPlatform(login) },
-    ...told, attributes: { repos: [repository], ...told.attributes },
+    ...told, attributes: { repos: [repository], ...told.attributes }, item: itemOf(repository, number, told.subject.url),
   }));
 }
 
+/** GitHub counts issues and pull requests together. */
+const itemOf = (repository: string, number: number | undefined, url: string): Item | undefined => (number === undefined || url === "" ? undefined : { id: `${repository}#${number}`, url });
+
 function readIssue(payload: unknown, action: string): Told[] {
   const issue = at(payload, "issue");
-  const base = { subject: subjectOf("issue", issue), attributes: itemAttributes(issue) };
+  const base = { number: numberOf(issue), subject: subjectOf("issue", issue), attributes: itemAttributes(issue) };
   const mentions = writtenMentions(payload, textAt(issue, "body"), action, "opened");
   const mentioned = mentions.length > 0 ? [{ ...base, event: "issue_mentioned", attributes: { ...base.attributes, mentioned: mentions } }] : [];
   switch (action) {
@@ -53,8 +56,9 @@ function readIssueComment(payload: unknown, action: string): Told[] {
   const mentioned = writtenMentions(payload, textAt(payload, "comment", "body"), action, "created");
   if (mentioned.length === 0) return [];
   const attributes = { ...itemAttributes(issue), mentioned };
-  if (at(issue, "pull_request") === undefined) return [{ event: "issue_mentioned", subject: subjectOf("issue", issue), attributes }];
-  return [{ event: "pull_request_mentioned", subject: subjectOf("pull_request", issue), attributes, untold: ["base_branches", "paths"], pullRequests: numberAt(issue, "number") }];
+  const number = numberOf(issue);
+  if (at(issue, "pull_request") === undefined) return [{ number, event: "issue_mentioned", subject: subjectOf("issue", issue), attributes }];
+  return [{ number, event: "pull_request_mentioned", subject: subjectOf("pull_request", issue), attributes, untold: ["base_branches", "paths"], pullRequests: numberAt(issue, "number") }];
 }
 
 const ACTIONS_OF_PULL_REQUESTS: Readonly<Record<string, string>> = {
@@ -127,14 +131,16 @@ function readBuild(payload: unknown, event: string, build: unknown, onBranch: un
   }];
 }
 
-function pullRequestBase(payload: unknown): Pick<Told, "subject" | "attributes" | "untold" | "pullRequests"> {
+function pullRequestBase(payload: unknown): Pick<Told, "number" | "subject" | "attributes" | "untold" | "pullRequests"> {
   const pullRequest = at(payload, "pull_request");
   const untold: FilterKey[] = ["paths"];
   return {
-    subject: subjectOf("pull_request", pullRequest), untold, pullRequests: numberAt(pullRequest, "number"),
+    number: numberOf(pullRequest), subject: subjectOf("pull_request", pullRequest), untold, pullRequests: numberAt(pullRequest, "number"),
     attributes: { ...itemAttributes(pullRequest), base_branches: some(textAt(pullRequest, "base", "ref")) },
   };
 }
+
+const numberOf = (item: unknown): number | undefined => numberAt(item, "number")[0];
 
 const itemAttributes = (item: unknown): Attributes => ({ labels: textsOf(listAt(item, "labels"), "name"), assignees: textsOf(listAt(item, "assignees"), "login"), authors: some(textAt(item, "user", "login")) });
 

@@ -1,4 +1,4 @@
-import type { CodeHostEvent } from "./event.ts";
+import type { CodeHostEvent, Item } from "./event.ts";
 import { at, numberAt, some, textAt } from "./json.ts";
 import { mentionsIn } from "./mentions.ts";
 
@@ -9,14 +9,15 @@ export function gitlabEvents(payload: unknown, isPlatform: (login: string) => bo
   const login = textAt(payload, "user", "username");
   const common = { provider: "gitlab" as const, repository, carried: {}, untold: [], actor: { login, isPlatform: isPlatform(login) } };
   const subject = subjectOf(payload);
+  const item = itemOf(payload, repository, subject);
   const isMergeRequest = textAt(payload, "object_kind") === "merge_request";
   const pullRequests = numberAt(payload, isMergeRequest ? "object_attributes" : "merge_request", "iid");
   const happened: CodeHostEvent[] = [];
   if (isMergeRequest) {
     const attributes = { repos: [repository], actions: some(textAt(payload, "object_attributes", "action")), base_branches: some(textAt(payload, "object_attributes", "target_branch")) };
-    happened.push({ ...common, event: "merge_request", subject, pullRequests, attributes });
+    happened.push({ ...common, event: "merge_request", subject, item, pullRequests, attributes });
   }
-  if (mentionsIn(newText(payload)).some(isPlatform)) happened.push({ ...common, event: "bot_mentioned", subject, pullRequests, attributes: { repos: [repository] } });
+  if (mentionsIn(newText(payload)).some(isPlatform)) happened.push({ ...common, event: "bot_mentioned", subject, item, pullRequests, attributes: { repos: [repository] } });
   return happened;
 }
 
@@ -25,6 +26,14 @@ function newText(payload: unknown): string {
   const [kind, action] = [textAt(payload, "object_kind"), textAt(payload, "object_attributes", "action")];
   if (kind === "note") return at(payload, "object_attributes", "system") === true || action === "update" ? "" : textAt(payload, "object_attributes", "note");
   return ["merge_request", "issue", "work_item"].includes(kind) && action === "open" ? textAt(payload, "object_attributes", "description") : "";
+}
+
+/** GitLab counts issues and merge requests each by themselves. */
+function itemOf(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): Item | undefined {
+  const isComment = textAt(payload, "object_kind") === "note";
+  const [number] = numberAt(payload, isComment ? (kind === "issue" ? "issue" : "merge_request") : "object_attributes", "iid");
+  if (number === undefined || url === "" || kind === "comment") return undefined;
+  return { id: `${repository}${kind === "issue" ? "#" : "!"}${number}`, url };
 }
 
 function subjectOf(payload: unknown): CodeHostEvent["subject"] {

@@ -28,6 +28,16 @@ describe("of GitHub's published payloads", () => {
       for (const { repository, attributes } of told(name, payload)) expect([repository, attributes.repos]).toEqual([expect.stringMatching(/^[^/]+\/[^/]+$/), [repository]]);
   });
 
+  test("issues, pull requests, reviews and comments are on an item; pushes and builds are not", () => {
+    const all = allExamples.flatMap(({ name, payload }) => told(name, payload).map((event) => ({ name, ...event })));
+    const items = new Map(all.map(({ name, item }) => [name, item !== undefined]));
+    const named = all.flatMap(({ item, repository, subject }) => (item ? [{ item, repository, subject }] : []));
+    for (const { item, repository, subject } of named) expect([item.id, item.url]).toEqual([expect.stringMatching(new RegExp(`^${repository}#\\d+$`)), subject.url]);
+    for (const event of ["issues", "pull_request", "pull_request_review"]) expect([event, items.get(event)]).toEqual([event, true]);
+    for (const event of ["push", "check_suite", "workflow_run"]) expect([event, items.get(event)]).toEqual([event, false]);
+    const [comment] = told("issue_comment", exampleOf("issue_comment", "created", { "comment.body": "cc @ada", "issue.number": 7, "issue.html_url": "https://github.com/a/b/issues/7" }));
+    expect(comment?.item).toEqual({ id: "Codertocat/Hello-World#7", url: "https://github.com/a/b/issues/7" });
+  });
   test("an issue tells its labels, assignees and author", () => {
     const [event] = told("issues", exampleOf("issues", "opened", { "issue.labels": [{ name: "bug" }, { name: "api" }], "issue.assignees": [{ login: "ada" }] }));
     expect(event).toMatchObject({ event: "issue_created", attributes: { labels: ["bug", "api"], assignees: ["ada"], authors: ["Codertocat"] }, subject: { kind: "issue", title: expect.any(String), url: expect.stringContaining("/issues/") } });

@@ -51,6 +51,14 @@ describe("of GitLab's documented payloads", () => {
   test("the page of a comment is that of what it is about", () => {
     expect(codeHostEventsOf(fromGitlab(note()))[0]).toMatchObject({ subject: { kind: "pull_request", title: "Faster", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12" }, pullRequests: [12] });
   });
+  test("a merge request and an issue are items, each counted by itself; a commit is none", () => {
+    const itemOf = (payload: unknown) => codeHostEventsOf(fromGitlab(payload))[0]?.item;
+    const url = "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12";
+    expect([itemOf(mergeRequest()), itemOf(note())]).toEqual([{ id: "mike/tools/diaspora!12", url }, { id: "mike/tools/diaspora!12", url }]);
+    expect(itemOf(note({ noteable_type: "Issue", url: "https://gitlab.test/i/3#note_1" }, { issue: { iid: 3, title: "Slow" } }))).toEqual({ id: "mike/tools/diaspora#3", url: "https://gitlab.test/i/3" });
+    expect(itemOf({ ...mergeRequest({ description: "cc @mill-bot" }), object_kind: "issue" })?.id).toBe("mike/tools/diaspora#12");
+    expect(itemOf(note({ noteable_type: "Commit" }, { commit: { id: "c" } }))).toBeUndefined();
+  });
   test("a push tells the head of its branch, a pushed tag nothing", () => {
     const push = { object_kind: "push", event_name: "push", ref: "refs/heads/main", before: "a".repeat(40), after: "b".repeat(40), project };
     expect(branchPushOf(fromGitlab(push))).toEqual({ repository: "mike/tools/diaspora", addresses: ["gitlab.test/mike/tools/diaspora"], branch: "main", headSha: "b".repeat(40), beforeSha: "a".repeat(40), isForced: false });

@@ -7,6 +7,7 @@ import { DomainError, isDomainError } from "@millwright/errors";
 import { as, newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { chainOf } from "../domain/automation.ts";
+import type { BoundTask } from "../domain/bound-task.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { AutomationRun } from "../domain/decision.ts";
 import type { NewRun } from "../domain/dispatch.ts";
@@ -75,17 +76,43 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return createOne(caller, request);
     },
 
-    async startAutomated(caller: Caller, { factory, order, agentUid, causeKey, triggerUrl, payload }: AutomationRun): Promise<{ runUid: string }> {
-      const { agent, prompt, title, config, source, metadata } = order;
-      return createOne(caller, {
-        prompt, title, source, metadata, causeKey, triggerUrl,
-        ownerType: "team", ownerUid: factory.teamUid, factoryUid: factory.uid, origin: "automation",
-        dispatcherConfig: config,
-        ...(agentUid !== undefined && { agentUid }),
-        ...(agentUid === undefined && agent !== undefined && { agentName: agent }),
-        ...(payload && { attachments: [{ fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) }] }),
+    startAutomated: (caller: Caller, run: AutomationRun): Promise<{ runUid: string }> => createOne(caller, automatedRun(run)),
+
+    async continueAutomated(caller: Caller, run: AutomationRun, conversationUid: string): Promise<{ runUid: string } | undefined> {
+      const told = await runs.continueConversation({ run: { ...automatedRun(run), conversationUid } }, call(caller)).catch((error: unknown) => {
+        if (isDomainError(error) && error.reason === "conversation_not_found") return undefined;
+        throw error;
       });
+      return told && { runUid: told.runUid };
     },
+
+    /** For this service itself. What is no URL is nobody's. */
+    async conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]> {
+      const found = await runs.findConversationsByUrl({ teamUid, url }, call(serviceCaller(signer.service, newUid()))).catch((error: unknown) => {
+        if (isDomainError(error) && error.reason === "url_invalid") return undefined;
+        throw error;
+      });
+      return found?.conversationUids ?? [];
+    },
+
+    /** For this service itself, of runs that the team may have; what is hidden from it is left out. */
+    async standingsOf(teamUid: string, conversationUids: readonly string[]): Promise<Map<string, NonNullable<BoundTask["at"]>>> {
+      const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
+      const { conversations } = await runs.describeConversations({ conversationUids: [...conversationUids] }, call(self));
+      return new Map(conversations.flatMap(({ conversationUid, hidden, factoryUid, agentUid, agentName }) => (hidden ? [] : [[conversationUid, { factoryUid, agentUid, agentName }]])));
+    },
+  };
+}
+
+function automatedRun({ factory, order, agentUid, causeKey, triggerUrl, payload }: AutomationRun): MessageInitShape<typeof orchestrator.RunRequestSchema> & object {
+  const { agent, prompt, title, config, source, metadata } = order;
+  return {
+    prompt, title, source, metadata, causeKey, triggerUrl,
+    ownerType: "team", ownerUid: factory.teamUid, factoryUid: factory.uid, origin: "automation",
+    dispatcherConfig: config,
+    ...(agentUid !== undefined && { agentUid }),
+    ...(agentUid === undefined && agent !== undefined && { agentName: agent }),
+    ...(payload && { attachments: [{ fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) }] }),
   };
 }
 

@@ -1,11 +1,12 @@
 import type { TriggerPart } from "@millwright/definition";
 import type { Automation, AutomationUid } from "./automation.ts";
+import type { Continuation } from "./bound-task.ts";
 import type { Factory } from "./factory.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "./trigger-event.ts";
 
-/** `pending`: it matches, and its run is being made. */
-export type Outcome = "pending" | "fired" | "not_matched" | "disabled" | "suppressed" | "failed";
+/** `pending`: it matches, and its run is being made, or told. `continued`: a task that was there goes on with it. */
+export type Outcome = "pending" | "fired" | "continued" | "not_matched" | "disabled" | "suppressed" | "failed";
 
 /** How one trigger looks at an event. `trigger`: its place in the list; `failed`: filters that do not hold. */
 export type TriggerCheck = { readonly trigger: number; readonly passed: boolean; readonly detail: string; readonly failed: readonly string[] };
@@ -22,6 +23,8 @@ export type RunOrder = {
   readonly creator: { readonly type: string; readonly uid: string };
   readonly source: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** The task that goes on with it, as it was when the decision was made. */
+  readonly continues?: Continuation;
   /** Where its event-payload.json is: a stored delivery, or here. Absent: it has none. */
   readonly payload?: { readonly deliveryUid: string } | { readonly codeHostDeliveryUid: string } | { readonly json: string };
 };
@@ -60,6 +63,12 @@ export type AutomationRun = {
 };
 
 export type DecisionRef = { readonly factoryUid: string; readonly eventUid: string; readonly automationUid: string };
+
+/** How a pending decision ends. */
+export type DecisionEnd =
+  | { readonly outcome: "fired"; readonly runUid: string }
+  | { readonly outcome: "continued"; readonly runUid: string; readonly explanation: string }
+  | { readonly outcome: "failed"; readonly explanation: string };
 
 /** Newest first, after a place. */
 export type DecisionQuery = {

@@ -3,7 +3,7 @@ import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, type FactoryUid } from "@millwright/ids";
 import { enqueueAllWork, enqueueWork, type NewWork } from "@millwright/work";
 import type { AutomationUid } from "../domain/automation.ts";
-import { DECIDE, KEEP_DAYS, START, type Decision, type DecisionQuery, type DecisionRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
+import { DECIDE, KEEP_DAYS, START, type Decision, type DecisionEnd, type DecisionQuery, type DecisionRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
@@ -41,11 +41,11 @@ export function decisionStore(database: Database) {
     },
 
     /** The end of a pending decision; one that has ended stays. */
-    async settle({ factoryUid, eventUid, automationUid }: DecisionRef, end: { outcome: "fired"; runUid: string } | { outcome: "failed"; explanation: string }): Promise<void> {
+    async settle({ factoryUid, eventUid, automationUid }: DecisionRef, end: DecisionEnd): Promise<void> {
       await sql.query(
         `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), request = NULL
           WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND outcome = 'pending'`,
-        [factoryUid, eventUid, automationUid, end.outcome, end.outcome === "fired" ? end.runUid : null, end.outcome === "failed" ? end.explanation : null],
+        [factoryUid, eventUid, automationUid, end.outcome, "runUid" in end ? end.runUid : null, "explanation" in end ? end.explanation : null],
       );
     },
 
@@ -89,7 +89,7 @@ export function decisionStore(database: Database) {
       const before = (days: number) => new Date(now.getTime() - days * MS_PER_DAY);
       const { rowCount } = await sql.query(
         `DELETE FROM trigger_events e WHERE e.decided_at < $1
-            AND (e.decided_at < $2 OR NOT EXISTS (SELECT FROM decisions d WHERE d.factory_uid = e.factory_uid AND d.event_uid = e.uid AND d.outcome IN ('fired', 'pending')))`,
+            AND (e.decided_at < $2 OR NOT EXISTS (SELECT FROM decisions d WHERE d.factory_uid = e.factory_uid AND d.event_uid = e.uid AND d.outcome IN ('fired', 'continued', 'pending')))`,
         [before(KEEP_DAYS.others), before(KEEP_DAYS.fired)],
       );
       return rowCount;

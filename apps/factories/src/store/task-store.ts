@@ -10,6 +10,9 @@ const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conver
   current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
 
+/** As many conversations as are described at once hold that many tasks. */
+const BOUND_MAX = 100;
+
 /** Live tasks; soft-deleted ones are hidden from every method. */
 export function taskStore(database: Database, clock: Clock) {
   const { sql } = database;
@@ -20,6 +23,16 @@ export function taskStore(database: Database, clock: Clock) {
 
     findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
       one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
+
+    /** Those of a ticket, whatever the case, and those of conversations; newest first, without cancelled ones. */
+    boundTo: async (factoryUid: FactoryUid, { ticket, conversationUids }: { ticket: { source: string; ids: readonly string[] }; conversationUids: readonly string[] }): Promise<Task[]> =>
+      (await sql.query<Task>(
+        `SELECT ${COLUMNS} FROM tasks
+          WHERE factory_uid = $1 AND deleted_at IS NULL AND stage <> 'CANCELLED'
+            AND (lower(ticket_id) = ANY ($3::text[]) AND lower(ticket_source) = $2 OR conversation_uid = ANY ($4::uuid[]))
+          ORDER BY created_at DESC, uid DESC LIMIT ${BOUND_MAX}`,
+        [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.replaceAll("\0", "").toLowerCase()), conversationUids],
+      )).rows,
 
     /** With a request key that is known, answers the task it made then. Errors: conversation_bound · task_not_found (made then, deleted since) · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>

@@ -10,7 +10,7 @@ export type Look = {
   readonly check: CheckTrigger;
   /** Why a matching automation must not start; undefined: it may. */
   readonly veto: (automation: Automation) => string | undefined;
-  readonly tell: (automation: Automation) => Pick<RunOrder, "prompt" | "source" | "metadata" | "payload"> & {
+  readonly tell: (automation: Automation) => Pick<RunOrder, "prompt" | "source" | "metadata" | "payload" | "continues"> & {
     /** Automations whose runs have led to this one, the first one first. */
     readonly chain?: readonly string[];
   };

@@ -3,7 +3,7 @@ import { jsonBytes, type CodeHostDelivery } from "@millwright/code-host-events";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import { causeKeyOf } from "../domain/automation.ts";
-import type { AutomationRun, DecisionRef, Outcome, RunOrder } from "../domain/decision.ts";
+import type { AutomationRun, DecisionEnd, DecisionRef, Outcome, RunOrder } from "../domain/decision.ts";
 import type { Foreman } from "../domain/dispatch.ts";
 import { PAYLOAD_FILE } from "../domain/envelope.ts";
 import type { Factory } from "../domain/factory.ts";
@@ -13,7 +13,7 @@ import type { TriggerEvent } from "../domain/trigger-event.ts";
 export type StartDecidedRunDeps = {
   decisions: {
     order(ref: DecisionRef): Promise<{ event: TriggerEvent; outcome: Outcome; order: RunOrder | null } | undefined>;
-    settle(ref: DecisionRef, end: { outcome: "fired"; runUid: string } | { outcome: "failed"; explanation: string }): Promise<void>;
+    settle(ref: DecisionRef, end: DecisionEnd): Promise<void>;
   };
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
   applies: {
@@ -25,6 +25,8 @@ export type StartDecidedRunDeps = {
   runs: {
     /** The one run of a cause, for ever. */
     startAutomated(caller: Caller, run: AutomationRun): Promise<{ runUid: string }>;
+    /** Goes on with a conversation: its run is told, or another one made after it; once per cause, for ever. Undefined: nobody can. */
+    continueAutomated(caller: Caller, run: AutomationRun, conversationUid: string): Promise<{ runUid: string } | undefined>;
   };
   publicUrl: string;
   /** This service's name, in which runs are asked for. */
@@ -32,7 +34,7 @@ export type StartDecidedRunDeps = {
 };
 
 /**
- * Makes the run of a pending decision, for the automation's maker. Dies it at any line, it is tried again and the cause gives the same run.
+ * Makes the run of a pending decision, for the automation's maker, or goes on with the task that it continues. Dies it at any line, it is tried again and the cause gives the same run.
  * What can never become a run ends as failed, with the reason; while a new version of the definition is on its way, that is not yet known.
  *
  * Errors: those of making a run that may pass.
@@ -41,8 +43,7 @@ export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRe
   const stored = await deps.decisions.order(ref);
   if (stored?.outcome !== "pending" || !stored.order) return;
   try {
-    const { runUid } = await start(deps, ref, stored.event, stored.order);
-    await deps.decisions.settle(ref, { outcome: "fired", runUid });
+    await deps.decisions.settle(ref, await start(deps, ref, stored.event, stored.order));
   } catch (error) {
     if (!isDomainError(error) || !FINAL.has(error.kind) || error.retryable) throw error;
     if (await deps.applies.isSettling(as<FactoryUid>(ref.factoryUid))) throw unsettled(error);
@@ -53,18 +54,22 @@ export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRe
 /** Asked again, the answer would be the same. */
 const FINAL: ReadonlySet<string> = new Set(["invalid_argument", "not_found", "permission_denied", "conflict", "unsupported", "too_large", "feature_off"]);
 
-async function start(deps: StartDecidedRunDeps, ref: DecisionRef, event: TriggerEvent, order: RunOrder): Promise<{ runUid: string }> {
+async function start(deps: StartDecidedRunDeps, ref: DecisionRef, event: TriggerEvent, order: RunOrder): Promise<DecisionEnd> {
   const factory = await deps.factories.find(as<FactoryUid>(ref.factoryUid));
   if (!factory) throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
   const creator = { type: order.creator.type as PrincipalType, uid: order.creator.uid };
-  const caller = serviceCaller(deps.service, event.requestId, creator, [{ teamUid: factory.teamUid, verbs: ["factory.view", "run.view", "run.create"] }]);
+  const caller = serviceCaller(deps.service, event.requestId, creator, [{ teamUid: factory.teamUid, verbs: ["factory.view", "run.view", "run.create", ...(order.continues ? (["run.manage"] as const) : [])] }]);
   const payload = await payloadOf(deps, order);
   const foreman = order.agent === undefined ? await deps.agents.findForeman(caller, factory) : undefined;
-  return deps.runs.startAutomated(caller, {
+  const run: AutomationRun = {
     factory, order, causeKey: causeKeyOf(ref.eventUid, ref.automationUid), triggerUrl: `${deps.publicUrl}/factories/${ref.factoryUid}/events/${ref.eventUid}`,
     ...(foreman && { agentUid: foreman.agentUid }),
     ...(payload && { payload: { fileName: PAYLOAD_FILE, bytes: payload } }),
-  });
+  };
+  const { continues } = order;
+  const continued = continues && (await deps.runs.continueAutomated(caller, run, continues.conversationUid));
+  if (continued) return { outcome: "continued", runUid: continued.runUid, explanation: `It matches, and task ${continues.taskUid}, which is about the same, goes on with it in run ${continued.runUid}.` };
+  return { outcome: "fired", ...(await deps.runs.startAutomated(caller, run)) };
 }
 
 async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Promise<Uint8Array | undefined> {

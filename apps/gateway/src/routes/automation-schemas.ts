@@ -65,8 +65,8 @@ export const Decision = z
     automation: z.string().meta({ description: "Its name when it was decided." }),
     provider: z.string(),
     event: z.string(),
-    outcome: z.enum(["pending", "fired", "not_matched", "disabled", "suppressed", "failed", "not_listening"]).meta({
-      description: "pending: its run is being made. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
+    outcome: z.enum(["pending", "fired", "continued", "not_matched", "disabled", "suppressed", "failed", "not_listening"]).meta({
+      description: "pending: its run is being made. continued: a task that is bound to the same issue or pull request goes on with it, in the run that is named. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
     }),
     explanation: z.string(),
     checks: z.array(z.object({ trigger: z.int(), passed: z.boolean(), detail: z.string(), failed: z.array(z.string()) })).meta({ description: "How each trigger that is about such events sees it." }),

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { isTerminal, type RunState } from "./run.ts";
 import type { Life } from "./run-state.ts";
 import { isHeld, isLive } from "./run-state.ts";
 
@@ -42,6 +44,15 @@ export function routeFollowup(life: Life): FollowupRoute {
       : { outcome: "queue_pending", via: "input", wakes: !isLive(life.execution) }; // it waits for children
   }
   return { outcome: "handoff_execution", via: "input", wakes: true };
+}
+
+/** Whether going on with a conversation takes a new run: one that is BLOCKED waits for an answer. */
+export const isOver = (state: RunState): boolean => isTerminal(state) && state !== "BLOCKED";
+
+/** The message that goes on with a conversation has its uid of the cause, so that there is one for ever. */
+export function messageUidOf(ownerUid: string, causeKey: string): string {
+  const hex = createHash("sha256").update(JSON.stringify([ownerUid, causeKey])).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** The submitted prompt with a follow-up that was sent before the start (fields-runs §6.3). */

@@ -24,6 +24,8 @@ export type NewRun = {
   readonly agentName?: string;
   readonly factoryUid?: string;
   readonly conversationUid?: string;
+  /** It is made only while this is the newest run of its conversation, and has ended. */
+  readonly afterRunUid?: string;
   readonly parentRunUid?: string;
   /** The run that it does again. */
   readonly retryOfRunUid?: RunUid;

@@ -64,6 +64,10 @@ export interface RunTransaction {
   /** Opens the offer of a new run's execution to the client that executes it, before any worker sees it; answers the execution. */
   holdForClient(runUid: string, clientUid: string): Promise<number>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
+  /** Whoever else goes on with the conversation waits until the transaction ends. Comes before locks of its runs. Answers its newest run, whoever owns it. */
+  holdConversation(conversationUid: string): Promise<RunUid | undefined>;
+  /** The run to which a message was given. */
+  runOfMessage(messageUid: string): Promise<RunUid | undefined>;
   /** Adopts the settings (not before `before`, which takes the locks that come first), and answers whether a maximum is reached now. */
   ensureCapacity(subject: CapacitySubject, settings: ScopeSettings, defaults: CapacityDefaults, before: Promise<unknown>): Promise<boolean>;
   /** Read without a lock: neither ever changes. */

@@ -97,6 +97,9 @@ export const standingMessage = ({ run, isVisible, outputs }: ConversationStandin
           creatorUid: run.creatorUid,
           metadata: { ...run.metadata },
           outputs: outputs.map(artifactMessage),
+          ...(run.agentUid ? { agentUid: run.agentUid } : {}),
+          ...(run.agentName ? { agentName: run.agentName } : {}),
+          ...(run.factoryUid ? { factoryUid: run.factoryUid } : {}),
         }
       : { hidden: true, outputs: outputs.map(artifactMessage) }),
   });

@@ -24,6 +24,7 @@ export type RunUseCases = {
   getRun(caller: Caller, uid: string): Promise<Run>;
   cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
   createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
+  continueConversation(caller: Caller, request: NewRun): Promise<string>;
   prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
   interruptRun(caller: Caller, target: RunTarget): Promise<string>;
   getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
@@ -40,7 +41,7 @@ export type RunRoutesDeps = RunUseCases & {
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "createRuns" | "retryRun" | "getRun" | "cancelRun" | "createFollowup" | "prepareAttachments" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
+  "createRuns" | "retryRun" | "getRun" | "cancelRun" | "createFollowup" | "continueConversation" | "prepareAttachments" | "interruptRun" | "getQueueStatus" | "checkLease" | "countLiveRuns" | "closeFactory" | "getRunTitles"
 >;
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
@@ -49,6 +50,7 @@ export const runAllowList = allowServices(orchestrator.RunService, {
   getRun: ["factories", "gateway"],
   cancelRun: ["factories", "scheduler"],
   createFollowup: ["factories"],
+  continueConversation: ["factories"],
   checkLease: ["gateway"],
   countLiveRuns: ["factories", "gateway"],
   closeFactory: ["factories"],
@@ -83,6 +85,10 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
       mode: (mode || "normal") as RunMode,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     });
+  },
+  async continueConversation({ run }, context) {
+    if (!run) throw invalidArgument("conversation_required", "Say with what the conversation goes on.");
+    return { runUid: await deps.continueConversation(callerOf(context), newRun(run)) };
   },
   async prepareAttachments({ runUid, conversationUid, files }, context) {
     const prepared = await deps.prepareAttachments(callerOf(context), runUid ? { runUid } : { conversationUid }, files);

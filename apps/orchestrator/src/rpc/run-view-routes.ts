@@ -2,7 +2,7 @@ import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/prot
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
-import { DomainError } from "@millwright/errors";
+import { DomainError, notFound } from "@millwright/errors";
 import { clampPageSize } from "@millwright/paging";
 import { callerOf } from "@millwright/rpc";
 import { publicStep } from "../domain/conversation-view.ts";
@@ -11,7 +11,7 @@ import type { Run } from "../domain/run.ts";
 import { describeConversation, type DescribeConversationDeps } from "../usecases/describe-conversation.ts";
 import { describeConversations, type DescribeConversationsDeps } from "../usecases/describe-conversations.ts";
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
-import { findRunByReference, type FindRunByReferenceDeps } from "../usecases/find-run-by-reference.ts";
+import { findConversationsByUrl, findRunByReference, type FindConversationsByUrlDeps, type FindRunByReferenceDeps } from "../usecases/find-run-by-reference.ts";
 import { getBlockSnapshotUrl, type GetBlockSnapshotUrlDeps } from "../usecases/block-snapshots.ts";
 import { listHandoffFiles, type ListHandoffFilesDeps } from "../usecases/list-handoff-files.ts";
 import { getConversation, type GetConversationDeps } from "../usecases/get-conversation.ts";
@@ -31,6 +31,7 @@ export type RunViewDeps = DescribeRunsDeps &
   DescribeConversationsDeps &
   ListFollowupsDeps &
   FindRunByReferenceDeps &
+  FindConversationsByUrlDeps &
   GetTranscriptUrlDeps &
   GetBlockSnapshotUrlDeps &
   ListHandoffFilesDeps &
@@ -40,7 +41,7 @@ export type RunViewDeps = DescribeRunsDeps &
 
 type Views = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
-  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "listTeamEvents" | "watchTeamEvents" | "getTranscriptUrl" | "getHarnessUsage" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference"
+  "listRuns" | "getTimeline" | "getConversation" | "listRunEvents" | "watchRunEvents" | "listTeamEvents" | "watchTeamEvents" | "getTranscriptUrl" | "getHarnessUsage" | "getBlockSnapshotUrl" | "listHandoffFiles" | "describeConversation" | "describeConversations" | "listFollowups" | "findRunByReference" | "findConversationsByUrl"
 >;
 
 const EVENT_PAGE = { default: 100, max: 500 };
@@ -103,6 +104,10 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
   },
   async findRunByReference({ url }, context) {
     return { runUid: await findRunByReference(deps, callerOf(context), url) };
+  },
+  async findConversationsByUrl({ teamUid, url }, context) {
+    if (callerOf(context).principal.type !== "service") throw notFound("conversation");
+    return { conversationUids: [...(await findConversationsByUrl(deps, teamUid, url))] };
   },
   async listFollowups(request, context) {
     const { followups, nextPageToken } = await listFollowups(deps, callerOf(context), request);

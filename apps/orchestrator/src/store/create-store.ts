@@ -30,6 +30,13 @@ export async function findByCause(sql: Sql, ownerUid: string, causeKey: string):
   return rows[0]?.uid;
 }
 
+/** Whoever else goes on with a conversation waits until the transaction ends. Answers its newest run. */
+export async function holdConversation(tx: Sql, conversationUid: string): Promise<RunUid | undefined> {
+  await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('conversation ' || $1::text, 0))", [conversationUid]);
+  const { rows } = await tx.query<{ uid: RunUid }>("SELECT uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at DESC, uid DESC LIMIT 1", [conversationUid]);
+  return rows[0]?.uid;
+}
+
 /**
  * Inserts a run with its first execution, queued, its prompt and its first events, and answers it. Answers undefined, and
  * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).

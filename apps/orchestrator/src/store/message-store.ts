@@ -1,4 +1,5 @@
 import { sendTo, type Sql } from "@millwright/database";
+import type { RunUid } from "@millwright/ids";
 import type { Followup } from "../domain/followup.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
@@ -17,6 +18,11 @@ export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
     ],
   );
   await addAttachments(tx, message.uid, message.attachments ?? []);
+}
+
+/** The run to which a message was given. */
+export async function runOfMessage(sql: Sql, uid: string): Promise<RunUid | undefined> {
+  return (await sql.query<{ uid: RunUid }>("SELECT run_uid AS uid FROM messages WHERE uid = $1", [uid])).rows[0]?.uid;
 }
 
 /** What a message `m` came with, in order. */

@@ -163,6 +163,27 @@ export async function findByReference(sql: Sql, caller: Caller, url: string): Pr
   return rows[0]?.uid;
 }
 
+/**
+ * Conversations of a team's top-level runs that are about what is at a canonical URL, newest first: a run of their trees reported it, or they have it as
+ * their ticket's. At most 100.
+ */
+export async function conversationsByUrl(sql: Sql, teamUid: string, url: string): Promise<string[]> {
+  const { rows } = await sql.query<{ uid: string }>(
+    `SELECT conversation_uid AS uid FROM (
+       SELECT o.conversation_uid, o.created_at FROM artifacts a JOIN runs r ON r.uid = a.run_uid JOIN runs o ON o.uid = r.root_run_uid
+        WHERE a.artifact_type = 'EXTERNAL_REFERENCE' AND a.data->>'url' = $2 AND a.committed_at IS NOT NULL AND o.owner_type = 'team' AND o.owner_uid = $1
+       UNION ALL
+       SELECT o.conversation_uid, o.created_at FROM artifacts a JOIN runs r ON r.uid = a.run_uid JOIN runs o ON o.uid = r.root_run_uid
+        WHERE a.artifact_type = 'PULL_REQUEST' AND a.data->>'url' = $2 AND a.committed_at IS NOT NULL AND o.owner_type = 'team' AND o.owner_uid = $1
+       UNION ALL
+       SELECT conversation_uid, created_at FROM runs
+        WHERE metadata @> jsonb_build_object('ticket_url', $2::text) AND parent_run_uid IS NULL AND owner_type = 'team' AND owner_uid = $1) c
+      GROUP BY 1 ORDER BY max(created_at) DESC, 1 LIMIT 100`,
+    [teamUid, url],
+  );
+  return rows.map(({ uid }) => uid);
+}
+
 /** Visible children of these runs, oldest first. */
 export async function listChildren(sql: Sql, caller: Caller, parentUids: readonly string[], limit: number): Promise<Run[]> {
   const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.parent_run_uid = ANY($1::uuid[]) AND ${visibleRuns("$2", "$3")} ORDER BY r.created_at, r.uid LIMIT $4`;

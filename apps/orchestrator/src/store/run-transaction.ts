@@ -7,7 +7,7 @@ import type { InRunTransaction, RunTransaction } from "../domain/run-transaction
 import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
 import { holdFactoryOpen } from "./closed-factory-store.ts";
-import { findByCause, insertRun, lockParents } from "./create-store.ts";
+import { findByCause, holdConversation, insertRun, lockParents } from "./create-store.ts";
 import { insertRuns } from "./create-many-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
 import { holdForClient } from "./local-run-store.ts";
@@ -15,7 +15,7 @@ import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
 import { openToOffer } from "./dispatch-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
-import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, takeInputs, untakeMessages } from "./message-store.ts";
+import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, runOfMessage, takeInputs, untakeMessages } from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
@@ -45,6 +45,8 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   insertRuns: (some, context) => insertRuns(sql, some, context),
   holdForClient: (runUid, clientUid) => holdForClient(sql, runUid, clientUid, timings.leaseTtlMs),
   findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
+  holdConversation: (conversationUid) => holdConversation(sql, conversationUid),
+  runOfMessage: (messageUid) => runOfMessage(sql, messageUid),
   ensureCapacity: (subject, settings, defaults, before) => ensureCapacity(sql, subject, settings, defaults, before),
   runOfExecution: (executionId) => runOfExecution(sql, executionId),
   parentOf: (runUid) => parentOf(sql, runUid),

@@ -47,18 +47,19 @@ export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, r
   checkNamed(uids, names);
   const attachments = await takeAttachments(deps, uid, { uids, names });
   const body = [uid, message, mode, ...attachments.map((file) => [file.uid, file.fileName])];
-  return deps.runs((tx) => tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, () => follow(tx, caller, uid, { message, mode, attachments })));
+  const said = { uid: newUid(), message, mode, attachments };
+  return deps.runs((tx) => tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, () => follow(tx, caller, uid, said)));
 }
 
-type Said = Pick<FollowupRequest, "message" | "mode"> & { readonly attachments: readonly Attachment[] };
+export type Said = Pick<FollowupRequest, "message" | "mode"> & { readonly uid: string; readonly attachments: readonly Attachment[] };
 
-async function follow(tx: RunTransaction, caller: Caller, runUid: string, { message, mode, attachments }: Said): Promise<FollowupAnswer> {
+/** Stores a message to a run, which it locks, and what follows from it. Errors: run_not_found. */
+export async function follow(tx: RunTransaction, caller: Caller, runUid: string, { uid, message, mode, attachments }: Said): Promise<FollowupAnswer> {
   const text = storable(message);
   const [run] = await tx.lockRuns([runUid]);
   if (!run) throw notFound("run");
   const route = routeFollowup(lifeOf(run));
   const by = actorOf(caller);
-  const uid = newUid();
   const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
   await tx.addMessage({ uid, runUid, kind: "followup", text, mode, author: by, attachments, ...directiveTo });
   const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };

@@ -2,11 +2,13 @@ import type { Caller } from "@millwright/caller";
 import { actorOf, requireVerb } from "@millwright/caller";
 import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
+import { isOver } from "../domain/followup.ts";
 import type { Attachment } from "../domain/message.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../domain/queue-settings.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import { lifeOf } from "../domain/run-change.ts";
 import type { RunRecord } from "../domain/run-record.ts";
 import { DEPTH_MAX, isTerminal, type Run } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
@@ -180,12 +182,24 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
   throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
 }
 
+/** Errors: conversation_moving. */
+async function requireOver(tx: RunTransaction, conversationUid: string, newestUid: string): Promise<void> {
+  const isNewest = (await tx.holdConversation(conversationUid)) === newestUid;
+  const [run] = isNewest ? await tx.lockRuns([newestUid]) : [];
+  if (!run || !isOver(lifeOf(run).run)) throw conversationMoving();
+}
+
+/** Somebody else goes on with it at the same time: it stands elsewhere when it is looked at again. */
+export const conversationMoving = (): DomainError =>
+  new DomainError({ kind: "unavailable", reason: "conversation_moving", message: "The conversation is just being continued; try again." });
+
 async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
   const { request, resolved, causeKey } = prepared;
   const parent = parentOf(request, parents);
   const record = recordOf(caller, prepared, parent);
   const { factory_uid: factoryUid } = resolved.frozen;
   if (factoryUid) await requireFactoryOpen(tx, factoryUid);
+  if (request.afterRunUid !== undefined) await requireOver(tx, prepared.conversationUid, request.afterRunUid);
   const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
   const context = { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) };
   const inserting = tx.insertRun(record, context);

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
-import type { RunUid } from "@millwright/ids";
+import { isUuid, type RunUid } from "@millwright/ids";
 import { canonicalUrl } from "../domain/canonical-url.ts";
 
 export type FindRunByReferenceDeps = { readonly findByReference: (caller: Caller, url: string) => Promise<RunUid | undefined> };
@@ -11,9 +11,23 @@ export type FindRunByReferenceDeps = { readonly findByReference: (caller: Caller
  * Errors: url_invalid · run_not_found. Source: fields-runs §6.5, decisions "run-by-external-reference".
  */
 export async function findRunByReference(deps: FindRunByReferenceDeps, caller: Caller, text: string): Promise<RunUid> {
-  const url = canonicalUrl(text);
-  if (url === undefined) throw invalidArgument("url_invalid", "url must be an http or https URL of at most 2048 characters, without a credential.");
-  const uid = await deps.findByReference(caller, url);
+  const uid = await deps.findByReference(caller, readUrl(text));
   if (!uid) throw notFound("run");
   return uid;
+}
+
+export type FindConversationsByUrlDeps = { readonly conversationsByUrl: (teamUid: string, url: string) => Promise<readonly string[]> };
+
+/**
+ * Conversations of a team's top-level runs that are about what is at a URL, newest first.
+ *
+ * Errors: url_invalid.
+ */
+export const findConversationsByUrl = async (deps: FindConversationsByUrlDeps, teamUid: string, text: string): Promise<readonly string[]> =>
+  isUuid(teamUid) ? deps.conversationsByUrl(teamUid, readUrl(text)) : [];
+
+function readUrl(text: string): string {
+  const url = canonicalUrl(text);
+  if (url === undefined) throw invalidArgument("url_invalid", "url must be an http or https URL of at most 2048 characters, without a credential.");
+  return url;
 }

@@ -47,6 +47,8 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     throw new Error("local runs are not simulated");
   },
   findByCause: async (ownerUid, causeKey) => findByCause(rows, ownerUid, causeKey),
+  holdConversation: async (conversationUid) => rows.runs.all().findLast(({ record }) => record.conversationUid === conversationUid)?.record.uid,
+  runOfMessage: async (messageUid) => rows.messages.get(messageUid)?.runUid as RunUid | undefined,
   async ensureCapacity(subject, settings, defaults, before) {
     await before;
     return ensureCapacity(rows, subject, settings, defaults);

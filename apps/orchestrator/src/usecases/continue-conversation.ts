@@ -1,0 +1,78 @@
+import type { Caller } from "@millwright/caller";
+import { invalidArgument, isDomainError, notFound } from "@millwright/errors";
+import type { RunUid } from "@millwright/ids";
+import { isOver, messageUidOf } from "../domain/followup.ts";
+import { checkNewRun, modeOf, type NewRun } from "../domain/new-run.ts";
+import { lifeOf } from "../domain/run-change.ts";
+import type { Run } from "../domain/run.ts";
+import { follow } from "./create-followup.ts";
+import { conversationMoving, createRuns, type CreateRunsDeps } from "./create-runs.ts";
+import { requireRunVerb } from "./run-access.ts";
+import { dropFiles, storeFiles } from "./run-files.ts";
+
+export type ContinueConversationDeps = CreateRunsDeps & {
+  /** Whoever owns them. */
+  newestOfConversations(conversationUids: readonly string[]): Promise<readonly Run[]>;
+  runOfMessage(messageUid: string): Promise<RunUid | undefined>;
+};
+
+type Continuing = NewRun & { readonly conversationUid: string; readonly causeKey: string };
+
+/** Each time somebody else was faster. */
+const TRIES_MAX = 4;
+
+/**
+ * Goes on with a conversation: a run that has not ended, or is BLOCKED, is told by a follow-up; after one that has ended comes a new run. One cause does so
+ * once, for ever, and of several at the same time the first one makes the run that the others tell. A debug window is left to those who look into it.
+ *
+ * Errors: conversation_not_found (also when its newest run is not the owner's) · conversation_required (invalid_argument) · not_authorized ·
+ * conversation_moving (unavailable) · those of create-runs.
+ */
+export async function continueConversation(deps: ContinueConversationDeps, caller: Caller, request: NewRun): Promise<RunUid> {
+  if (!isContinuing(request)) throw invalidArgument("conversation_required", "A team goes on with a conversation for a cause.");
+  checkNewRun(request);
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    const known = await doneBefore(deps, request);
+    if (known) return known;
+    const [newest] = await deps.newestOfConversations([request.conversationUid]);
+    if (!newest || newest.owner.type !== "team" || newest.owner.uid !== request.owner.uid) throw notFound("conversation");
+    requireRunVerb(caller, newest, "run.manage");
+    const runUid = await (isOver(newest.state) ? startAfter(deps, caller, newest, request) : tell(deps, caller, newest, request));
+    if (runUid) return runUid;
+  }
+  throw conversationMoving();
+}
+
+const isContinuing = (request: NewRun): request is Continuing => request.owner.type === "team" && request.conversationUid !== undefined && request.causeKey !== undefined;
+
+async function doneBefore(deps: ContinueConversationDeps, { owner, causeKey }: Continuing): Promise<RunUid | undefined> {
+  const [made] = await deps.findByCauses([{ ownerUid: owner.uid, causeKey }]);
+  return made ?? deps.runOfMessage(messageUidOf(owner.uid, causeKey));
+}
+
+/** Undefined: the conversation has moved. */
+async function startAfter(deps: ContinueConversationDeps, caller: Caller, newest: Run, request: Continuing): Promise<RunUid | undefined> {
+  const created = await createRuns(deps, caller, [{ ...request, afterRunUid: newest.uid }]).catch((error: unknown) => {
+    if (isDomainError(error) && error.reason === "conversation_moving") return [];
+    throw error;
+  });
+  return created[0]?.run.uid;
+}
+
+/** Undefined: the conversation has moved. */
+async function tell(deps: ContinueConversationDeps, caller: Caller, newest: Run, request: Continuing): Promise<RunUid | undefined> {
+  const { owner, causeKey, conversationUid, prompt = "" } = request;
+  const uid = messageUidOf(owner.uid, causeKey);
+  const attachments = await storeFiles(deps, request.attachments);
+  const isTold = await deps.runs(async (tx) => {
+    const isNewest = (await tx.holdConversation(conversationUid)) === newest.uid;
+    const isKnown = Boolean((await tx.findByCause(owner.uid, causeKey)) ?? (await tx.runOfMessage(uid)));
+    const [run] = isNewest && !isKnown ? await tx.lockRuns([newest.uid]) : [];
+    if (!run || isOver(lifeOf(run).run)) return false;
+    await follow(tx, caller, newest.uid, { uid, message: prompt, mode: modeOf(request), attachments });
+    return true;
+  });
+  if (isTold) return newest.uid;
+  await dropFiles(deps, attachments);
+  return undefined;
+}

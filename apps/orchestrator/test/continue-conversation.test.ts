@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { newUid } from "@millwright/ids";
+import { domainError } from "@millwright/testing";
+import type { NewRun } from "../src/domain/new-run.ts";
+import { conversationsByUrl } from "../src/store/run-list-store.ts";
+import { hold, holdStarted } from "./support/fake-worker.ts";
+import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await testPlatform();
+});
+afterAll(() => platform.close());
+
+const FILE = { fileName: "event-payload.json", mimeType: "application/json", data: Buffer.from("{}") };
+
+async function aConversation() {
+  const caller = aCaller();
+  const worker = await platform.worker({ teamUid: teamOf(caller) });
+  const run = await platform.run(caller, { prompt: "First." });
+  const goOn = (causeKey: string, more: Partial<NewRun> = {}) =>
+    platform.life.continueConversation(caller, aRun(caller, { prompt: `Because of ${causeKey}.`, conversationUid: run.conversationUid, causeKey, attachments: [FILE], ...more }));
+  const runs = async () => (await platform.database.sql.query<{ uid: string }>("SELECT uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at, uid", [run.conversationUid])).rows.map(({ uid }) => uid);
+  const followups = async () => (await platform.database.sql.query<{ text: string; files: number }>(
+    "SELECT text, (SELECT count(*)::int FROM message_attachments a WHERE a.message_uid = m.uid) AS files FROM messages m JOIN runs r ON r.uid = m.run_uid WHERE r.conversation_uid = $1 AND kind = 'followup' ORDER BY m.seq", [run.conversationUid],
+  )).rows;
+  return { caller, worker, run, goOn, runs, followups };
+}
+
+test("a run that has not begun, or is live, is told, with the files; once per cause", async () => {
+  const { worker, run, goOn, runs, followups } = await aConversation();
+  expect([await goOn("a"), await goOn("a")]).toEqual([run.uid, run.uid]);
+  const held = await holdStarted(platform, worker);
+  expect(held.assignment.inputs.map(({ text, attachments }) => [text, attachments?.length])).toEqual([["First.", 0], ["Because of a.", 1]]);
+  expect([await goOn("b"), await goOn("b"), await goOn("a")]).toEqual([run.uid, run.uid, run.uid]);
+  expect((await held.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "Because of b.", attachments: [{ file_name: "event-payload.json" }] } }]);
+  expect([await runs(), await followups()]).toEqual([[run.uid], [{ text: "Because of a.", files: 1 }, { text: "Because of b.", files: 1 }]]);
+});
+
+test("what was told stays told when the run has ended since, also after the keys of requests are forgotten", async () => {
+  const { worker, run, goOn, runs } = await aConversation();
+  await goOn("a");
+  await (await holdStarted(platform, worker)).complete("DONE");
+  await platform.database.sql.query("DELETE FROM idempotency_keys");
+  expect([await goOn("a"), await runs()]).toEqual([run.uid, [run.uid]]);
+});
+
+test.each(["DONE", "FAILED", "ERROR"] as const)("after a run that ended with %s comes a new one, as it is asked for, once per cause", async (outcome) => {
+  const { caller, worker, run, goOn, runs, followups } = await aConversation();
+  await (await holdStarted(platform, worker)).complete(outcome, { message: "Over." });
+  const next = await goOn("a", { title: "Again", metadata: { automation_uid: "x" } });
+  expect([next === run.uid, await goOn("a"), await runs(), await followups()]).toEqual([false, next, [run.uid, next], []]);
+  expect(await platform.getRun(caller, next)).toMatchObject({ conversationUid: run.conversationUid, title: "Again", metadata: { automation_uid: "x" }, state: "QUEUED" });
+  expect((await holdStarted(platform, worker)).assignment.inputs).toMatchObject([{ text: "Because of a.", attachments: [{ fileName: "event-payload.json" }] }]);
+});
+
+test("a run that waits for an answer is told", async () => {
+  const { caller, worker, run, goOn } = await aConversation();
+  await (await holdStarted(platform, worker)).complete("BLOCKED", { message: "Which?" });
+  expect([await goOn("a"), (await platform.getRun(caller, run.uid)).state]).toEqual([run.uid, "QUEUED"]);
+});
+
+test("a cancelled run stays cancelled, and a new one comes after it", async () => {
+  const { caller, worker, run, goOn, runs } = await aConversation();
+  const held = await holdStarted(platform, worker);
+  await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  const next = await goOn("a");
+  await held.complete("CANCELLED");
+  expect([(await platform.getRun(caller, run.uid)).state, await runs()]).toEqual(["CANCELLED", [run.uid, next]]);
+});
+
+test("a debug window is left alone", async () => {
+  const { caller, worker, run, goOn } = await aConversation();
+  await hold(platform, worker);
+  await platform.database.sql.query("UPDATE executions SET state = 'DEBUG', debug_until = now() + interval '1 hour' WHERE run_uid = $1", [run.uid]);
+  await platform.database.sql.query("UPDATE runs SET state = 'FAILED' WHERE uid = $1", [run.uid]);
+  expect(await goOn("a")).not.toBe(run.uid);
+  expect((await platform.getRun(caller, run.uid)).state).toBe("FAILED");
+});
+
+test("of causes that come at once the first one makes the run, and the others tell it", async () => {
+  const { worker, run, goOn, runs, followups } = await aConversation();
+  await (await holdStarted(platform, worker)).complete("DONE");
+  const causes = Array.from({ length: 8 }, (_, n) => `cause ${n}`);
+  const told = await Promise.all(causes.flatMap((cause) => [goOn(cause), goOn(cause)].map((one) => one.catch(() => goOn(cause)))));
+  const [, next, ...more] = await runs();
+  expect([new Set(told), more]).toEqual([new Set([next]), []]);
+  expect((await followups()).length).toBe(causes.length - 1);
+  expect(run.uid).not.toBe(next);
+});
+
+test("a run that its people wake meanwhile is told", async () => {
+  const { caller, worker, run, goOn, runs } = await aConversation();
+  await (await holdStarted(platform, worker)).complete("DONE");
+  await Promise.all([platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Wake up.", mode: "normal", attachmentUids: [] }), goOn("a")]);
+  // Whichever was first, it is said once: to the run that was woken, or by a new run that came before.
+  const { rows: said } = await platform.database.sql.query("SELECT 1 FROM messages WHERE run_uid = ANY($1::uuid[]) AND text = 'Because of a.'", [await runs()]);
+  expect(said).toHaveLength(1);
+});
+
+test("conversations that are not the team's cannot be continued", async () => {
+  const { caller, run, goOn } = await aConversation();
+  const other = aCaller();
+  await expect(platform.life.continueConversation(other, aRun(other, { prompt: "x", conversationUid: run.conversationUid, causeKey: "a" }))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+  await expect(goOn("a", { conversationUid: newUid() })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+  await platform.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
+  await expect(goOn("a")).rejects.toEqual(domainError({ reason: "conversation_not_found" })); // a colleague's own run goes on with it
+});
+
+test("conversations are found by what they are about: the ticket of their root, or what a run of their tree reported", async () => {
+  const { sql } = platform.database;
+  const caller = aCaller();
+  const url = `https://github.test/acme/shop/issues/${newUid()}`;
+  const [byTicket, byReport, other] = [await platform.run(caller, { metadata: { ticket_url: url } }), await platform.run(caller), await platform.run(caller, { metadata: { ticket_url: `${url}0` } })];
+  const child = await platform.run(caller, { parentRunUid: byReport.uid });
+  const report = (runUid: string, type: string, isThere = true) => sql.query(
+    "INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, public, committed_at) SELECT gen_random_uuid(), $1, gen_random_uuid()::text, x.id, $2, $3, false, CASE WHEN $4 THEN now() END FROM executions x WHERE x.run_uid = $1",
+    [runUid, type, JSON.stringify({ url }), isThere],
+  );
+  await report(child.uid, "PULL_REQUEST");
+  await report(other.uid, "EXTERNAL_REFERENCE", false);
+  const strangers = aCaller();
+  await report((await platform.run(strangers)).uid, "EXTERNAL_REFERENCE");
+  expect(await conversationsByUrl(sql, teamOf(caller), url)).toEqual([byReport.conversationUid, byTicket.conversationUid]);
+  expect(await conversationsByUrl(sql, teamOf(strangers), url)).toHaveLength(1);
+});

@@ -1,0 +1,152 @@
+import { randomUUID } from "node:crypto";
+import { sign } from "@octokit/webhooks-methods";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
+import type { Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+
+let platform: Deployment;
+let api: Client;
+let factory: string;
+let hub: { url: string; secret: string; log: string };
+let lab: typeof hub;
+
+const LOOK = script("shell: cat .attachments/*/event-payload.json | tail -c 8");
+
+beforeAll(async () => {
+  platform = await startPlatform();
+  api = await connect(platform);
+  [hub, lab] = [await connected("github"), await connected("gitlab")];
+  factory = await aFactory(api, definitionFiles(script("say: Begun.")));
+  await api.post(`/factory/${factory}/automations`, { name: "on issues", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "issue_mentioned" }] });
+  await api.post(`/factory/${factory}/automations`, { name: "on requests", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "gitlab", event: "bot_mentioned" }] });
+}, SLOW_MS);
+afterAll(() => platform?.remove());
+
+/** A connection with an open address, and a secret of ours: what is shown once may be lost on the way to us. */
+async function connected(kind: "github" | "gitlab"): Promise<typeof hub> {
+  const team = await teamOf(api);
+  const secret: string = randomUUID();
+  const host = await api.post(`/team/${team}/code-hosts`, { name: kind, kind, owners: [randomUUID()] });
+  const log = `/team/${team}/code-hosts/${host.uid}/webhook`;
+  const { ingress_url: url } = await api.put(log, { bot_login: "mill" });
+  await api.post(`${log}/rotate`, { secret });
+  return { url, secret, log: `${log}/deliveries?limit=100` };
+}
+
+/** The event of an accepted delivery. */
+const acceptedOf = async ({ log }: typeof hub, id: string): Promise<string> => (await api.get(log)).deliveries.find((one: any) => one.delivery_id === id && one.outcome === "accepted").uid;
+
+/** Somebody writes on an issue; answers the delivery, which may be sent again under its id. */
+async function comment(number: number, id: string = randomUUID(), login = "ada"): Promise<string> {
+  const body = JSON.stringify({
+    action: "created", comment: { body: "@mill go on" }, sender: { login }, repository: { full_name: "acme/shop" },
+    issue: { number, title: "Broken", html_url: issueUrl(number) }, end: "of it",
+  });
+  const headers = { "content-type": "application/json", "x-github-event": "issue_comment", "x-github-delivery": id, "x-hub-signature-256": await sign(hub.secret, body) };
+  expect((await api.fetch(hub.url, { method: "POST", headers, body })).status).toBe(202);
+  return acceptedOf(hub, id);
+}
+const issueUrl = (number: number): string => `https://github.com/acme/shop/issues/${number}`;
+
+/** The same on a merge request of GitLab. */
+async function note(number: number): Promise<string> {
+  const [id, url] = [randomUUID(), requestUrl(number)];
+  const body = JSON.stringify({
+    object_kind: "note", user: { username: "ada" }, project: { path_with_namespace: "acme/tools/shop" }, merge_request: { iid: number, title: "Faster" },
+    object_attributes: { note: "@mill go on", action: "create", url: `${url}#note_1` }, end: "of it",
+  });
+  const headers = { "content-type": "application/json", "x-gitlab-event": "Note Hook", "x-gitlab-token": lab.secret, "idempotency-key": id };
+  expect((await api.fetch(lab.url, { method: "POST", headers, body })).status).toBe(202);
+  return acceptedOf(lab, id);
+}
+const requestUrl = (number: number): string => `https://gitlab.com/acme/tools/shop/-/merge_requests/${number}`;
+
+/** What was decided about an event, once it is. */
+const decided = (eventUid: string, at = factory): Promise<any> =>
+  eventually(async () => {
+    const { status, body } = await api.call("GET", `/factory/${at}/decisions?event_uid=${eventUid}`);
+    const [decision] = status === 200 ? body.decisions : [];
+    return decision !== undefined && decision.outcome !== "pending" && decision;
+  }, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
+
+/** A task whose first run has ended. */
+async function aTask(ticketRef?: string, prompt = "Go."): Promise<any> {
+  const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt, ...(ticketRef !== undefined && { ticket_ref: ticketRef }) });
+  await succeeded(api, runId);
+  return eventually(async () => {
+    const { status, body } = await api.call("GET", `/factory/${factory}/task-by-run?run_id=${runId}`);
+    return status === 200 && body;
+  }, { timeoutMs: RUN_TIMEOUT_MS });
+}
+const runsOf = async (task: any): Promise<Set<string>> =>
+  new Set((await api.get(`/agent/runs?factory_uid=${factory}&limit=100`)).runs.filter((run: any) => run.conversation_id === task.conversation_id).map((run: any) => run.run_id));
+
+test("an event on an issue to which a task is bound goes on with its conversation, once, with the payload, whatever comes twice", async () => {
+  const task = await aTask("github:Acme/shop#1");
+  const id = randomUUID();
+  const event = await comment(1, id);
+  await comment(1, id);
+  const decision = await decided(event);
+  expect(decision).toMatchObject({ outcome: "continued", automation: "on issues", explanation: `It matches, and task ${task.uid}, which is about the same, goes on with it in run ${decision.run_id}.` });
+  const run = await succeeded(api, decision.run_id);
+  expect(run).toMatchObject({ conversation_id: task.conversation_id, source: "GITHUB_WEBHOOK", trigger_url: `${platform.url}/factories/${factory}/events/${event}`, metadata: { ticket_source: "github", ticket_id: "acme/shop#1" } });
+  expect(run.prompt).toContain(`\ntask: ${task.uid}\npayload: event-payload.json (`);
+  expect(await shellOutputs(api, run.run_id)).toEqual([expect.stringContaining('"of it"}')]);
+  expect(await runsOf(task)).toEqual(new Set([task.run_id, run.run_id]));
+  expect(await api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`)).toMatchObject({ uid: task.uid, run_id: task.run_id, stage: "TRIAGE" });
+  const { tasks } = await api.get(`/factory/${factory}/tasks?include_current_run=true&limit=100`);
+  expect(tasks.find(({ uid }: any) => uid === task.uid).current_run.run_id).toBe(run.run_id);
+}, SLOW_MS);
+
+test("of two events at once the first one makes the run, and the second one tells it", async () => {
+  const task = await aTask("github:acme/shop#2");
+  await api.patch(`/factory/${factory}`, { queue_paused: true });
+  const decisions = await Promise.all((await Promise.all([comment(2), comment(2)])).map((event) => decided(event)));
+  expect(decisions.map(({ outcome }) => outcome)).toEqual(["continued", "continued"]);
+  const [runId, ...others] = [...new Set(decisions.map(({ run_id: uid }) => uid))];
+  expect([others, await runsOf(task)]).toEqual([[], new Set([task.run_id, runId])]);
+  // A third one tells the run that is queued.
+  expect((await decided(await comment(2))).run_id).toBe(runId);
+  await api.patch(`/factory/${factory}`, { queue_paused: false });
+  await succeeded(api, runId);
+  expect((await api.get(`/agent/runs/${runId}/followups?limit=100`)).followups.map(({ state }: any) => state)).toEqual(["delivered", "delivered"]);
+}, SLOW_MS);
+
+test("a merge request that a run of the task has reported is the task's", async () => {
+  const task = await aTask(undefined, script(`external_reference: ${requestUrl(3)}`));
+  const decision = await decided(await note(3));
+  expect(decision).toMatchObject({ outcome: "continued", automation: "on requests" });
+  expect(await succeeded(api, decision.run_id)).toMatchObject({ conversation_id: task.conversation_id, source: "GITLAB_WEBHOOK" });
+}, SLOW_MS);
+
+test("a task that is made of an event's own run is continued by the next event", async () => {
+  const first = await decided(await comment(4));
+  expect(first).toMatchObject({ outcome: "fired" });
+  const { conversation_id: conversation } = await succeeded(api, first.run_id);
+  const task = await api.post(`/factory/${factory}/tasks`, { title: "Mend", conversation_id: conversation });
+  const next = await decided(await comment(4));
+  expect(next).toMatchObject({ outcome: "continued", explanation: expect.stringContaining(task.uid) });
+  expect((await runOf(api, next.run_id)).conversation_id).toBe(conversation);
+}, SLOW_MS);
+
+test("cancelled, deleted, other items', other factories' and other teams' tasks are not continued, and the platform's own doings nothing", async () => {
+  const [cancelled, deleted] = [await aTask("github:acme/shop#5"), await aTask("github:acme/shop#6")];
+  await api.patch(`/factory/${factory}/tasks/${cancelled.uid}`, { stage: "CANCELLED" });
+  await api.delete(`/factory/${factory}/tasks/${deleted.uid}`);
+  const stranger = await aTeam(api, `strangers-${randomUUID().slice(0, 8)}`);
+  const theirs = await aFactory(stranger, definitionFiles(script("say: Begun.")));
+  const { run_id: foreign } = await stranger.post(`/factory/${theirs}/runs`, { prompt: "Go.", ticket_ref: "github:acme/shop#7", ticket_url: issueUrl(7) });
+  const other = await aFactory(api, definitionFiles(script("say: Begun.")));
+  await api.post(`/factory/${other}/runs`, { prompt: "Go.", ticket_ref: "github:acme/shop#8" });
+  for (const number of [5, 6, 7, 8, 50]) {
+    const decision = await decided(await comment(number));
+    expect([number, decision.outcome]).toEqual([number, "fired"]);
+    expect([cancelled.conversation_id, deleted.conversation_id]).not.toContain((await runOf(api, decision.run_id)).conversation_id);
+  }
+  expect((await stranger.get(`/agent/runs?factory_uid=${theirs}`)).runs.map((run: any) => run.run_id)).toEqual([foreign]);
+  expect((await decided(await comment(5, randomUUID(), "mill"))).outcome).toBe("not_matched");
+}, SLOW_MS);
