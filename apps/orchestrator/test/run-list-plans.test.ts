@@ -3,16 +3,18 @@ import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import { RUN_SORTS, type RunListQuery } from "../src/domain/run-list.ts";
 import { listRuns } from "../src/store/run-list-store.ts";
-import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { aCaller, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 // Enough rows that reading all of them is never the cheapest way to a few.
 const RUNS = 50_000;
 const caller = aCaller();
+const both = { ...caller, teams: [...caller.teams, ...aCaller().teams] };
+const [OWN, OTHER] = both.teams.map(({ teamUid }) => teamUid);
 const [FACTORY, SCHEDULE] = [newUid(), newUid()];
 const SKILL = "acme/shop:skills/one/SKILL.md";
 let platform: TestPlatform;
 
-/** Values of which one run in a thousand has the rare one. Creation is a minute apart; one run in a hundred has changed days after it. */
+/** Values of which one run in a thousand has the rare one. Creation is a minute apart; one run in a hundred of the older ones has changed days after it. */
 beforeAll(async () => {
   platform = await testPlatform();
   const { sql } = platform.database;
@@ -22,12 +24,12 @@ beforeAll(async () => {
      SELECT u, u, 0, 'team', CASE WHEN n % 5 = 4 THEN $2::uuid ELSE $1::uuid END, 'user', CASE WHEN rare THEN 'rare' ELSE 'c' || n % 50 END, CASE WHEN rare THEN 'rare' ELSE 'x' || n % 50 END,
             'Run ' || n % 777, CASE WHEN rare THEN 'BLOCKED' ELSE 'SUCCEEDED' END, CASE WHEN rare THEN 'Find the needle.' ELSE 'Look at part ' || n || ' of the whole.' END, 'normal', false, CASE WHEN rare THEN 'JIRA' ELSE 'API' END, CASE WHEN rare THEN 'LOCAL' ELSE 'REMOTE' END,
             gen_random_uuid(), '{}', '{}', CASE WHEN rare THEN '{"k": "rare"}' ELSE '{"k": "v"}' END::jsonb, CASE WHEN rare THEN $3::uuid ELSE gen_random_uuid() END,
-            CASE WHEN rare THEN NULL ELSE 'environment' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'a' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'm' || n % 5 END,
+            CASE WHEN rare THEN NULL ELSE 'environment' || n % 20 END, CASE WHEN n > 49000 THEN 'bygone' WHEN rare THEN 'rare' ELSE 'a' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'm' || n % 5 END,
             CASE WHEN rare THEN $4 WHEN n % 3 = 0 THEN 'acme/shop:skills/s' || n % 7 || '/SKILL.md' END, CASE WHEN rare THEN jsonb_build_object('schedule_id', $5::text) END,
             date_trunc('milliseconds', now()) - n * interval '1 minute',
-            date_trunc('milliseconds', now()) - n * interval '1 minute' + CASE WHEN n % 100 = 1 THEN interval '3 days' ELSE n % 60 * interval '1 minute' END
+            date_trunc('milliseconds', now()) - n * interval '1 minute' + CASE WHEN n % 100 = 1 AND n > 5000 THEN interval '3 days' ELSE n % 60 * interval '1 minute' END
        FROM (SELECT n, n % 1000 = 500 AS rare, gen_random_uuid() AS u FROM generate_series(1, ${RUNS}) n) g`,
-    [teamOf(caller), newUid(), FACTORY, SKILL, SCHEDULE],
+    [OWN, OTHER, FACTORY, SKILL, SCHEDULE],
   );
   await sql.query("INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at) SELECT gen_random_uuid(), uid, 'a', 1, CASE state WHEN 'BLOCKED' THEN 'PLAN' ELSE 'FILE' END, '{}', now() FROM runs");
   await sql.query("UPDATE runs SET state = 'QUEUED' WHERE state = 'BLOCKED' AND created_at > now() - interval '10 days'");
@@ -82,27 +84,80 @@ test.each(Object.entries(FILTERS))("by %s a page is read from indexes in every o
   }
 });
 
-type Row = { uid: string; title: string; skill_spec: string | null; created_at: Date; updated_at: Date };
-const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
+test("a page passes no more runs than a walk and those that match, where only the oldest do and the newest are asked for", async () => {
+  let passed = 0;
+  const counting: Sql = {
+    async query(text, params) {
+      const { rows } = await platform.database.searches.query<{ "QUERY PLAN": { Plan: PlanNode }[] }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, params);
+      passed += runsRead(rows[0]!["QUERY PLAN"][0]!.Plan);
+      return platform.database.searches.query(text, params);
+    },
+  };
+  for (const sort of SORTS) {
+    passed = 0;
+    const page = await listRuns(counting, caller, { states: [], ...sort, name: "bygone" }, undefined, 10);
+    expect(page).toHaveLength(10);
+    expect(passed).toBeLessThan(10_000); // 2500 √10 and 800 of 40,000
+  }
+});
 
-// Where a list is two walks put together, or an order is another one's, an oracle without SQL says which runs these are.
+type PlanNode = { readonly "Relation Name"?: string; readonly "Actual Rows": number; readonly "Actual Loops": number; readonly "Rows Removed by Filter"?: number; readonly Plans?: readonly PlanNode[] };
+
+const runsRead = (node: PlanNode): number =>
+  (node["Relation Name"] === "runs" ? (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"] : 0) + (node.Plans ?? []).reduce((sum, one) => sum + runsRead(one), 0);
+
+type Row = {
+  uid: string; title: string; skill_spec: string | null; created_at: Date; updated_at: Date; state: string; creator_uid: string; prompt: string;
+  owner_uid: string; environment_uid: string | null; execution_location: string; schedule: object | null; model_id: string;
+};
+const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
+let inOrder: { sort: (typeof SORTS)[number]; rows: Row[] }[] | undefined;
+
+/** Every run, in each of the orders, without SQL. */
+async function runsInOrder(): Promise<NonNullable<typeof inOrder>> {
+  if (inOrder) return inOrder;
+  const { rows } = await platform.database.sql.query<Row>(
+    "SELECT uid, owner_uid, lower(title) AS title, skill_spec, created_at, updated_at, state, creator_uid, prompt, environment_uid, execution_location, schedule, model_id FROM runs",
+  );
+  inOrder = SORTS.map((sort) => {
+    const keyOf = (row: Row): string | number => (sort.sortBy === "title" ? row.title : sort.sortBy === "agent" ? (row.skill_spec ?? "") : row[sort.sortBy].getTime());
+    const last = (row: Row): number => Number(sort.sortBy === "agent" && row.skill_spec === null);
+    const sign = sort.isDescending ? -1 : 1;
+    return { sort, rows: rows.toSorted((a, b) => last(a) - last(b) || sign * (compare(keyOf(a), keyOf(b)) || compare(a.uid, b.uid))) };
+  });
+  return inOrder;
+}
+
+// An oracle says which runs these are, whether walks come to the end of a page, to the end of all, or are given up.
 test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
+  ["nothing", {}, () => true],
   ["created_before", { createdBefore: ago(40_000) }, (row) => row.created_at < ago(40_000)],
   ["created_after", { createdAfter: ago(9_000) }, (row) => row.created_at > ago(9_000)],
   ["updated_after", { updatedAfter: ago(9_000) }, (row) => row.updated_at > ago(9_000)],
   ["all three", { createdAfter: ago(30_000), createdBefore: ago(20_000), updatedAfter: ago(24_000) }, (row) => row.created_at > ago(30_000) && row.created_at < ago(20_000) && row.updated_at > ago(24_000)],
   ["skill", { skillSpec: "acme/shop:skills/s3/SKILL.md" }, (row) => row.skill_spec === "acme/shop:skills/s3/SKILL.md"],
-])("by %s the pages are those that they should be, in every order", async (_, filter, holds) => {
-  const { rows } = await platform.database.sql.query<Row>("SELECT uid, lower(title) AS title, skill_spec, created_at, updated_at FROM runs WHERE owner_uid = $1", [teamOf(caller)]);
-  for (const { sortBy, isDescending } of SORTS) {
-    const keyOf = (row: Row): string | number => (sortBy === "title" ? row.title : sortBy === "agent" ? (row.skill_spec ?? "") : row[sortBy].getTime());
-    const sign = isDescending ? -1 : 1;
-    const last = (row: Row): number => Number(sortBy === "agent" && row.skill_spec === null);
-    const expected = rows.filter(holds).sort((a, b) => last(a) - last(b) || sign * (compare(keyOf(a), keyOf(b)) || compare(a.uid, b.uid)));
-    const query = { states: [], ...filter, sortBy, isDescending };
-    const first = await listRuns(platform.database.searches, caller, query, undefined, 60);
-    const second = await listRuns(platform.database.searches, caller, query, first.at(-1)?.position, 60);
-    expect([sortBy, isDescending, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([sortBy, isDescending, ...expected.slice(0, 120).map(({ uid }) => uid)]);
+  ["a common creator", { creatorUid: "c7" }, (row) => row.creator_uid === "c7"],
+  ["a rare creator", { creatorUid: "rare" }, (row) => row.creator_uid === "rare"],
+  ["nobody", { creatorUid: "nobody" }, () => false],
+  ["a common model and an environment", { modelId: "m2", environmentUid: "environment7" }, (row) => row.model_id === "m2" && row.environment_uid === "environment7"],
+  ["execution_location", { executionLocation: "LOCAL" }, (row) => row.execution_location === "LOCAL"],
+  ["no environment", { environmentUid: "empty-environment" }, (row) => row.environment_uid === null],
+  ["schedule_id", { scheduleUid: SCHEDULE }, (row) => row.schedule !== null],
+  ["a common artifact", { artifactType: "FILE" }, (row) => !row.prompt.includes("needle")],
+  ["a rare artifact", { artifactType: "PLAN" }, (row) => row.prompt.includes("needle")],
+  ["a common word", { search: { words: ["whole"] } }, (row) => row.prompt.includes("whole")],
+  ["a rare word", { search: { words: ["needle"] } }, (row) => row.prompt.includes("needle")],
+  ["running tasks", { taskStatuses: ["running"] }, (row) => row.state === "QUEUED"],
+  ["running or complete tasks", { taskStatuses: ["running", "complete"] }, (row) => row.state !== "BLOCKED"],
+])("by %s the pages of one team, and of two, are those that they should be, in every order", async (_, filter, holds) => {
+  for (const { sort, rows } of await runsInOrder()) {
+    const matching = rows.filter(holds);
+    for (const [who, expected] of [[caller, matching.filter((row) => row.owner_uid === OWN)], [both, matching]] as const) {
+      const query = { states: [], ...filter, ...sort };
+      const first = await listRuns(platform.database.searches, who, query, undefined, 30);
+      const second = first.length < 30 ? [] : await listRuns(platform.database.searches, who, query, first.at(-1)?.position, 30);
+      expect([sort, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([sort, ...expected.slice(0, 60).map(({ uid }) => uid)]);
+    }
   }
 });
 

@@ -2,49 +2,95 @@ import type { Caller } from "@millwright/caller";
 import { isCancelled, type Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import { isUuid, type RunUid } from "@millwright/ids";
-import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
-import type { Owner, Run, RunState } from "../domain/run.ts";
+import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
+import type { Owner, Run } from "../domain/run.ts";
+import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter, type Bind } from "./run-filters.ts";
 import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };
 
-/** The sort key of a run, as an expression, with the type in which a cursor gives it back. `C` order: the same on every server. */
-const KEYS: Readonly<Record<RunSort, { readonly expression: string; readonly type: string }>> = {
-  updated_at: { expression: "r.updated_at", type: "timestamptz" },
-  created_at: { expression: "r.created_at", type: "timestamptz" },
-  title: { expression: 'lower(r.title) COLLATE "C"', type: "text" },
-  agent: { expression: 'r.skill_spec COLLATE "C"', type: "text" },
-};
+type ListedRow = RunRow & { readonly sort_key: Date | string | null; readonly as_of: Date; readonly matches: boolean | null; readonly is_end: boolean };
+
+/**
+ * How many runs a walk along an order passes at most, for a page of one; it grows with the root of the page. Runs of about the same time lie side by side;
+ * to those next by title or skill, or to another table about each, the steps take longer.
+ */
+const STEPS = { near: 2500, far: 1200 } as const;
 
 /**
  * A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid.
  *
- * Errors: list_too_slow (unavailable, not retryable), when the statement was cancelled: its filters together hold of too few of too many runs.
+ * Two statements, neither of which can be planned badly: a walk along the index of the order, which passes so many runs and no more; and, when the page
+ * was not full by then, all that match, found by the indexes of the filters and then sorted: they are few, or far from where the walk began.
+ *
+ * Errors: list_too_slow (unavailable, not retryable), when a statement was cancelled: its filters together hold of too few of too many runs.
  */
 export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): Promise<ListedRun[]> {
-  const params: unknown[] = [];
-  const bind = (value: unknown, type: string): string => `$${params.push(value)}::${type}`;
-  const key = KEYS[query.sortBy];
-  const direction = query.isDescending ? "DESC" : "ASC";
-  const owners = ownersInView(caller, query.teamUid);
-  const given = `${bind(owners.map(({ type }) => type), "text[]")}, ${bind(owners.map(({ uid }) => uid), "uuid[]")}`;
-  const where = ["r.owner_type = o.type AND r.owner_uid = o.uid", ...filters(query, bind), ...(after ? continued(query, after, bind) : [])];
-  const ways = halves(query, bind).map((half) => [...where, ...half].join("\n AND "));
-  // Runs without a skill are last in both directions (fields-runs §6.2); the other keys are never null.
-  const order = `${query.sortBy === "agent" ? "(r.skill_spec IS NULL), " : ""}${key.expression} ${direction}, r.uid ${direction}`;
-  const page = `ORDER BY ${order} LIMIT ${bind(limit, "integer")}`;
-  const pages = ways.map((way) => `SELECT * FROM runs r WHERE ${way} ${page}`);
-  // A page per owner, each in the order of an index, then the page of them all: nothing is read that is not shown.
-  const { rows } = await inTime(sql.query<RunRow & { sort_key: Date | string | null; as_of: Date }>(
-    `SELECT ${RUN_COLUMNS}, ${key.expression} AS sort_key, clock_timestamp() AS as_of
-       FROM unnest(${given}) AS o (type, uid)
-       CROSS JOIN LATERAL (${pages.length === 1 ? pages[0] : pages.map((one) => `(${one})`).join(" UNION ALL ")}) r ${page}`,
-    params,
-  ));
+  const asked: Asked = { owners: ownersInView(caller, query.teamUid), query, after, limit };
+  const ask = async (statement: Statement): Promise<ListedRow[]> => {
+    const params: unknown[] = [];
+    return (await inTime(sql.query<ListedRow>(statement(asked, (value, type) => `$${params.push(value)}::${type}`), params))).rows;
+  };
+  const isOneTree = query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
+  const rows = (isOneTree ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
   const asOf = after?.asOf ?? new Date((rows[0]?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
 }
+
+type Asked = { readonly owners: readonly Owner[]; readonly query: RunListQuery; readonly after: RunPosition | undefined; readonly limit: number };
+type Statement = (asked: Asked, bind: Bind) => string;
+
+/** The page, when walks come to its last run or to the end of all. */
+async function walked({ query, after, limit }: Asked, ask: (statement: Statement) => Promise<ListedRow[]>): Promise<ListedRow[] | undefined> {
+  const parts = partsAfter(query, after);
+  for (let upTo = 1; ; upTo++) {
+    const rows = await ask((asked, bind) => walk(asked, bind, upTo));
+    // What lies behind the end of a walk is unknown.
+    const end = rows.findIndex((row) => row.is_end);
+    if (end !== -1 && !(end === limit - 1 && rows[end]!.matches)) return undefined;
+    if (rows.length === limit || upTo === parts) return rows;
+  }
+}
+
+function walk({ owners, query, after, limit }: Asked, bind: Bind, parts: number): string {
+  const order = orderOf(query);
+  const { bounds, others } = conditionsOf(query, bind, "walk");
+  const most = `LIMIT ${bind(limit, "integer")}`;
+  const steps = bind(others.length === 0 ? limit : stepsFor(query, limit), "integer");
+  const ranges = continuedBy(query, after, bind, parts).flatMap((range) => halvesOf(query, bind).map((half) => [...range, ...half]));
+  const ways = ranges.map((range) => `
+    (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
+       FROM (SELECT *, row_number() OVER (ORDER BY ${order.ofRange}) AS nth
+               FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
+                      WHERE ${["r.owner_uid = o.uid", ...bounds, ...range].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
+      WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`);
+  return `SELECT ${RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
+    FROM (SELECT w.* FROM unnest(${bind(owners.map(({ uid }) => uid), "uuid[]")}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
+    JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
+}
+
+function stepsFor({ sortBy, artifactType, search, taskStatuses }: RunListQuery, limit: number): number {
+  const isOfRunsAlone = artifactType === undefined && search === undefined && !taskStatuses?.includes("running");
+  const isNear = isOfRunsAlone && (sortBy === "updated_at" || sortBy === "created_at");
+  return Math.ceil(STEPS[isNear ? "near" : "far"] * Math.sqrt(limit));
+}
+
+function sorted({ owners, query, after, limit }: Asked, bind: Bind): string {
+  const order = orderOf(query);
+  const { bounds, others } = conditionsOf(query, bind, "set");
+  const ranges = continuedBy(query, after, bind).map((range) => `(${range.join(" AND ") || "true"})`);
+  const uids = bind(owners.map(({ uid }) => uid), "uuid[]");
+  // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.
+  return `SELECT ${RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
+    FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM runs r
+                            WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others].join(" AND ")} OFFSET 0) m
+           ORDER BY ${order.ofAll} LIMIT ${bind(limit, "integer")}) p
+    JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
+}
+
+/** The indexes know owners by uid alone, which is enough to find a run; what is shown is checked whole. */
+const ownedBy = (owners: readonly Owner[], bind: Bind): string => `r.owner_type || r.owner_uid = ANY(${bind(owners.map(({ type, uid }) => type + uid), "text[]")})`;
 
 async function inTime<T>(answer: Promise<T>): Promise<T> {
   try {
@@ -58,8 +104,6 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-type Bind = (value: unknown, type: string) => string;
-
 /** Whose runs the caller may see, or those of one team only. The principal of a service is no uid: it owns nothing. */
 export function ownersInView(caller: Caller, teamUid?: string): Owner[] {
   const [teams, user] = visibleTo(caller);
@@ -67,90 +111,7 @@ export function ownersInView(caller: Caller, teamUid?: string): Owner[] {
   return [...chosen, ...(teamUid === undefined && isUuid(user) ? [{ type: "user", uid: user } as const] : [])];
 }
 
-function filters(query: RunListQuery, bind: Bind): string[] {
-  const { states, createdAfter, createdBefore, updatedAfter, factoryUids, ancestorRunUid, sources, environmentUid, artifactType, search, taskStatuses, metadata } = query;
-  const equal = (column: string, value: string | undefined): string[] => (value === undefined ? [] : [`${column} = ${bind(value, "text")}`]);
-  return [
-    ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
-    ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
-    ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : []),
-    ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
-    ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
-    ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
-    ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
-    ...equal("r.config_name", query.name),
-    ...equal("r.model_id", query.modelId),
-    ...equal("r.creator_uid", query.creatorUid),
-    ...equal("r.executor_uid", query.executorUid),
-    ...equal("r.execution_location", query.executionLocation),
-    ...(taskStatuses ? ofTasks(taskStatuses, bind) : []),
-    ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")}`] : []),
-    // In the terms of the index of its sort: within one skill that is an order by uid.
-    ...(query.skillSpec === undefined ? [] : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(query.skillSpec, "text")}`]),
-    ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
-    ...(environmentUid === EMPTY_ENVIRONMENT ? ["r.environment_uid IS NULL"] : equal("r.environment_uid", environmentUid)),
-    ...(artifactType === undefined ? [] : [`EXISTS (SELECT 1 FROM artifacts a WHERE a.run_uid = r.uid AND a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")})`]),
-    ...(search ? found(search, bind) : []),
-  ];
-}
-
-/** A run that changed later than this after it was made is found by an index of its own. */
-const LATE = "interval '1 day'";
-
-/**
- * Times of creation and of change are close to each other, but for few runs. Where one is bounded from the side at which a walk in the order of the other
- * begins, two walks are made: of the many, from near that bound on, and of the few. Otherwise a walk would pass all that lies between.
- */
-function halves({ sortBy, isDescending, createdAfter, createdBefore, updatedAfter }: RunListQuery, bind: Bind): string[][] {
-  const late = `r.updated_at - r.created_at > ${LATE}`;
-  const onTime = `r.updated_at - r.created_at <= ${LATE}`;
-  // What was made after a time has changed after it.
-  const implied = createdAfter && sortBy === "updated_at" ? [`r.updated_at > ${bind(createdAfter, "timestamptz")}`] : [];
-  if (sortBy === "updated_at" && isDescending && createdBefore) return [[...implied, onTime, `r.updated_at < ${bind(createdBefore, "timestamptz")} + ${LATE}`], [...implied, late]];
-  if (sortBy === "created_at" && !isDescending && updatedAfter) return [[onTime, `r.created_at > ${bind(updatedAfter, "timestamptz")} - ${LATE}`], [late]];
-  return [implied];
-}
-
-const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly RunState[]>> = {
-  complete: ["SUCCEEDED"],
-  failed: ["FAILED", "ERROR"],
-  blocked: ["BLOCKED"],
-  cancelled: ["CANCELLED"],
-};
-
-/** Top-level runs by their own end; a task is running while anything of its tree is. */
-function ofTasks(statuses: readonly TaskStatus[], bind: Bind): string[] {
-  const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
-  const ways = [
-    ...(ended.length > 0 ? [`r.state = ANY(${bind(ended, "text[]")})`] : []),
-    ...(statuses.includes("running") ? ["EXISTS (SELECT 1 FROM runs t WHERE t.root_run_uid = r.uid AND t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS'))"] : []),
-  ];
-  return ["r.parent_run_uid IS NULL", `(${ways.join(" OR ")})`];
-}
-
-function found(search: RunSearch, bind: Bind): string[] {
-  if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
-  const containing = search.words.map((word) => `t.text LIKE ${bind(`%${word.replace(/[\\%_]/g, String.raw`\$&`)}%`, "text")}`);
-  return [`r.uid IN (SELECT t.run_uid FROM run_texts t WHERE ${containing.join(" AND ")})`];
-}
-
-function continued({ sortBy, isDescending }: RunListQuery, { asOf, key, uid }: RunPosition, bind: Bind): string[] {
-  const { expression, type } = KEYS[sortBy];
-  const comparison = isDescending ? "<" : ">";
-  const bound = `${sortBy === "updated_at" ? "r.updated_at" : "r.created_at"} <= ${bind(asOf, "timestamptz")}`;
-  if (key === null) return [bound, `r.skill_spec IS NULL AND r.uid ${comparison} ${bind(uid, "uuid")}`];
-  const beyond = `(${expression}, r.uid) ${comparison} (${bind(key, type)}, ${bind(uid, "uuid")})`;
-  return [bound, sortBy === "agent" ? `(r.skill_spec IS NULL OR ${beyond})` : beyond];
-}
-
 const keyText = (key: Date | string | null): string | null => (key instanceof Date ? key.toISOString() : key);
-
-/** Every run below one, at any depth, without itself. */
-const descendants = (uid: string): string => `
-  WITH RECURSIVE tree AS (
-    SELECT c.uid FROM runs c WHERE c.parent_run_uid = ${uid}
-    UNION ALL SELECT c.uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
-  SELECT uid FROM tree`;
 
 /** The run that first reported a reference with this canonical URL, among those the caller may see. */
 export async function findByReference(sql: Sql, caller: Caller, url: string): Promise<RunUid | undefined> {
