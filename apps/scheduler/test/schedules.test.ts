@@ -222,11 +222,4 @@ describe("when the gateway tells that", () => {
     expect(await w.read(other.uid)).toEqual(other);
     expect(await w.eventTypes()).toEqual(["schedule.created", "schedule.created", "schedule.updated"]);
   });
-  test("a team was deleted, so are its schedules", async () => {
-    await w.aSchedule();
-    await w.aSchedule({ ownerUid: OTHER_TEAM, name: "theirs" }, STRANGER);
-    w.gatewayFeed.push({ type: "millwright.team.deleted.v1", entityUid: TEAM });
-    await hear();
-    expect([await names(OWNER), await names(STRANGER)]).toEqual([[], ["theirs"]]);
-  });
 });

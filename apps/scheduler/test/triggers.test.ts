@@ -143,15 +143,12 @@ describe("when an automation changes", () => {
     expect(await slots()).toEqual(["20T12:00 fired"]);
   });
 
-  test("without its automation, its factory or its team nothing comes due", async () => {
+  test("without its automation or its factory nothing comes due", async () => {
     const automation = newUid();
     await tell(automation, [{ cron: "@hourly" }]);
     await tellDeleted("automation", automation);
     await tell(newUid(), [{ cron: "@hourly" }]);
     await tellDeleted("factory", FACTORY);
-    await tell(newUid(), [{ cron: "@hourly" }]);
-    w.gatewayFeed.push({ type: "millwright.team.deleted.v1", entityUid: TEAM });
-    await hear();
     expect(await w.rows("SELECT 1 FROM trigger_schedules")).toEqual([]);
   });
 });

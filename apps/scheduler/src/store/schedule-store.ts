@@ -68,34 +68,26 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
       }),
 
     delete: (uid: ScheduleUid, event: (schedule: Schedule) => NewEvent): Promise<void> =>
-      changing(async (tx, now) => remove(tx, await lock(tx, uid), now, event)),
+      changing(async (tx, now) => {
+        const schedule = await lock(tx, uid);
+        await tx.query("UPDATE schedules SET deleted_at = $2, next_slot = NULL, updated_at = $2, version = version + 1 WHERE uid = $1", [uid, now]);
+        await appendEvents(tx, [event({ ...schedule, version: schedule.version + 1 })]);
+      }),
   };
 }
 
-/** The live schedules of an agent or of a team, in the transaction that hears that it is no more. */
-export function schedulesOf(tx: Sql, by: { agentUid: string } | { teamUid: string }) {
-  const load = async (): Promise<Schedule[]> => {
-    const [where, uid] = "agentUid" in by ? ["agent_uid = $1", by.agentUid] : ["owner_type = 'team' AND owner_uid = $1", by.teamUid];
-    const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE ${where} AND deleted_at IS NULL ORDER BY uid FOR UPDATE`, [uid]);
-    return rows.map(toSchedule);
-  };
+/** The live schedules of an agent, in the transaction that hears that it is no more. */
+export function schedulesOfAgent(tx: Sql, agentUid: string) {
   return {
     async updateAll(change: (schedule: Schedule) => Change): Promise<void> {
-      for (const schedule of await load()) {
-        const { next, event } = change(schedule);
+      const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE agent_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE`, [agentUid]);
+      for (const row of rows) {
+        const { next, event } = change(toSchedule(row));
         await save(tx, next);
         await appendEvents(tx, [event]);
       }
     },
-    async deleteAll(now: Date, event: (schedule: Schedule) => NewEvent): Promise<void> {
-      for (const schedule of await load()) await remove(tx, schedule, now, event);
-    },
   };
-}
-
-async function remove(tx: Sql, schedule: Schedule, now: Date, event: (schedule: Schedule) => NewEvent): Promise<void> {
-  await tx.query("UPDATE schedules SET deleted_at = $2, next_slot = NULL, updated_at = $2, version = version + 1 WHERE uid = $1", [schedule.uid, now]);
-  await appendEvents(tx, [event({ ...schedule, version: schedule.version + 1 })]);
 }
 
 async function lock(tx: Sql, uid: ScheduleUid): Promise<Schedule> {

@@ -41,8 +41,8 @@ export function triggerStore(database: Database, time: DatabaseTime, fact: Fact)
 }
 
 /** The schedules of automations that are no more, nor will be. */
-export async function forgetTriggers(tx: Sql, by: { automationUid: string } | { factoryUid: string } | { teamUid: string }): Promise<void> {
-  const [column, uid] = "automationUid" in by ? ["automation_uid", by.automationUid] : "factoryUid" in by ? ["factory_uid", by.factoryUid] : ["team_uid", by.teamUid];
+export async function forgetTriggers(tx: Sql, by: { automationUid: string } | { factoryUid: string }): Promise<void> {
+  const [column, uid] = "automationUid" in by ? ["automation_uid", by.automationUid] : ["factory_uid", by.factoryUid];
   await tx.query(`DELETE FROM trigger_schedules WHERE ${column} = $1`, [uid]);
 }
 
