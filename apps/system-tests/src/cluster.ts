@@ -37,7 +37,7 @@ type Ports = { readonly grpc: number; readonly ops: number; readonly http: numbe
 const INTERNAL = { MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "localhost,127.0.0.0/8,::1" };
 
 /** Settings that are not of the services alone. */
-const WORKERS_TOO = /^OTEL_|^MILLWRIGHT_PARKED_WORKSPACES$/;
+const WORKERS_TOO = /^OTEL_|^MILLWRIGHT_HARNESS_|^MILLWRIGHT_PARKED_WORKSPACES$/;
 
 const FAST: Record<string, string> = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 

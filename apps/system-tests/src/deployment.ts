@@ -6,7 +6,7 @@ export type DeploymentOptions = {
   slots?: number;
   /** Divides leases, offers and heartbeats. */
   timeScale?: number;
-  /** More settings, for its services, such as a bucket for files; OpenTelemetry's and that of kept workspaces for the workers too. */
+  /** More settings, for its services, such as a bucket for files; OpenTelemetry's, those of harnesses and that of kept workspaces for the workers too. */
   env?: Readonly<Record<string, string>>;
 };
 

@@ -6,7 +6,7 @@ import { bareRepository, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
-import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -92,9 +92,9 @@ describe("a delivery", () => {
     const webhook = await api.post(`/factory/${uid}/webhooks`, { name: "ci" });
     const put = async (files: object[]) => {
       await api.put(`/factory/${uid}/source`, { files });
-      return api.post(`/factory/${uid}/source/apply`);
+      return applied(api, uid);
     };
-    const { source } = await put([...tree, { ...file, content: file.content.replace("HOOK", randomUUID()) }]);
+    const source = await put([...tree, { ...file, content: file.content.replace("HOOK", randomUUID()) }]);
     expect(source).toMatchObject({ state: "APPLIED", diagnostics: [{ path: file.path, code: "FF_INVALID_REFERENCE", severity: "warning" }] });
     await put([...tree, { ...file, content: file.content.replace("HOOK", webhook.uid) }]);
     const [automation] = (await api.get(`/factory/${uid}/automations`)).automations;
@@ -238,7 +238,7 @@ test("a definition as others publish theirs applies unchanged, and the runs of i
   await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "published", kind: "local", root, owners: ["published"] });
   const { uid } = await api.post("/factory", { name: "Storefront" });
   await api.put(`/factory/${uid}/source`, { files: publishedTree(script("shell: cat /workspace/storefront/README.md")) });
-  const { source } = await api.post(`/factory/${uid}/source/apply`);
+  const source = await applied(api, uid);
   expect([source.state, source.diagnostics.filter(({ severity }: any) => severity === "error")]).toEqual(["APPLIED", []]);
   expect(source.diagnostics.map(({ path, code }: any) => `${path} ${code}`)).toEqual(Array(2).fill("automations/triage/automation.md FF_NOT_SERVED"));
   const automations = (await api.get(`/factory/${uid}/automations`)).automations;

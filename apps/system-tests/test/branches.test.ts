@@ -8,7 +8,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { runOf, script, succeeded } from "./support/runs.ts";
-import { aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -132,7 +132,7 @@ test("a private repository is read with the team's secret, which nobody is told"
   expect(await api.put(`/factory/${factory}/source`, { repository_url: url, secret_name: "GIT", username: "reader" })).toMatchObject({ repository_url: url, secret_name: "GIT", username: "reader" });
   expect(await api.call("POST", `/factory/${factory}/source/apply`)).toMatchObject({ status: 400, body: { reason: "source_refused" } });
   await api.put(`/team/${team}/secrets/GIT`, { value: "canary-of-git" });
-  expect((await api.post(`/factory/${factory}/source/apply`)).source).toMatchObject({ state: "APPLIED", active_revision: git(bare!, "rev-parse", "main").trim() });
+  expect(await applied(api, factory!)).toMatchObject({ state: "APPLIED", active_revision: git(bare!, "rev-parse", "main").trim() });
   const told = [await api.get(`/factory/${factory}/source`), await api.get(`/factory/${factory}/branches`), platform.output()];
   expect(JSON.stringify(told)).not.toContain("canary-of-git");
 });

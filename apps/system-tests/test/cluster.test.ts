@@ -1,24 +1,53 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares tests */
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
+import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createDemoRepositories } from "@millwright/standalone/demo-repositories";
-import { eventually, needs } from "@millwright/testing";
+import { aFakeHarness, eventually, ModelServer, needs } from "@millwright/testing";
 import { connect as connectNats } from "nats";
 import { Cluster, SERVICES } from "../src/index.ts";
+import { bareRepository, git } from "../src/git.ts";
+import { newDirectory, removeDirectory } from "../src/directory.ts";
 import { connect, type Client } from "./support/client.ts";
-import { eventsOf, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { Depot } from "./support/depot.ts";
+import { SLOW_MS } from "./support/deployment.ts";
+import { eventsOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
-import { teamOf } from "./support/world.ts";
+import { aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
 const PATIENCE_MS = 3 * RUN_TIMEOUT_MS;
 
 let cluster: Cluster;
 let api: Client;
+let models: ModelServer;
+let harnesses: string;
+/** A factory with automations; the first slot of one comes while other tests run. */
+let [works, everyMinute]: string[] = [];
+
 beforeAll(async () => {
-  cluster = await Cluster.start({ timeScale: 5 });
+  models = await ModelServer.start([{ text: "hello", usage: { input: 100, output: 10 } }]);
+  harnesses = await newDirectory();
+  const env = { MILLWRIGHT_HARNESS_CLAUDE: await aFakeHarness(harnesses, "claude"), MILLWRIGHT_BRANCH_POLL_INTERVAL: "500ms" };
+  cluster = await Cluster.start({ timeScale: 2, env });
   api = await connect(cluster);
+  works = await aFactory(api, definitionFiles(script("say: Done.")));
+  everyMinute = await anAutomation({ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *", name: "often" } });
 }, 180_000);
-afterAll(() => cluster?.remove(), 60_000);
+afterAll(async () => {
+  await cluster?.remove();
+  await models?.stop();
+  if (harnesses) await removeDirectory(harnesses);
+}, 60_000);
+
+const anAutomation = async (trigger: object, prompt = script("say: Done.")): Promise<string> => (await api.post(`/factory/${works}/automations`, { name: "auto", prompt, triggers: [trigger] })).uid;
+/** What was decided for an automation, once something is. */
+const decided = (automation: string): Promise<any[]> =>
+  eventually(async () => {
+    const { decisions } = await api.get(`/factory/${works}/automations/${automation}/decisions?limit=100`);
+    return decisions.length > 0 && decisions.every(({ outcome }: any) => outcome !== "pending") ? decisions : false;
+  }, { timeoutMs: PATIENCE_MS, everyMs: 250 });
 
 /** The example factory, in force, with its repository on a local code host. */
 async function theExampleFactory(): Promise<string> {
@@ -26,7 +55,7 @@ async function theExampleFactory(): Promise<string> {
   await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root: codeRoot });
   const { uid } = await api.post("/factory", { name: "Example" });
   await api.put(`/factory/${uid}/source`, { repository_url: definitionRepository, branch: "main" });
-  expect((await api.post(`/factory/${uid}/source/apply`)).source.state).toBe("APPLIED");
+  expect((await applied(api, uid)).state).toBe("APPLIED");
   return uid;
 }
 
@@ -88,6 +117,109 @@ test("200 readers, of a run and of its team, are told exactly what happened whil
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
   expect(told.filter((_one, n) => n % 2 === 0).filter((one) => !isDeepStrictEqual(one, events))).toEqual([]);
   expect(told.filter((_one, n) => n % 2 === 1).filter((one) => !isDeepStrictEqual(one, lifecycle))).toEqual([]);
+}, PATIENCE_MS);
+
+test("a delivery in copies to each ingress is one run, with its very bytes", async () => {
+  const webhook = await api.post(`/factory/${works}/webhooks`, { name: "ci" });
+  const automation = await anAutomation({ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid], payload: { kind: ["alert"] } } }, script("shell: cp .attachments/*/event-payload.json got.json", "artifact: got.json"));
+  const body = '{"kind":"alert", "n":1.0}';
+  const id = randomUUID();
+  const urls = cluster.ingressUrls().map((url) => url + new URL(webhook.ingress_url).pathname);
+  const send = (_one: unknown, n: number) => fetch(urls[n % urls.length]!, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}`, "x-service-delivery-id": id }, body });
+  expect((await Promise.all(Array.from({ length: 8 }, send))).map(({ status }) => status)).toEqual(Array(8).fill(202));
+  const decisions = await decided(automation);
+  expect(decisions).toMatchObject([{ outcome: "fired", subject: { delivery_id: id } }]);
+  const { artifacts } = await succeeded(api, decisions[0].run_id);
+  const { download_url: url } = (await api.get(`/agent/artifacts/${artifacts[0].data.artifact_uid}`)).data;
+  expect((await api.fetch(url)).text).toBe(body);
+  expect((await api.get(`/agent/runs?factory_uid=${works}&metadata[automation_uid]=${automation}`)).runs.map(({ run_id: run }: any) => run)).toEqual([decisions[0].run_id]);
+}, PATIENCE_MS);
+
+test("what a code host delivers starts a run", async () => {
+  const team = await teamOf(api);
+  const automation = await anAutomation({ provider: "github", event: "issue_created", filter: { repos: ["acme/shop"] } });
+  const host = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind: "github", owners: [randomUUID()] });
+  const { ingress_url: url } = await api.put(`/team/${team}/code-hosts/${host.uid}/webhook`, {});
+  const secret = randomUUID();
+  await api.post(`/team/${team}/code-hosts/${host.uid}/webhook/rotate`, { secret });
+  const body = JSON.stringify({ action: "opened", issue: { number: 1, title: "Broken", user: { login: "ada" } }, repository: { full_name: "acme/shop" }, sender: { login: "ada" } });
+  const headers = { "content-type": "application/json", "x-github-event": "issues", "x-github-delivery": randomUUID(), "x-hub-signature-256": await sign(secret, body) };
+  const sent = cluster.ingressUrls().map((ingress) => fetch(ingress + new URL(url).pathname, { method: "POST", headers, body }));
+  expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([202, 202]);
+  const decisions = await decided(automation);
+  expect(decisions).toMatchObject([{ provider: "github", outcome: "fired" }]);
+  expect(await succeeded(api, decisions[0].run_id)).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: automation, code_host_uid: host.uid } });
+}, PATIENCE_MS);
+
+test("a push to a tracked branch is noticed, and applied once by many who ask for it at once", async () => {
+  const bare = bareRepository(cluster.path("repositories"), "acme", "definition", Object.fromEntries(definitionFiles(script("say: First.")).map(({ path, content }) => [path, content])));
+  const { uid } = await api.post("/factory", { name: "Tracked" });
+  await api.put(`/factory/${uid}/source`, { repository_url: bare });
+  const [{ uid: branch }] = (await api.get(`/factory/${uid}/branches`)).branches;
+  const registered = (sha: string) => eventually(async () => expect((await api.get(`/factory/${uid}/branches/${branch}`)).registered_head_sha).toBe(sha), { timeoutMs: PATIENCE_MS });
+  const first = git(bare, "rev-parse", "main").trim();
+  await registered(first);
+  const apply = () => api.post(`/factory/${uid}/branches/${branch}/apply`);
+  for (const answer of await Promise.all([apply(), apply(), apply(), apply()])) expect(answer).toMatchObject({ freshness: "CURRENT", applied_sha: first, is_serving: true });
+  const checkout = `${cluster.path("repositories")}/acme-definition-checkout`;
+  writeFileSync(`${checkout}/agents/foreman/agent.md`, definitionFiles(script("say: Second."))[1]!.content);
+  git(checkout, "commit", "--quiet", "--all", "--message", "Change");
+  git(checkout, "push", "--quiet", bare, "HEAD:main");
+  await registered(git(checkout, "rev-parse", "HEAD").trim());
+  expect(await api.get(`/factory/${uid}/branches/${branch}`)).toMatchObject({ freshness: "STALE", applied_sha: first });
+  await apply();
+  expect((await api.get(`/factory/${uid}/source`)).active_version).toBe(2);
+  const { run_id: run } = await api.post(`/factory/${uid}/runs`, { prompt: "Go." });
+  await succeeded(api, run);
+  expect(JSON.stringify(await api.get(`/agent/runs/${run}/conversation`))).toContain("Second.");
+}, PATIENCE_MS);
+
+needs("bwrap", "a run of another agent program is shown, and goes on in its session on whichever worker", async () => {
+  const other = await aTeam(api, "Programs");
+  const secrets = `/team/${await teamOf(other)}/secrets`;
+  await other.put(`${secrets}/ANTHROPIC_API_KEY`, { value: "a-key" });
+  await other.put(`${secrets}/ANTHROPIC_BASE_URL`, { value: models.url });
+  const run = await startRun(other, ["say I begin.", "bash echo kept > kept.txt", "model"].join("\n"), { config: { harness: { type: "claude" } } });
+  const { agent_config: config, request_usage: usage } = await succeeded(other, run);
+  expect([config.harness, usage.total_tokens]).toEqual([{ type: "claude" }, 110]);
+  await other.post(`/agent/runs/${run}/followups`, { message: ["heard More", "bash cat kept.txt"].join("\n") });
+  const said = await eventually(async () => {
+    const text = JSON.stringify(await other.get(`/agent/runs/${run}/conversation`));
+    return text.includes("heard More") && text.includes("kept\\n") && text;
+  }, { timeoutMs: PATIENCE_MS });
+  for (const part of ["I begin.", 'The model said \\"hello\\"']) expect(said).toContain(part);
+  await succeeded(other, run);
+  expect(await other.get(`/agent/runs/${run}/harness-usage`)).toMatchObject({ available: true, usage: { harness: "CLAUDE_CODE", snapshot: { payload: { toolCalls: { total: 2 } } } } });
+}, PATIENCE_MS);
+
+test("a run that is dispatched has a machine of its own, though the worker that dispatched it and an orchestrator are killed", async () => {
+  const depot = await Depot.start(cluster, api);
+  try {
+    const go = cluster.path("go");
+    const run = await startRun(api, script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."), { config: { worker_host: "depot" } });
+    await sees(api, run, ({ kind }) => kind === "tool_start");
+    const orchestrator = cluster.member("orchestrator-1");
+    await Promise.all([depot.kill(), orchestrator.kill()]);
+    orchestrator.launch();
+    await orchestrator.ready();
+    await depot.launch();
+    writeFileSync(go, "");
+    await succeeded(api, run);
+    expect(await shellOutputs(api, run)).toEqual(["went on\n"]);
+    await eventually(() => depot.machinesOf(run) === 0, { timeoutMs: PATIENCE_MS });
+  } finally {
+    await depot.remove();
+  }
+}, SLOW_MS);
+
+test("a schedule fires each of its slots once", async () => {
+  const decisions = await decided(everyMinute!);
+  await api.delete(`/factory/${works}/automations/${everyMinute}`);
+  expect(new Set(decisions.map(({ subject }) => subject.slot_at)).size).toBe(decisions.length);
+  for (const { outcome, run_id: run } of decisions) {
+    expect(outcome).toBe("fired");
+    expect(await succeeded(api, run)).toMatchObject({ source: "SCHEDULED_AGENT", metadata: { automation_uid: everyMinute } });
+  }
 }, PATIENCE_MS);
 
 needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it costs time and nothing else", async () => {

@@ -1,61 +1,25 @@
-import { existsSync, readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { killAll, processesWith, Program, type Deployment } from "../src/index.ts";
+import { Program, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
+import { Depot } from "./support/depot.ts";
 import { onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
-
-const WORKER_MAIN = fileURLToPath(new URL("../../worker/src/main.ts", import.meta.url));
-
-/** What an operator would have: it starts the worker somewhere, here on the same machine, with nothing but what it was told. */
-const MACHINE = `
-import { spawn } from "node:child_process";
-import { openSync } from "node:fs";
-const [, , directory] = process.argv;
-const { env, run_id } = JSON.parse(await new Response(process.stdin).text());
-const log = openSync(directory + "/machines.log", "a");
-const argv = ["--conditions=@millwright/source", "--no-warnings", ${JSON.stringify(WORKER_MAIN)}];
-spawn(process.execPath, argv, {
-  detached: true, stdio: ["ignore", log, log],
-  env: { PATH: process.env.PATH, HOME: process.env.HOME, MACHINE_OF: run_id, MILLWRIGHT_WORKER_DIR: directory + "/machine-" + run_id, MILLWRIGHT_SANDBOX: "none", ...env },
-}).unref();
-`;
 
 onDeployments(["standalone"], (name) => {
   let platform: Deployment;
   let api: Client;
-  let depot: Program;
-  let key: string;
-  const startDepot = async (): Promise<void> => {
-    depot = new Program("worker/src/main.ts", {
-      log: platform.path("depot.log"),
-      env: {
-        MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "depot", MILLWRIGHT_WORKER_DIR: platform.path("depot"), MILLWRIGHT_BACKEND: "command",
-        MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `if rm '${platform.path("closed-once")}' 2>/dev/null || test -e '${platform.path("closed")}'; then echo the depot is closed; exit 1; fi; '${process.execPath}' '${platform.path("machine.mjs")}' '${platform.dir}'`,
-        MILLWRIGHT_BACKEND_CANCEL_COMMAND: `cat >> '${platform.path("cancelled")}'`,
-      },
-    });
-    await eventually(() => depot.output().includes('"registered"'), { timeoutMs: SLOW_MS });
-  };
+  let depot: Depot;
   const onDepot = (prompt: string): Promise<string> => startRun(api, prompt, { config: { worker_host: "depot" } });
-  const machinesOf = (runId: string): number => processesWith(`MACHINE_OF=${runId}`).length;
-  const cancelledFor = (runId: string): string[] =>
-    existsSync(platform.path("cancelled")) ? readFileSync(platform.path("cancelled"), "utf8").split("\n").filter((line) => line !== "").map((line) => JSON.parse(line)).flatMap((told) => (told.run_id === runId ? [told.reason] : [])) : [];
 
   beforeAll(async () => {
     platform = await startPlatform({ workers: 0, timeScale: 5 }, name);
     api = await connect(platform);
-    ({ api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" }));
-    await writeFile(platform.path("machine.mjs"), MACHINE);
-    await startDepot();
+    depot = await Depot.start(platform, api);
   }, SLOW_MS);
   afterAll(async () => {
-    await depot?.kill();
-    if (platform) killAll(processesWith(platform.path("machine-")).map(({ pid }) => pid));
+    await depot?.remove();
     await platform?.remove();
   }, SLOW_MS);
 
@@ -66,7 +30,7 @@ onDeployments(["standalone"], (name) => {
       await succeeded(api, there);
       const ordinary = new Program("worker/src/main.ts", {
         log: platform.path("ordinary.log"),
-        env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "ordinary", MILLWRIGHT_WORKER_DIR: platform.path("ordinary"), MILLWRIGHT_SANDBOX: "none" },
+        env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: depot.key, MILLWRIGHT_WORKER_ID: "ordinary", MILLWRIGHT_WORKER_DIR: platform.path("ordinary"), MILLWRIGHT_SANDBOX: "none" },
       });
       try {
         const here = await startRun(api, prompt, { config: { worker_host: "ordinary" } });
@@ -80,8 +44,8 @@ onDeployments(["standalone"], (name) => {
       } finally {
         await ordinary.kill();
       }
-      await eventually(() => machinesOf(there) === 0);
-      expect(cancelledFor(there)).toEqual([]);
+      await eventually(() => depot.machinesOf(there) === 0, { timeoutMs: SLOW_MS });
+      expect(depot.cancelledFor(there)).toEqual([]);
     }, SLOW_MS);
 
     test("ends a cancelled run on its machine, and has the machine cancelled", async () => {
@@ -89,9 +53,9 @@ onDeployments(["standalone"], (name) => {
       await sees(api, id, ({ kind }) => kind === "tool_start");
       await api.post(`/agent/runs/${id}/cancel`);
       expect((await ended(api, id)).state).toBe("CANCELLED");
-      await eventually(() => machinesOf(id) === 0, { timeoutMs: SLOW_MS });
-      await eventually(() => cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
-      expect(cancelledFor(id)).toEqual(["cancelled"]);
+      await eventually(() => depot.machinesOf(id) === 0, { timeoutMs: SLOW_MS });
+      await eventually(() => depot.cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
+      expect(depot.cancelledFor(id)).toEqual(["cancelled"]);
     }, SLOW_MS);
 
     test("does not mind that the dispatching worker is killed: the machine works on, and is watched again", async () => {
@@ -99,13 +63,13 @@ onDeployments(["standalone"], (name) => {
       const id = await onDepot(script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."));
       await sees(api, id, ({ kind }) => kind === "tool_start");
       await depot.kill();
-      await startDepot();
+      await depot.launch();
       expect(depot.output()).toContain("a machine of before is watched again");
       await writeFile(go, "");
       await succeeded(api, id);
       expect(await shellOutputs(api, id)).toEqual(["went on\n"]);
       expect((await eventsOf(api, id)).filter(({ kind }) => kind === "worker_lost" || kind === "run_queued")).toEqual([]);
-      expect(cancelledFor(id)).toEqual([]);
+      expect(depot.cancelledFor(id)).toEqual([]);
     }, SLOW_MS);
 
     test("tells why there is no machine, and a run goes on when there is one again", async () => {

@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import { bareRepository } from "../../src/git.ts";
 import type { Deployment } from "../../src/index.ts";
 import type { Client } from "./client.ts";
-import { script, succeeded } from "./runs.ts";
+import { RUN_TIMEOUT_MS, script, succeeded } from "./runs.ts";
 
 /** A definition with a foreman and a helper, without repositories, so that nothing is cloned. */
 export const definitionFiles = (foreman: string, helper = script("say: Done.")) => [
@@ -17,9 +17,19 @@ export const definitionFiles = (foreman: string, helper = script("say: Done.")) 
 export async function aFactory(api: Client, files: { path: string; content: string }[], fields: object = {}): Promise<string> {
   const { uid } = await api.post("/factory", { name: "Works", ...fields });
   await api.put(`/factory/${uid}/source`, { files });
-  const { source } = await api.post(`/factory/${uid}/source/apply`);
-  if (source.state !== "APPLIED") throw new Error(`The definition is ${source.state}.`);
+  const { state } = await applied(api, uid);
+  if (state !== "APPLIED") throw new Error(`The definition is ${state}.`);
   return uid;
+}
+
+/** Applies a factory's source; answers it when every owner has followed, which may be after the answer. */
+export async function applied(api: Client, factory: string): Promise<any> {
+  const { source } = await api.post(`/factory/${factory}/source/apply`);
+  if (source.state !== "APPLYING") return source;
+  return eventually(async () => {
+    const now = await api.get(`/factory/${factory}/source`);
+    return now.state !== "APPLYING" && now;
+  }, { timeoutMs: RUN_TIMEOUT_MS });
 }
 
 /** A new team; answers a client with the key of its owner. */
