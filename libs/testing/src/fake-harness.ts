@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /**
  * What a stand-in does: it takes orders instead of thinking, one a line: `say`, `bash`, `model` (one call of the model), `tool <name> <json>` (of the
- * platform), `tools`, `told`, `hang`, `die`, `curse` (to die from now on), `fail`, `flood`, `env`. It keeps its session where the real program does, and
+ * platform), `tools`, `told`, `hang`, `die`, `curse` (to die from now on), `fail`, `flood`, `odd` (a line outside of every protocol), `env`. It keeps its session where the real program does, and
  * needs it there to go on. A front before it speaks the protocol: it gives `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls `work` and `interrupt`.
  */
 const ORDERS = `
@@ -40,6 +40,7 @@ const orders = {
   curse: async () => void fs.writeFileSync(process.env.HOME + "/cursed", ""),
   fail: async (text) => text,
   flood: async () => { process.stdout.write("x".repeat(20_000_000) + "\\n"); },
+  odd: async (text) => void process.stdout.write(text + "\\n"),
   env: async () => front.say(JSON.stringify(process.env)),
 };
 const queue = [];
@@ -152,7 +153,7 @@ const crypto = require("node:crypto");
 const isGemini = process.env.GEMINI_CLI_HOME !== undefined;
 const state = isGemini ? path.join(process.env.GEMINI_CLI_HOME, ".gemini") : process.env.XDG_DATA_HOME;
 const config = isGemini ? {} : JSON.parse(fs.readFileSync(process.env.OPENCODE_CONFIG, "utf8"));
-const model = () => isGemini ? process.argv[process.argv.indexOf("-m") + 1] ?? "gemini-2.5-pro" : config.model.split("/").slice(1).join("/");
+const model = () => isGemini ? (process.argv.includes("-m") ? process.argv[process.argv.indexOf("-m") + 1] : "gemini-2.5-pro") : config.model.split("/").slice(1).join("/");
 let session, mcp, calls = 0, isAsking = false, turn;
 const note = (sessionUpdate, fields) => send({ jsonrpc: "2.0", method: "session/update", params: { sessionId: session, update: { sessionUpdate, ...fields } } });
 const fileOf = (id, began = "2026-01-01T00-00") => isGemini ? path.join(state, "tmp", "w", "chats", "session-" + began + "-" + id.slice(0, 8) + ".jsonl") : path.join(state, "opencode", id + ".jsonl");

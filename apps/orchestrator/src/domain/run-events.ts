@@ -32,6 +32,7 @@ export const WORKER_EVENT_KINDS = [
   "agent_resumed", // {session_id, text, …}: a new attempt goes on from the events of a lost one; the text is what the agent is told
   "harness_session", // {harness, session_id}: the session of an agent program of others, by which its next process goes on
   "harness_usage", // {harness, counted?, tool_calls, missed_turns}: what it has counted itself in this run so far
+  "harness_line", // {harness, line, truncated?}: a line of an agent program of others that its worker does not know, as it came
   "mcp_server_started", // {server, transport, tools, left_out?}
   "mcp_server_failed", // {server, text}: the agent works without its tools
   "message", // {role, text, message_uid?, kind?, mode?}: with message_uid, that message was handed to the agent

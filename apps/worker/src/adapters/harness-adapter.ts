@@ -23,6 +23,8 @@ export type HarnessEvent =
   | { readonly t: "warning"; readonly text: string }
   /** What it counted since it last said so, under its own names; what it did not count is absent. */
   | { readonly t: "usage"; readonly counted: JsonObject }
+  /** A line that means nothing to us: kept as it came. */
+  | { readonly t: "unknown"; readonly line: string }
   | { readonly t: "turn_end"; readonly ok: boolean; readonly message?: string };
 
 /** How a process of a harness is started; paths are those of the sandbox. */
@@ -63,7 +65,7 @@ export type HarnessTalk = {
   readonly say: (text: string) => void;
   /** Asks it to end the turn that was begun last, which still ends by `turn_end`. */
   readonly interrupt: () => void;
-  /** One line of its output; what nobody knows means nothing. Never throws. */
+  /** One line of its output; what nobody knows is told as `unknown`. Never throws. */
   readonly receive: (line: string) => void;
 };
 

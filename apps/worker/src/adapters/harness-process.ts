@@ -2,7 +2,7 @@ import type { Program } from "../sandbox/sandbox.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import type { HarnessEvent, HarnessLink, HarnessSession, HarnessTalk } from "./harness-adapter.ts";
 
-/** A longer line is left out: whatever it says, it does not say that a turn has ended. */
+/** Of a longer line only its length is heard: whatever it says, it does not say that a turn has ended. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const STOP_GRACE_MS = 3_000;
 
@@ -65,7 +65,7 @@ export class HarnessProcess {
     let start = 0;
     for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, start)) {
       this.#add(data.subarray(start, end));
-      const line = this.#bytes > LINE_BYTES_MAX ? "" : Buffer.concat(this.#parts).toString("utf8");
+      const line = this.#bytes > LINE_BYTES_MAX ? `(a line of ${this.#bytes} bytes)` : Buffer.concat(this.#parts).toString("utf8");
       this.#parts.length = this.#bytes = 0;
       this.talk.receive(line);
       start = end + 1;

@@ -7,6 +7,7 @@ import { actionOf } from "./harness-actions.ts";
 import type { HarnessEvent, HarnessName, HarnessSession } from "./harness-adapter.ts";
 import { HarnessUsage } from "./harness-usage.ts";
 import { isPlatformTool } from "./platform-mcp.ts";
+import { UnknownLines } from "./unknown-lines.ts";
 
 const OUTPUT_CHARACTERS_MAX = 32_000;
 const SESSION_KIND = "harness_session";
@@ -20,12 +21,15 @@ export class HarnessRecord {
   readonly #deps: HarnessRecordDeps;
   readonly #calls = new Map<string, OpenCall>();
   readonly #usage: HarnessUsage;
+  readonly #unknown: UnknownLines;
   #count = 0;
 
   constructor(deps: HarnessRecordDeps) {
     this.#deps = deps;
-    const { conversation, harness } = deps;
-    this.#usage = new HarnessUsage(harness, conversation.events, (kind, payload) => conversation.record(kind, payload));
+    const { ctx, conversation, harness } = deps;
+    const record = (kind: string, payload: JsonObject) => conversation.record(kind, payload);
+    this.#usage = new HarnessUsage(harness, conversation.events, record);
+    this.#unknown = new UnknownLines(conversation.events, { harness, mask: (text) => ctx.mask(text), record });
   }
 
   /** @param isWanted the turn is ended by us: what it ends with it is interrupted, not failed */
@@ -43,6 +47,8 @@ export class HarnessRecord {
         return conversation.record("warning", { text: event.text });
       case "usage":
         return this.#usage.add(event.counted);
+      case "unknown":
+        return this.#unknown.add(event.line);
       default:
         return event satisfies never;
     }

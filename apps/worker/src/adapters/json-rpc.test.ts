@@ -2,13 +2,14 @@ import { expect, test } from "@jest/globals";
 import { JsonRpc } from "./json-rpc.ts";
 
 function aPeer() {
-  const [sent, noted]: [object[], unknown[]] = [[], []];
+  const [sent, noted, unknown]: [object[], unknown[], string[]] = [[], [], []];
   const rpc = new JsonRpc({
     send: (line) => void sent.push(JSON.parse(line) as object),
-    onNotification: (method, params) => void noted.push([method, params]),
+    onNotification: (method, params) => noted.push([method, params]) > 0 && method !== "later",
+    onUnknown: (line) => void unknown.push(line),
     onRequest: (method) => (method === "ask" ? { ok: true } : undefined),
   });
-  return { rpc, sent, noted };
+  return { rpc, sent, noted, unknown };
 }
 
 test("answers come to their questions, in any order", async () => {
@@ -32,4 +33,11 @@ test.each(["", "no JSON", "[1]", "null", '{"id":99,"result":{}}', '{"id":1}', '{
   const { rpc, sent, noted } = aPeer();
   rpc.receive(line);
   expect([sent, noted]).toEqual([[], []]);
+});
+
+test("lines of which nobody knows what they are for are told as they came", () => {
+  const { rpc, unknown } = aPeer();
+  const [lines, known] = [["no JSON", "[1]", '{"id":77,"result":{}}', '{"id":1,"method":"other"}', '{"method":"later"}'], ['{"method":"news"}', '{"id":2,"method":"ask"}']];
+  for (const line of [...lines, ...known]) rpc.receive(line);
+  expect(unknown).toEqual(lines);
 });

@@ -13,8 +13,11 @@ export class RpcRefused extends Error {
 
 export type JsonRpcDeps = {
   readonly send: (line: string) => void;
-  readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Answers whether there is such a notification. */
+  readonly onNotification: (method: string, params: JsonObject) => boolean;
   /** Answers a request of the other side; undefined: there is no such method. */
+  /** A line that is no message, or of which nobody knows what it is for. */
+  readonly onUnknown: (line: string) => void;
   readonly onRequest: (method: string, params: JsonObject) => JsonValue | undefined;
 };
 
@@ -43,24 +46,27 @@ export class JsonRpc {
     this.#send({ method, params });
   }
 
-  /** Takes one line; one that is no message means nothing. */
+  /** Takes one line. */
   receive(line: string): void {
     const message = parsedLine(line);
-    if (!message) return;
+    const { onNotification, onRequest, onUnknown } = this.#deps;
+    if (!message) return onUnknown(line);
     const { id, method } = message;
-    if (typeof method !== "string") return this.#answered(id, message);
-    if (id === undefined || id === null) return this.#deps.onNotification(method, objectAt(message, "params"));
-    const result = this.#deps.onRequest(method, objectAt(message, "params"));
+    if (typeof method !== "string") return this.#answered(id, message) ? undefined : onUnknown(line);
+    if (id === undefined || id === null) return onNotification(method, objectAt(message, "params")) ? undefined : onUnknown(line);
+    const result = onRequest(method, objectAt(message, "params"));
+    if (result === undefined) onUnknown(line);
     this.#send(result === undefined ? { id, error: { code: METHOD_NOT_FOUND, message: `There is no method ${method}.` } } : { id, result });
   }
 
-  #answered(id: unknown, message: JsonObject): void {
+  #answered(id: unknown, message: JsonObject): boolean {
     const asked = typeof id === "number" ? this.#open.get(id) : undefined;
-    if (!asked) return;
+    if (!asked) return false;
     this.#open.delete(id as number);
     const { error } = message;
-    if (!isAnObject(error)) return asked.resolve(objectAt(message, "result"));
-    asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, reasonIn(error)));
+    if (isAnObject(error)) asked.reject(new RpcRefused(typeof error["code"] === "number" ? error["code"] : 0, reasonIn(error)));
+    else asked.resolve(objectAt(message, "result"));
+    return true;
   }
 
   #send(message: JsonObject): void {

@@ -98,7 +98,7 @@ async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: ()
     const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past));
     ctx.phase("STOPPING");
     await Promise.all([turns.close(), closeMcp()]);
-    await keepTranscript(ctx, sandbox, turns.session);
+    await keepTranscript(ctx, sandbox, turns.session, conversation.events);
     const snapshotKey = await checkpoints.last();
     return snapshotKey === undefined ? result : { ...result, snapshotKey };
   } finally {

@@ -41,7 +41,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         const { host, warnings } = await probeHarnesses(bareHost("bwrap"), { [type]: await aFakeHarness(root, type) });
         expect([host.harnesses?.get(type)?.version, warnings]).toEqual(["9.9.9", []]);
         const bare = aBareRepository(root, { "a.txt": "one\n" });
-        const prompt = lines("tools", "bash echo two > a.txt; echo $PWD", "model", "bash exit 3", 'tool artifact {"file": "a.txt", "title": "A"}', 'tool pull_request {"title": "Two"}', "bash true", "say I end.");
+        const prompt = lines("tools", "bash echo two > a.txt; echo $PWD", "model", "bash exit 3", 'tool artifact {"file": "a.txt", "title": "A"}', 'tool pull_request {"title": "Two"}', "bash true", "odd Ready?", "say I end.");
         const { result, events, artifacts, pullRequests, usage } = await execute(await aRun(root, "e1", prompt, { repositories: [aRepository(bare)], runUid: "run-1" }));
         expect(result).toMatchObject({ outcome: "DONE", message: "I end." });
         expect(said(events)[0]).toBe(`plan artifact screenshot external_reference read_skill pull_request spawn_run wait set_stage ${ask}`);
@@ -51,6 +51,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         expect(model.requests.map(({ key, model: name }) => [key, name])).toEqual([[KEY, "some-model"]]);
         expect(usage).toMatchObject([{ modelId: "some-model", usage: { inputTokens: 100, outputTokens: 10 } }]);
         expect(usageOf(events)).toEqual({ harness: type, tool_calls: { [shell]: 3, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 }, ...counted });
+        expect(events.filter(({ kind }) => kind === "harness_line").map(({ payload }) => payload["line"])).toEqual([expect.stringMatching(/^\{.*"something_new"/), "Ready?"]);
         expect(JSON.stringify(events)).not.toContain(KEY);
       }));
 

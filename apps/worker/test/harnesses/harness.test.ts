@@ -35,14 +35,17 @@ async function aRun({ type, provider, path }: Kind, root: string, name: string, 
 
 for (const standIn of [CLAUDE, CODEX])
   inBubblewrap(`an agent program of others by the protocol of ${standIn.type}`, () => {
-    test("works in the sandbox: what it says and does are the run's events; unknown lines and endless ones break nothing", () =>
+    test("works in the sandbox: what it says and does are the run's events; unknown lines and endless ones break nothing, and are kept", () =>
       withDirectory(async (root) => {
         const secrets = { TOKEN: "canary-secret-of-the-run" };
-        const { result, events, transcripts } = await execute(await aRun(standIn, root, "e1", lines("say I begin.", "bash echo hi > a.txt; cat a.txt", "bash exit 3", "flood", "say I end.", "# canary-secret-of-the-run"), { assignment: { secrets } }));
+        const prompt = lines("say I begin.", "bash echo hi > a.txt; cat a.txt", "bash exit 3", "flood", "odd Ready? canary-secret-of-the-run", "say I end.");
+        const { result, events, transcripts } = await execute(await aRun(standIn, root, "e1", prompt, { assignment: { secrets } }));
         expect(result).toMatchObject({ outcome: "DONE", message: "I end.", snapshotKey: "snapshot-1" });
         expect(said(events)).toEqual(["I begin.", "I end."]);
         expect(calls(events)).toEqual([["run_command", "command", "completed", "hi\n"], ["run_command", "command", "failed", expect.any(String)]]);
-        expect(transcripts).toEqual([`${JSON.stringify(lines("say I begin.", "bash echo hi > a.txt; cat a.txt", "bash exit 3", "flood", "say I end.", "# ***"))}\n`]);
+        const unknown = events.filter(({ kind }) => kind === "harness_line").map(({ payload }) => payload["line"] as string);
+        expect(unknown).toEqual([expect.stringMatching(/^\{.*"later","version"/), "(a line of 20000000 bytes)", "Ready? ***"]);
+        expect(transcripts).toEqual([lines(JSON.stringify(prompt).replace(secrets.TOKEN, "***"), ...unknown, "")]);
         expect(new Set(ends(events).map((end) => end["call_id"])).size).toBe(2);
         expect(events.findLast(({ kind }) => kind === "harness_usage")?.payload).toEqual({ harness: standIn.type, counted: { input_tokens: 1 }, tool_calls: { [standIn.type === "claude" ? "Bash" : "exec_command"]: 2 }, missed_turns: 0 });
         expect(kinds(events)).toEqual(expect.arrayContaining(["sandbox_ready", "agent_started", "message", "tool_start", "tool_end", "turn_end", "sandbox_stopped"]));

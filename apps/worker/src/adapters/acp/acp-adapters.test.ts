@@ -107,9 +107,10 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     expect(events).toEqual([{ t: "turn_end", ok: false, message: "Internal error: no such model" }]);
   });
 
-  test("lines that nobody knows break nothing", async () => {
-    const lines = ["hello", "[1]", "{}", '{"id":77,"result":{}}', '{"method":"news"}', '{"method":"session/update"}', update("something_new", { of: [1] }), update("tool_call"), update("tool_call_update", { toolCallId: 7, content: "x", status: "odd" }), said("Done."), result(3, { stopReason: "end_turn" })];
-    expect(afterSession(await inTurn(adapter, lines))).toEqual([{ t: "message", text: "Done." }, { t: "turn_end", ok: true, message: "Done." }]);
+  test("lines that nobody knows break nothing, and are kept as they came", async () => {
+    const unknown = ["hello", "[1]", "{}", '{"id":77,"result":{}}', '{"method":"news"}', '{"method":"session/update"}', update("something_new", { of: [1] })];
+    const lines = [update("tool_call"), update("tool_call_update", { toolCallId: 7, content: "x", status: "odd" }), update("usage_update"), said("Done."), result(3, { stopReason: "end_turn" })];
+    expect(afterSession(await inTurn(adapter, [...unknown, ...lines]))).toEqual([...unknown.map((line) => ({ t: "unknown", line })), { t: "message", text: "Done." }, { t: "turn_end", ok: true, message: "Done." }]);
   });
 
   test("a plan is told as it changes", async () => {

@@ -27,10 +27,13 @@ export function connectAcp(options: StartOptions, { send, tell }: HarnessLink, d
     send,
     onNotification: (method, params) => {
       heard += 1;
-      if (method !== "session/update" || !isTurn) return;
-      updates.add(objectAt(params, "update"));
+      if (method !== "session/update") return false;
+      if (!isTurn) return true;
+      const isKnown = updates.add(objectAt(params, "update"));
       if (isInterrupted && dialect.cancelsToolsOnly === true) cancelTool();
+      return isKnown;
     },
+    onUnknown: (line) => tell({ t: "unknown", line }),
     onRequest: (method, params): JsonValue | undefined => (method === "session/request_permission" ? permitted(params, (call) => !options.isLooking || isLook(call, dialect)) : undefined),
   });
 

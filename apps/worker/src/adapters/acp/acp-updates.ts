@@ -8,6 +8,8 @@ import type { AcpDialect } from "./acp-dialect.ts";
 type Call = { readonly tool: string; readonly kind: string; told: boolean; title: string; input: JsonObject; output: string; exitCode: number | undefined; paths: readonly string[] };
 
 const PLAN_TOOL = "plan_update";
+/** What the protocol has beside, and a run does not show. */
+const PASSED_OVER = ["user_message_chunk", "agent_thought_chunk", "available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update"];
 
 /** The updates of a turn, in our words: chunks become messages, and calls are told when what they do is known. */
 export class AcpUpdates {
@@ -25,19 +27,23 @@ export class AcpUpdates {
     this.#toolOf = toolOf;
   }
 
-  /** Kinds of updates that nobody knows mean nothing. */
-  add(update: JsonObject): void {
+  /** Answers whether this kind of update is known; others mean nothing. */
+  add(update: JsonObject): boolean {
     switch (update["sessionUpdate"]) {
       case "agent_message_chunk":
-        return this.#heard(update);
+        this.#heard(update);
+        return true;
       case "tool_call":
       case "tool_call_update":
         this.#speak();
-        return this.#called(update);
+        this.#called(update);
+        return true;
       case "plan":
         this.#speak();
-        return this.#planned(update);
+        this.#planned(update);
+        return true;
       default:
+        return PASSED_OVER.includes(textAt(update, "sessionUpdate"));
     }
   }
 

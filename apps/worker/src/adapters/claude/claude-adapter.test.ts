@@ -21,12 +21,12 @@ test("recorded lines of an interrupted turn are told in our words", () =>
   ]));
 
 test.each([
-  ["no JSON", "Hello"],
-  ["no object", "[1]"],
-  ["a line of a later version", '{"type":"news","content":[1]}'],
   ["content of another form", '{"type":"assistant","message":{"content":"text"}}'],
   ["blocks of another form", '{"type":"assistant","message":{"content":[1,{"type":"thinking","thinking":"hm"}]}}'],
+  ["a part of an answer", '{"type":"stream_event","event":{}}'],
 ])("%s means nothing", (_, line) => expect(read([line])).toEqual([]));
+
+test.each(["Hello", "[1]", '{"type":"news","content":[1]}', '{"type":"system","subtype":"news"}'])("%s is kept as it came", (line) => expect(read([line])).toEqual([{ t: "unknown", line }]));
 
 test("a success that is an error is one", () =>
   expect(read(['{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'])).toEqual([{ t: "turn_end", ok: false, message: "API Error: 401" }]));

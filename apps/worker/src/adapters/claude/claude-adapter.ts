@@ -38,7 +38,7 @@ export const claudeAdapter: HarnessAdapter = {
       say: (text) => send(line({ type: "user", message: { role: "user", content: [{ type: "text", text }] } })),
       interrupt: () => send(line({ type: "control_request", request_id: randomUUID(), request: { subtype: "interrupt" } })),
       receive: (text) => {
-        for (const event of read(text)) tell(event);
+        for (const event of read(text) ?? [{ t: "unknown", line: text } as const]) tell(event);
       },
     };
   },
@@ -50,7 +50,12 @@ function sessionFile({ stateDir, sessionId, cwd }: Pick<StartOptions, "stateDir"
 
 const line = (message: JsonObject): string => `${JSON.stringify(message)}\n`;
 
-function read(text: string): readonly HarnessEvent[] {
+/** Lines that say what a run does not show, or say once more. */
+const PASSED_OVER = ["control_response", "stream_event", "keep_alive", "rate_limit_event", "tool_progress"];
+const SYSTEM_PASSED_OVER = ["init", "status", "compact_boundary"];
+
+/** What a line says; undefined: nobody knows. */
+function read(text: string): readonly HarnessEvent[] | undefined {
   const message = parsedLine(text);
   switch (message?.["type"]) {
     case "assistant":
@@ -58,11 +63,12 @@ function read(text: string): readonly HarnessEvent[] {
     case "user":
       return contentOf(message).flatMap(answered);
     case "system":
-      return textAt(message, "subtype") === "api_retry" ? [{ t: "warning", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }] : [];
+      if (textAt(message, "subtype") === "api_retry") return [{ t: "warning", text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.` }];
+      return SYSTEM_PASSED_OVER.includes(textAt(message, "subtype")) ? [] : undefined;
     case "result":
       return ended(message);
     default:
-      return [];
+      return PASSED_OVER.includes(textAt(message ?? {}, "type")) ? [] : undefined;
   }
 }
 

@@ -72,6 +72,9 @@ test("an interrupt before the turn has a name waits for it", async () => {
 const turn = (method: string, rest: string) => `{"method":"${method}","params":{"threadId":"t","turnId":"u",${rest}}}`;
 const item = (method: string, text: string) => turn(`item/${method}`, `"item":${text}`);
 
+/** Kept as it came. */
+const unknown = (line: string) => [{ t: "unknown", line }];
+
 test.each<[what: string, line: string, events: object[]]>([
   ["a retry", turn("error", '"error":{"message":"Reconnecting... 1/5","additionalDetails":"529"},"willRetry":true'), [{ t: "warning", text: "The model gave no answer (Reconnecting... 1/5: 529); it is asked again." }]],
   ["an error that ends the turn elsewhere", turn("error", '"error":{"message":"No."},"willRetry":false'), []],
@@ -81,13 +84,13 @@ test.each<[what: string, line: string, events: object[]]>([
   ["a change of files that was refused", item("completed", '{"type":"fileChange","id":"f","status":"declined","changes":[{"path":"a.txt","diff":"+a"}]}'), [{ t: "tool_end", id: "f", ok: false, output: "a.txt\n+a" }]],
   ["a tool of a server that failed", item("completed", '{"type":"mcpToolCall","id":"m","server":"x","tool":"y","status":"failed","error":{"message":"Gone."}}'), [{ t: "tool_end", id: "m", ok: false, output: "Gone." }]],
   ["tools that did not start", turn("mcpServer/startupStatus/updated", '"name":"millwright","status":"failed","error":"refused"'), [{ t: "warning", text: "The tools of millwright did not start: refused." }]],
-  ["an item of a later version", item("completed", '{"type":"news","id":"n"}'), []],
-  ["an item of another form", item("completed", "[1]"), []],
-  ["a notification of a later version", turn("turn/news", '"x":1'), []],
+  ["an item of a later version", item("completed", '{"type":"news","id":"n"}'), unknown(item("completed", '{"type":"news","id":"n"}'))],
+  ["an item of another form", item("completed", "[1]"), unknown(item("completed", "[1]"))],
+  ["a notification of a later version", turn("turn/news", '"x":1'), unknown(turn("turn/news", '"x":1'))],
   ["a line of a turn before", turn("item/completed", '"item":{"type":"agentMessage","id":"m","text":"Late."}').replace('"turnId":"u"', '"turnId":"before"'), []],
   ["a line of another thread", '{"method":"turn/completed","params":{"threadId":"other","turn":{"status":"completed"}}}', []],
-  ["no JSON", "Hello", []],
-  ["no object", "[1]", []],
+  ["no JSON", "Hello", unknown("Hello")],
+  ["no object", "[1]", unknown("[1]")],
 ])("%s", async (_, line, events) => expect(after((await inTurn(line)).events)).toEqual(events));
 
 test("a program that cannot begin, and a turn that it refuses, end the turn with its words", async () => {

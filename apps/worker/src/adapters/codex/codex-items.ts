@@ -23,6 +23,12 @@ function callOf(item: JsonObject): { readonly name: string; readonly input: Json
   }
 }
 
+/** Items that say what a run does not show, or say once more. */
+const PASSED_OVER = ["userMessage", "agentMessage", "reasoning", "plan", "contextCompaction", "enteredReviewMode", "exitedReviewMode"];
+
+/** Whether we know what an item of this type is. */
+export const isKnownItem = (item: JsonObject): boolean => callOf(item) !== undefined || PASSED_OVER.includes(textAt(item, "type"));
+
 /** What it means that an item has begun. */
 export function itemBegan(item: JsonObject): HarnessEvent[] {
   const call = callOf(item);

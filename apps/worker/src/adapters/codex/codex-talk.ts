@@ -2,13 +2,18 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
 import type { HarnessLink, HarnessSession, HarnessTalk, StartOptions } from "../harness-adapter.ts";
 import { JsonRpc } from "../json-rpc.ts";
-import { itemBegan, itemEnded } from "./codex-items.ts";
+import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
 
 /** Names under which its counters are published (fields-runs §6.10), by those of the protocol. */
 const COUNTERS: Readonly<Record<string, string>> = {
   ...{ inputTokens: "input_tokens", cachedInputTokens: "cached_input_tokens", cacheWriteInputTokens: "cache_write_input_tokens" },
   ...{ outputTokens: "output_tokens", reasoningOutputTokens: "reasoning_output_tokens", totalTokens: "total_tokens" },
 };
+
+/** Notifications that there are; most of them say what a run does not show, or say once more. */
+const KNOWN = /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
+
+const isKnown = (method: string, params: JsonObject): boolean => KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
 
 /** A process of `codex app-server`: one thread, whose turns follow each other. */
 export class CodexTalk implements HarnessTalk {
@@ -27,7 +32,7 @@ export class CodexTalk implements HarnessTalk {
   constructor(options: StartOptions, { send, tell }: HarnessLink) {
     this.#options = options;
     this.#tell = tell;
-    this.#rpc = new JsonRpc({ send, onNotification: (method, params) => this.#heard(method, params), onRequest: (method) => this.#asked(method) });
+    this.#rpc = new JsonRpc({ send, onNotification: (method, params) => (this.#heard(method, params), isKnown(method, params)), onUnknown: (line) => tell({ t: "unknown", line }), onRequest: (method) => this.#asked(method) });
     void this.#begin();
   }
 

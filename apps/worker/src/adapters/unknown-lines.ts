@@ -1,0 +1,33 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { textAt } from "../model/event-fields.ts";
+import type { ConversationEvent } from "../model/model-provider.ts";
+
+const KIND = "harness_line";
+/** Of a line, and of lines in a run. */
+const CHARACTERS_MAX = 16_000;
+const LINES_MAX = 200;
+
+export type UnknownLinesDeps = { readonly harness: string; readonly mask: (text: string) => string; readonly record: (kind: string, payload: JsonObject) => void };
+
+/** Lines of an agent program that nobody here knows, such as those of a later version: they mean nothing, and are kept as they came, masked and not without end. */
+export class UnknownLines {
+  readonly #deps: UnknownLinesDeps;
+  #count: number;
+
+  /** @param events of the run so far */
+  constructor(events: readonly ConversationEvent[], deps: UnknownLinesDeps) {
+    this.#deps = deps;
+    this.#count = events.filter(({ kind }) => kind === KIND).length;
+  }
+
+  add(line: string): void {
+    const { harness, mask, record } = this.#deps;
+    if (line.trim() === "" || (this.#count += 1) > LINES_MAX + 1) return;
+    if (this.#count > LINES_MAX) return record("warning", { text: `${harness} says more that is not known here than is kept; it is left out from now on.` });
+    const text = mask(line);
+    record(KIND, { harness, line: text.slice(0, CHARACTERS_MAX), ...(text.length > CHARACTERS_MAX ? { truncated: true } : {}) });
+  }
+}
+
+/** The lines that a run's events have kept, oldest first. */
+export const unknownLinesIn = (events: readonly ConversationEvent[]): string[] => events.filter(({ kind }) => kind === KIND).map(({ payload }) => textAt(payload, "line"));
