@@ -4,7 +4,7 @@
  *
  *   npm run test:harnesses [-- <options of jest>]
  *
- * MILLWRIGHT_HARNESS_CACHE names the cache. None of these programs is a dependency of ours; some are not free software.
+ * MILLWRIGHT_HARNESS_CACHE names the cache, MILLWRIGHT_PATIENCE how many times as long as usual things may take. None of these programs is a dependency of ours; some are not free software.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
@@ -33,5 +33,8 @@ for (const { variable, name, version, program, file } of isSupported ? PROGRAMS 
   env[variable] = path;
 }
 if (!isSupported) console.log(`There are no programs to install for ${process.platform} on ${process.arch}: the tests are skipped.`);
-const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", "apps/worker/test/harnesses", ...process.argv.slice(2)], { stdio: "inherit", env });
+// Real programs take their time on a busy machine. Tests wait for what happens, never for a time: these only bound hanging.
+env["MILLWRIGHT_PATIENCE"] ??= "10";
+const tests = ["apps/worker/test/harnesses", "apps/system-tests/test/harnesses"];
+const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, "--testTimeout=1800000", ...process.argv.slice(2)], { stdio: "inherit", env });
 process.exit(status ?? 1);

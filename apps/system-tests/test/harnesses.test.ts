@@ -1,76 +1,94 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, expect } from "@jest/globals";
-import { aFakeHarness, eventually, ModelServer, needs, type FakeHarness } from "@millwright/testing";
+import { aFakeHarness, AGENT_PROGRAMS, eventually, ModelServer, needs, type FakeHarness } from "@millwright/testing";
 import { newDirectory, removeDirectory } from "../src/directory.ts";
-import type { Deployment } from "../src/index.ts";
+import { git } from "../src/git.ts";
+import type { Program } from "../src/index.ts";
 import { processesOfRuns } from "../src/processes.ts";
-import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, script, startRun, succeeded } from "./support/runs.ts";
+import { HarnessPlatform, KEY } from "./support/agent-programs.ts";
+import type { Client } from "./support/client.ts";
+import { SLOW_MS } from "./support/deployment.ts";
+import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
 
-const KEY = "canary-key-of-the-platform";
-/** What each of the stand-ins is known by, and what it calls its shell. */
-const HARNESSES: readonly { type: FakeHarness; name: string; shell: string }[] = [
+/** What each of the stand-ins calls its shell, and what its usage is published under, if it is. */
+const HARNESSES: readonly { type: FakeHarness; name?: string; shell: string }[] = [
   { type: "claude", name: "CLAUDE_CODE", shell: "Bash" },
   { type: "codex", name: "CODEX", shell: "exec_command" },
+  { type: "gemini", shell: "run_shell_command" },
+  { type: "opencode", shell: "bash" },
 ];
 
 let models: ModelServer;
-let platform: Deployment;
+let works: HarnessPlatform;
 let api: Client;
 let directory: string;
+let worker: Program;
 
 beforeAll(async () => {
   models = await ModelServer.start([{ text: "hello", usage: { input: 100, output: 10 } }]);
   directory = await newDirectory();
-  const [claude, codex] = await Promise.all(HARNESSES.map(({ type }) => aFakeHarness(directory, type)));
-  platform = await startPlatform({
-    env: {
-      ...{ MILLWRIGHT_HARNESS_CLAUDE: claude!, ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: models.url },
-      ...{ MILLWRIGHT_HARNESS_CODEX: codex!, OPENAI_API_KEY: KEY, OPENAI_BASE_URL: `${models.url}/v1` },
-    },
-  });
-  api = await connect(platform);
+  const files = await Promise.all(HARNESSES.map(async ({ type }) => [type, await aFakeHarness(directory, type)] as const));
+  works = await HarnessPlatform.start(models, Object.fromEntries(files));
+  api = works.api;
+  worker = works.startWorker("one");
 }, SLOW_MS);
 afterAll(async () => {
-  await platform?.remove();
+  await works?.remove();
   await models?.stop();
   if (directory) await removeDirectory(directory);
 });
 
 const lines = (...orders: string[]) => orders.join("\n");
-const start = (type: string, ...orders: string[]) => startRun(api, lines(...orders), { config: { harness: { type } } });
+const start = (type: FakeHarness, ...orders: string[]) => works.startRun(AGENT_PROGRAMS[type], lines(...orders));
 const saidIn = (value: unknown) => JSON.stringify(value);
 const usageOf = (runId: string): Promise<any> => api.get(`/agent/runs/${runId}/harness-usage`);
 const begun = (runId: string, calls: number) =>
   eventually(async () => expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start")).toHaveLength(calls), { timeoutMs: RUN_TIMEOUT_MS });
+const messagesOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "message" && payload.role === "assistant").map(({ payload }) => payload.text);
+/** What its own shell has written, or how it ended otherwise. */
+const shellEndsOf = async (runId: string) =>
+  (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload: { state, output } }) => (state === "completed" ? output.output : state));
+const holdersOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
+/** A message to a run that has ended, and the run once that has been answered. */
+async function goOn(runId: string, ...orders: string[]): Promise<any> {
+  const answers = (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length;
+  expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines(...orders) })).toMatchObject({ outcome: "handoff_execution" });
+  await eventually(async () => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length > answers, { timeoutMs: RUN_TIMEOUT_MS });
+  return succeeded(api, runId);
+}
 
 for (const { type, name, shell } of HARNESSES) {
   needs("bwrap", `a run with ${type} shows what its program says, does, makes and uses`, async () => {
-    const runId = await start(type, "say I begin.", "bash echo made > made.txt", "model", 'tool artifact {"file": "made.txt", "title": "Made"}', "say I end.");
+    const runId = await start(type, "say I begin.", "odd Ready?", "bash echo two > a.txt && git commit -qam two", "model", 'tool artifact {"file": "a.txt", "title": "Made"}', 'tool pull_request {"title": "Two"}', "say I end.");
     const run = await succeeded(api, runId);
-    expect(run.agent_config.harness).toEqual({ type });
-    expect(run.artifacts).toMatchObject([{ artifact_type: "FILE" }]);
+    expect(run.agent_config.harness.type).toBe(type);
+    expect(run.artifacts).toMatchObject([{ artifact_type: "FILE" }, { artifact_type: "PULL_REQUEST" }]);
+    expect([git(works.repository, "show", `agent/${runId}:a.txt`), git(works.repository, "log", "--format=%s", `main..agent/${runId}`)]).toEqual(["two\n", "two\n"]);
     expect(run.request_usage.total_tokens).toBe(110);
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
-    for (const part of ["I begin.", "run_command", 'The model said \\"hello\\"', "report_artifact", "I end."]) expect(saidIn(steps)).toContain(part);
+    for (const part of ["I begin.", "run_command", 'The model said \\"hello\\"', "report_artifact", "open_pull_request", "I end."]) expect(saidIn(steps)).toContain(part);
     expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: kind }: any) => kind)).toEqual(expect.arrayContaining(["agent_started", "oz_run_done"]));
     expect(saidIn([run, steps, await eventsOf(api, runId)])).not.toContain(KEY);
 
-    // What the program has written down itself, under either address.
+    // What the program has written down itself, and said beside; under either address. Those that tell nobody where they write have the run's events.
     for (const target of [`/agent/runs/${runId}`, `/agent/conversations/${run.conversation_id}`]) {
       const { status, headers } = await api.call("GET", `${target}/transcript`);
       expect(status).toBe(302);
-      expect((await api.fetch(headers.get("location")!)).text).toMatch(/^"say I begin\.[^\n]*"\n$/);
+      const { text } = await api.fetch(headers.get("location")!);
+      if (name === undefined) expect(text).toMatch(/"kind":"harness_line"[^\n]*"Ready\?"/);
+      else expect(text).toMatch(/^"say I begin\.[^\n]*"\n\{[^\n]*"later","version"[^\n]*\}\nReady\?\n$/);
     }
 
+    const ids = { run_id: runId, conversation_id: run.conversation_id };
+    if (name === undefined) return expect(await usageOf(runId)).toEqual({ available: false, ...ids });
+
     const executionId = (await eventsOf(api, runId)).find(({ kind }) => kind === "agent_started").execution_id;
-    const calls = { [shell]: 1, mcp__millwright__artifact: 1 };
+    const calls = { [shell]: 1, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 };
     expect(await usageOf(runId)).toEqual({
-      ...{ available: true, run_id: runId, conversation_id: run.conversation_id, age_seconds: expect.any(Number) },
+      ...{ available: true, ...ids, age_seconds: expect.any(Number) },
       usage: {
         ...{ harness: name, metricsVersion: 1, captureSequence: expect.any(Number), capturedAt: expect.any(String), executionId },
-        snapshot: { coverage: { tokenStatus: "known", toolStatus: "known" }, payload: { usage: { input_tokens: 1 }, toolCalls: { byName: calls, total: 2 } } },
+        snapshot: { coverage: { tokenStatus: "known", toolStatus: "known" }, payload: { usage: { input_tokens: 1 }, toolCalls: { byName: calls, total: 3 } } },
       },
     });
   });
@@ -83,16 +101,13 @@ for (const { type, name, shell } of HARNESSES) {
     expect(await api.post(`/agent/runs/${runId}/followups`, { message: "heard News" })).toMatchObject({ outcome: "live_session" });
     await succeeded(api, runId);
     const first = await usageOf(runId);
-    expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines("heard More", "bash cat kept.txt") })).toMatchObject({ outcome: "handoff_execution" });
-    await eventually(async () => expect(saidIn(await api.get(`/agent/runs/${runId}/conversation`))).toContain("heard More"), { timeoutMs: RUN_TIMEOUT_MS });
-    await succeeded(api, runId);
-    const events = await eventsOf(api, runId);
-    const said = events.filter(({ kind, payload }) => kind === "message" && payload.role === "assistant").map(({ payload }) => payload.text);
-    expect(said).toEqual([expect.stringMatching(/^I heard "heard News" after 0 earlier/), expect.stringMatching(/^I heard "heard More.* after 2 earlier/)]);
-    expect(events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => [payload.state, payload.output.output])).toEqual([["completed", ""], ["interrupted", undefined], ["completed", "kept\n"]]);
+    await goOn(runId, "heard More", "bash cat kept.txt");
+    expect(await messagesOf(runId)).toEqual([expect.stringMatching(/^I heard "heard News" after 0 earlier/), expect.stringMatching(/^I heard "heard More.* after 2 earlier/)]);
+    expect(await shellEndsOf(runId)).toEqual(["", "interrupted", "kept\n"]);
 
     // Of the interrupted turn it has said nothing; the second execution adds to what the first one counted.
     const { usage } = await usageOf(runId);
+    if (name === undefined) return expect(usage).toBeUndefined();
     expect(usage.snapshot).toEqual({ coverage: { tokenStatus: "partial", toolStatus: "known" }, payload: { usage: { input_tokens: 2 }, toolCalls: { byName: { [shell]: 3 }, total: 3 } } });
     expect(usage.captureSequence).toBeGreaterThan(first.usage.captureSequence);
     expect(usage.executionId).toBeGreaterThan(first.usage.executionId);
@@ -111,7 +126,36 @@ for (const { type, name, shell } of HARNESSES) {
   });
 }
 
-needs("bwrap", "the platform's own runs, and programs that publish no numbers, have no usage of a harness", async () => {
+needs("bwrap", "whose worker is killed in the middle of a tool, a run with each goes on elsewhere without a process left or a commit made twice; ended, it is gone on with on a third worker", async () => {
+  const runs = await Promise.all(HARNESSES.map(({ type }) => start(type, "bash echo two > a.txt && git commit -qam two", "hang", "say never said")));
+  await Promise.all(runs.map(async (runId) => {
+    await begun(runId, 2);
+    await sees(api, runId, ({ kind }) => kind === "checkpoint");
+  }));
+  const orphans = processesOfRuns(runs).map(({ pid }) => pid);
+  expect(orphans.length).toBeGreaterThanOrEqual(runs.length);
+  const second = works.startWorker("two");
+  worker.signal("SIGKILL");
+  await Promise.all(runs.map((runId) => succeeded(api, runId)));
+  expect(processesOfRuns(runs).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
+  for (const runId of runs) {
+    expect(await holdersOf(runId)).toEqual(["one", "two"]);
+    expect(await messagesOf(runId)).toEqual([expect.stringMatching(/^I heard "\[From the platform\] You were interrupted.* after 1 earlier/)]);
+    expect(await shellEndsOf(runId)).toEqual(["", "interrupted"]);
+  }
+
+  await second.kill();
+  works.startWorker("three");
+  await Promise.all(runs.map((runId) => goOn(runId, "heard Back", "bash cat a.txt; git log --format=%s main..", 'tool pull_request {"title": "Two"}')));
+  for (const runId of runs) {
+    expect((await holdersOf(runId)).at(-1)).toBe("three");
+    expect((await messagesOf(runId))[1]).toMatch(/^I heard "heard Back.* after 2 earlier/);
+    expect((await shellEndsOf(runId)).at(-1)).toBe("two\ntwo\n");
+    expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
+  }
+}, SLOW_MS);
+
+needs("bwrap", "the platform's own runs have no usage of a harness", async () => {
   const runId = await startRun(api, script("say: Done."));
   await succeeded(api, runId);
   expect(await usageOf(runId)).toMatchObject({ available: false, run_id: runId });

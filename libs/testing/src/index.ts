@@ -1,3 +1,4 @@
+export { AGENT_PROGRAMS, type AgentProgram, type ModelCall } from "./agent-programs.ts";
 export { aCaller } from "./builders.ts";
 export { eventually, patience } from "./eventually.ts";
 export { aFakeHarness, type FakeHarness } from "./fake-harness.ts";

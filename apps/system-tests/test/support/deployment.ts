@@ -1,4 +1,5 @@
 import { describe } from "@jest/globals";
+import { patience } from "@millwright/testing";
 import { Cluster, ClusterUnderFire, Platform, SERVICES, type Deployment, type DeploymentOptions } from "../../src/index.ts";
 
 /** What the suites run against; `MILLWRIGHT_SYSTEM` names one of these. */
@@ -53,4 +54,4 @@ export function metricsUrls(platform: Deployment): readonly string[] {
 }
 
 /** For tests that take longer than others: bounds hanging, not speed. */
-export const SLOW_MS = 300_000;
+export const SLOW_MS = 300_000 * patience();

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { eventually, ModelServer, type ModelAnswer, type ModelRequest } from "@millwright/testing";
+import { eventually, ModelServer, type AgentProgram, type ModelAnswer, type ModelCall, type ModelRequest } from "@millwright/testing";
 import { probeHarnesses } from "../../src/adapters/probe-harnesses.ts";
 import { bareHost } from "../../src/sandbox/spec.ts";
 import { executionDir, snapshotUrl, type ContextOptions, type Event } from "../support/a-context.ts";
@@ -10,32 +10,16 @@ import { callBegun, losing, nextAttempt } from "../support/resume.ts";
 import { aBareRepository, aRepository, git } from "../support/repositories.ts";
 import { markedSeconds, probe, processesLike, withDirectory } from "../support/sandboxes.ts";
 
-/** What differs between agent programs when a model leads them by the hand. */
-export type LiveHarness = {
-  readonly title: string;
-  readonly type: string;
-  /** Environment variable that names the program. */
-  readonly variable: string;
-  readonly provider: string;
-  readonly modelId: string;
-  /** What the model server's address needs behind it. */
-  readonly path: string;
-  /** The call of its own shell, and one of the platform's tools. */
-  readonly shell: (command: string) => Call;
-  readonly platform: (tool: string, input: object) => Call;
-  /** Whether a request is for a step of the agent; others are for titles and the like. */
-  readonly isStep: (body: Record<string, any>) => boolean;
+export type LiveHarness = AgentProgram & {
   /** Files of a repository that would make it run `command`, were they believed. */
   readonly trap: (command: string) => Readonly<Record<string, string>>;
   /** What it says itself of an answer that cost 100 tokens in and 10 out. */
   readonly counted: Readonly<Record<string, number>> | undefined;
 };
 
-type Call = NonNullable<Extract<ModelAnswer, { calls?: unknown }>["calls"]>[number];
-
 const KEY = "canary-key-of-a-harness";
 const USAGE = { usage: { input: 100, output: 10 } };
-const call = (...calls: Call[]): ModelAnswer => ({ calls, ...USAGE });
+const call = (...calls: ModelCall[]): ModelAnswer => ({ calls, ...USAGE });
 const said = (events: readonly Event[]) => events.filter(({ kind, payload }) => kind === "message" && payload["role"] === "assistant").map(({ payload }) => payload["text"]);
 
 const fourfold = (counts: Readonly<Record<string, number>>) => Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, count * 4]));

@@ -1,15 +1,8 @@
+import { AGENT_PROGRAMS } from "@millwright/testing";
 import { liveSuite } from "./live-suite.ts";
 
 liveSuite({
-  title: "opencode",
-  type: "opencode",
-  variable: "MILLWRIGHT_TEST_OPENCODE",
-  provider: "openai-compatible",
-  modelId: "local-model",
-  path: "/v1",
-  shell: (command) => ({ name: "bash", input: { command, description: "work" } }),
-  platform: (tool, input) => ({ name: `millwright_${tool}`, input }),
-  isStep: ({ tools }) => Array.isArray(tools) && tools.length > 0,
+  ...AGENT_PROGRAMS.opencode,
   // Not `.opencode/plugin`: it runs those whatever it is told, in the sandbox as everything.
   trap: (command) => {
     const config = JSON.stringify({ mcp: { trap: { type: "local", command: ["sh", "-c", command] } } });

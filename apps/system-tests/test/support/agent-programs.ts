@@ -1,0 +1,68 @@
+import { AGENT_PROGRAMS, type AgentProgram, type FakeHarness, type ModelServer } from "@millwright/testing";
+import { bareRepository, Program, type Deployment } from "../../src/index.ts";
+import { connect, type Client } from "./client.ts";
+import { startPlatform } from "./deployment.ts";
+import { teamOf } from "./world.ts";
+
+/** The team's key of every provider, which no agent may have. */
+export const KEY = "canary-key-of-a-provider";
+
+/** Agent programs of others at a platform, whose workers come and go at the test's hand, with a repository `acme/shop` that has `a.txt`. */
+export class HarnessPlatform {
+  readonly platform: Deployment;
+  readonly api: Client;
+  /** The bare repository of runs. */
+  readonly repository: string;
+  readonly #environment: string;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #workers: Program[] = [];
+
+  private constructor(platform: Deployment, api: Client, { repository, environment, env }: { repository: string; environment: string; env: Readonly<Record<string, string>> }) {
+    this.platform = platform;
+    this.api = api;
+    this.repository = repository;
+    this.#environment = environment;
+    this.#env = env;
+  }
+
+  /** @param programs the file of each program */
+  static async start(models: ModelServer, programs: Partial<Record<FakeHarness, string>>): Promise<HarnessPlatform> {
+    const platform = await startPlatform({ workers: 0, timeScale: 5 });
+    try {
+      const api = await connect(platform);
+      const team = await teamOf(api);
+      for (const { provider, path } of Object.values(AGENT_PROGRAMS)) {
+        const name = provider.toUpperCase().replace("-", "_");
+        await api.put(`/team/${team}/secrets/${name}_API_KEY`, { value: KEY });
+        await api.put(`/team/${team}/secrets/${name}_BASE_URL`, { value: models.url + path });
+      }
+      const repository = bareRepository(platform.path("repositories"), "acme", "shop", { "a.txt": "one\n" });
+      await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root: platform.path("repositories") });
+      const { uid: environment } = await api.post("/agent/environments", { config: { name: "shop", github_repos: [{ owner: "acme", repo: "shop" }] } });
+      const { api_key: key } = await api.post(`/team/${team}/keys`, { name: "workers", kind: "worker" });
+      const offered = Object.entries(programs).map(([type, file]) => [`MILLWRIGHT_HARNESS_${type.toUpperCase()}`, file]);
+      return new HarnessPlatform(platform, api, { repository, environment, env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_SANDBOX: "bwrap", MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "127.0.0.0/8", ...Object.fromEntries(offered) } });
+    } catch (error) {
+      await platform.remove();
+      throw error;
+    }
+  }
+
+  startWorker(name: string): Program {
+    const env = { ...this.#env, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: this.platform.path(`worker-${name}`) };
+    const worker = new Program("worker/src/main.ts", { log: this.platform.path(`worker-${name}.log`), env });
+    this.#workers.push(worker);
+    return worker;
+  }
+
+  /** A run in the repository; answers its id. */
+  async startRun({ type, modelId, provider }: AgentProgram, prompt: string): Promise<string> {
+    const harness = { type, model_id: type === "opencode" ? `${provider}/${modelId}` : modelId };
+    return (await this.api.post("/agent/runs", { prompt, config: { harness, environment_id: this.#environment } })).run_id;
+  }
+
+  async remove(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.kill()));
+    await this.platform.remove();
+  }
+}
