@@ -13,7 +13,7 @@ const file = {
   data: { download_url: "https://mill.example/blobs/a?sig=x", expires_at: "2026-11-20T10:15:00.000Z", content_type: "text/plain", filename: "out.txt" },
   downloadUrl: "https://mill.example/blobs/a?sig=x",
 };
-const plan = { artifact: anArtifact({ artifactType: "PLAN" }), data: { content: "# Plan", content_type: "text/markdown", document_uid: "d" }, downloadUrl: "" };
+const plan = { artifact: anArtifact({ artifactType: "PLAN" }), data: { content: "# Plan", content_type: "text/markdown", document_uid: "d", notebook_uid: "d" }, downloadUrl: "" };
 const unauthenticated = refusal("unauthenticated", "credential_missing");
 
 describe("an artifact", () => {

@@ -10,13 +10,13 @@ afterAll(() => door.close());
 
 test("models show what they cost, or why they are off", async () => {
   const scripted = { id: "scripted", displayName: "Scripted (no AI)", provider: "UNKNOWN", visionSupported: false, disabled: false, cost: { inputPerMillionTokens: 0, outputPerMillionTokens: 0 } };
-  const off = { id: "m", displayName: "M", provider: "ANTHROPIC", visionSupported: true, disabled: true, disableReason: "no_provider", disabledMessage: "Set a key.", description: "d", reasoningLevel: "high" };
+  const off = { id: "m", displayName: "M", provider: "ANTHROPIC", visionSupported: true, disabled: true, disableReason: "ADMIN_DISABLED", disabledMessage: "Set a key.", description: "d", reasoningLevel: "high" };
   door.answer({ listModels: { defaultModelId: "scripted", models: [scripted, off] } });
   expect((await door.call("GET", "/api/v1/agent/models")).body).toEqual({
     default_model_id: "scripted",
     models: [
       { id: "scripted", display_name: "Scripted (no AI)", provider: "UNKNOWN", vision_supported: false, disabled: false, cost: { currency: "USD", input_per_million_tokens: 0, output_per_million_tokens: 0 } },
-      { id: "m", display_name: "M", provider: "ANTHROPIC", vision_supported: true, disabled: true, disable_reason: "no_provider", disabled_message: "Set a key.", description: "d", reasoning_level: "high", cost: null },
+      { id: "m", display_name: "M", provider: "ANTHROPIC", vision_supported: true, disabled: true, disable_reason: "ADMIN_DISABLED", disabled_message: "Set a key.", description: "d", reasoning_level: "high", cost: null },
     ],
   });
 });

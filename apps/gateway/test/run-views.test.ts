@@ -13,11 +13,12 @@ const get = (view: string, headers: Record<string, string> = {}) => door.call("G
 
 describe("the timeline", () => {
   test("has lifecycle events with what they carry", async () => {
-    const event = { eventUuid: "e1", runUid: RUN, eventType: "oz_run_created", occurredAt: at(CREATED) };
-    const session = { ...event, eventUuid: "e3", eventType: "shared_session_started", payload: { session_id: "s" } };
-    door.answer({ getRun: { run: aRun() }, getTimeline: { events: [event, { ...event, eventUuid: "e2", eventType: "oz_run_claimed", executionId: 7n, payload: { worker_host: "w" } }, session] } });
-    const shown = { event_uuid: "e1", run_id: RUN, event_type: "oz_run_created", occurred_at: CREATED };
-    expect((await get("timeline")).body).toEqual({ events: [shown, { ...shown, event_uuid: "e2", event_type: "oz_run_claimed", execution_id: 7, payload: { worker_host: "w" } }, { ...shown, event_uuid: "e3", event_type: "shared_session_started", payload: { session_id: "s", session_link: door.links.sessionLink({ uid: RUN, ownerType: "team", ownerUid: TEAM }) } }] });
+    const [e1, e2, e3] = [1, 2, 3].map((n) => `0198c2d0-0000-7000-8000-0000000000${n}1`);
+    const event = { eventUuid: e1, runUid: RUN, eventType: "oz_run_created", occurredAt: at(CREATED) };
+    const session = { ...event, eventUuid: e3, eventType: "shared_session_started", payload: { session_id: "s" } };
+    door.answer({ getRun: { run: aRun() }, getTimeline: { events: [event, { ...event, eventUuid: e2, eventType: "oz_run_claimed", executionId: 7n, payload: { worker_host: "w" } }, session] } });
+    const shown = { event_uuid: e1, run_id: RUN, event_type: "oz_run_created", occurred_at: CREATED };
+    expect((await get("timeline")).body).toEqual({ events: [shown, { ...shown, event_uuid: e2, event_type: "oz_run_claimed", execution_id: 7, payload: { worker_host: "w" } }, { ...shown, event_uuid: e3, event_type: "shared_session_started", payload: { session_id: "s", session_link: door.links.sessionLink({ uid: RUN, ownerType: "team", ownerUid: TEAM }) } }] });
     expect(door.calls[0]!.request).toMatchObject({ runUid: RUN });
   });
   refusalsBecomeProblems(() => door, () => get("timeline"), ["getTimeline", refusal("not_found", "run_not_found")]);

@@ -205,7 +205,7 @@ describe("a run", () => {
     });
   });
   test("shows what it has", async () => {
-    const usage = { total_tokens: 12, inference_cost_usd: 0.5, model_token_usage: [{ model_id: "scripted", total_tokens: 12, usage_type: "direct", tokens_by_category: { primary_agent: 12 } }] };
+    const usage = { total_tokens: 12, inference_cost_usd: 0.5, model_token_usage: [{ model_id: "scripted", total_tokens: 12, usage_type: "warp", tokens_by_category: { primary_agent: 12 } }] };
     door.answer({
       getRun: {
         run: aRun({

@@ -11,8 +11,17 @@ const SourceLinks = z
   .object({ run_url: z.string().optional().describe("Page of the root run, when a live task is bound to it."), pull_request_urls: z.array(z.string()).optional() })
   .meta({ id: "ArtifactSourceLinks" });
 
+const text = () => z.string().optional();
+const artifact = <T extends string, D extends z.ZodType>(type: T, data: D) => ({ artifact_uid: z.uuid(), artifact_type: z.literal(type), created_at: timestamp(), data });
+const file = { download_url: z.url(), expires_at: timestamp(), content_type: z.string(), description: text() };
+
+/** fields-runs §8.5. */
 const Artifact = z
-  .object({ artifact_uid: z.string(), artifact_type: z.enum(["PLAN", "SCREENSHOT", "FILE"]), created_at: timestamp(), data: z.looseObject({}), source_links: SourceLinks.optional() })
+  .discriminatedUnion("artifact_type", [
+    z.object(artifact("PLAN", z.object({ content: z.string(), content_type: z.string(), document_uid: z.string(), notebook_uid: z.string(), title: text(), url: text() }))),
+    z.object({ ...artifact("SCREENSHOT", z.object(file)), source_links: SourceLinks.optional() }),
+    z.object({ ...artifact("FILE", z.object({ ...file, filename: z.string(), filepath: text().meta({ description: "Not for the anonymous." }), title: text(), size_bytes: z.int().optional() })), source_links: SourceLinks.optional() }),
+  ])
   .meta({ id: "Artifact" });
 
 const artifactParams = z.object({ artifactUid: uuid() });
@@ -50,9 +59,9 @@ export function artifactRoutes({ artifacts, tasks }: Pick<Neighbours, "artifacts
           pull_request_urls: source && source.pullRequestUrls.length > 0 ? source.pullRequestUrls : undefined,
         });
         return {
-          artifact_uid: artifact!.uid, artifact_type: artifact!.artifactType as "PLAN", created_at: isoTime(artifact!.createdAt!), data,
+          artifact_uid: artifact!.uid, artifact_type: artifact!.artifactType, created_at: isoTime(artifact!.createdAt!), data,
           ...present({ source_links: Object.keys(sourceLinks).length > 0 ? sourceLinks : undefined }),
-        };
+        } as z.input<typeof Artifact>;
       },
     }),
     route({

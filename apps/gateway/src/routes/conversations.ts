@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { pathUid, queryFlag, redirect, route, timestamp, type Route } from "../rest/index.ts";
+import { Conversation } from "./conversation-schemas.ts";
 import { conversationParams } from "./followups.ts";
 import { isoTime } from "./json-values.ts";
-import { Conversation } from "./run-views.ts";
 
 /** A link is for whoever asked, and expires. */
 const NOT_KEPT = { "cache-control": "private, no-store" };

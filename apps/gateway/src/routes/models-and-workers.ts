@@ -24,7 +24,7 @@ const Model = z
     vision_supported: z.boolean(),
     description: z.string().optional(),
     reasoning_level: z.string().optional(),
-    disable_reason: z.string().optional(),
+    disable_reason: z.enum(["PROVIDER_OUTAGE", "OUT_OF_REQUESTS", "ADMIN_DISABLED", "REQUIRES_UPGRADE"]).optional(),
     disabled: z.boolean(),
     disabled_message: z.string().optional(),
     cost: Cost.nullable(),
@@ -79,7 +79,7 @@ const modelRecord = (model: orchestrator.Model): z.input<typeof Model> => ({
   vision_supported: model.visionSupported,
   disabled: model.disabled,
   cost: model.cost ? costRecord(model.cost) : null,
-  ...present({ description: model.description, reasoning_level: model.reasoningLevel, disable_reason: model.disableReason, disabled_message: model.disabledMessage }),
+  ...present({ description: model.description, reasoning_level: model.reasoningLevel, disable_reason: model.disableReason as "ADMIN_DISABLED" | undefined, disabled_message: model.disabledMessage }),
 });
 
 const costRecord = (cost: orchestrator.ModelCost): z.input<typeof Cost> => ({

@@ -37,7 +37,7 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     started_at: run.startedAt ? isoTime(run.startedAt) : null,
     finished_at: run.finishedAt ? isoTime(run.finishedAt) : null,
     run_time: isoDuration(Number(run.runTimeMs)),
-    source: run.source,
+    source: run.source as NonNullable<RunJson["source"]>,
     execution_location: run.executionLocation as "LOCAL" | "REMOTE",
     scope: { type: run.ownerType === "team" ? "Team" : "User", uid: run.ownerUid },
     metadata: run.metadata,
@@ -71,8 +71,5 @@ const statusMessage = ({ message, errorCode, retryable, sessionDebugUntil, debug
 });
 
 /** fields-runs §6.4. */
-export const artifactItem = (artifact: orchestrator.Artifact): z.input<typeof ArtifactItem> => ({
-  artifact_type: artifact.artifactType as z.input<typeof ArtifactItem>["artifact_type"],
-  created_at: isoTime(artifact.createdAt!),
-  data: artifact.data ?? {},
-});
+export const artifactItem = ({ artifactType, createdAt, data = {} }: orchestrator.Artifact): z.input<typeof ArtifactItem> =>
+  ({ artifact_type: artifactType, created_at: isoTime(createdAt!), data }) as z.input<typeof ArtifactItem>;

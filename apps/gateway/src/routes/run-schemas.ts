@@ -5,6 +5,12 @@ import { Scope, timestamp, UserProfile } from "../rest/index.ts";
 
 export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;
 export const RunState = z.enum(RUN_STATES).meta({ id: "RunState" });
+export const RunSourceType = z
+  .enum([
+    "LINEAR", "API", "SLACK", "TEAMS", "LOCAL", "SCHEDULED_AGENT", "WEB_APP", "GITHUB_ACTION", "CLOUD_MODE", "CLI", "JIRA", "SELF_IMPROVEMENT", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK",
+    "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION", "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
+  ])
+  .meta({ id: "RunSourceType" });
 export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "AgentRunMode" });
 
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
@@ -44,13 +50,20 @@ export const AgentConfigSnapshot = z
 
 export const ArtifactType = z.enum(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"]).meta({ id: "ArtifactType" });
 
+const artifact = <T extends z.infer<typeof ArtifactType>, D extends z.ZodType>(type: T, data: D) => z.object({ artifact_type: z.literal(type), created_at: timestamp(), data });
+
 /** fields-runs §6.4. */
 export const ArtifactItem = z
-  .object({
-    artifact_type: ArtifactType,
-    created_at: timestamp(),
-    data: z.looseObject({}),
-  })
+  .discriminatedUnion("artifact_type", [
+    artifact("PLAN", z.object({ document_uid: z.string(), artifact_uid: z.uuid().optional(), notebook_uid: z.string().optional(), title: z.string().optional(), url: z.string().optional() })),
+    artifact("PULL_REQUEST", z.looseObject({ url: z.string(), branch: z.string(), status: z.enum(["open", "draft", "merged", "closed", "unknown"]) })),
+    artifact("SCREENSHOT", z.object({ artifact_uid: z.uuid(), mime_type: z.string(), description: z.string().optional() })),
+    artifact("FILE", z.object({
+      artifact_uid: z.uuid(), filename: z.string(), filepath: z.string(), mime_type: z.string(),
+      title: z.string().optional(), description: z.string().optional(), size_bytes: z.int().optional(), thumbnail: z.object({ download_url: z.string(), expires_at: timestamp() }).optional(),
+    })),
+    artifact("EXTERNAL_REFERENCE", z.object({ reference_type: z.string().max(256), url: z.string().max(2048), title: z.string().optional(), metadata: z.looseObject({}).optional() })),
+  ])
   .meta({ id: "ArtifactItem" });
 
 const StatusMessage = z
@@ -63,18 +76,29 @@ const StatusMessage = z
   })
   .meta({ id: "RunStatusMessage" });
 
+const cost = () => z.number().min(0);
+const InferenceUsage = z
+  .object({
+    token_count: z.object({ input: z.int(), input_cache_read: z.int(), input_cache_write: z.int(), output: z.int() }),
+    cost_in_cents: z.object({ input_cost_in_cents: cost(), input_cache_read_cost_in_cents: cost(), input_cache_write_cost_in_cents: cost(), output_cost_in_cents: cost() }),
+    web_search_count: z.int(),
+    web_search_cost_in_cents: cost(),
+  })
+  .meta({ id: "InferenceUsage" });
+const byModel = () => z.record(z.string(), InferenceUsage).optional();
+
 /** fields-runs §6.6: what is unknown is left out, never 0. */
 const RequestUsage = z
-  .looseObject({
+  .object({
     inference_cost: z.number().optional(),
     compute_cost: z.number().optional(),
     platform_cost: z.number().optional(),
     inference_cost_usd: z.number().optional(),
     compute_cost_usd: z.number().optional(),
     platform_cost_usd: z.number().optional(),
-    total_tokens: z.number().optional(),
-    model_token_usage: z.array(z.looseObject({ model_id: z.string(), total_tokens: z.number(), usage_type: z.string() })).optional(),
-    usage_by_category: z.record(z.string(), z.looseObject({})).optional(),
+    total_tokens: z.int().optional(),
+    model_token_usage: z.array(z.object({ model_id: z.string(), total_tokens: z.int(), usage_type: z.enum(["warp", "byok", "custom_endpoint"]), tokens_by_category: z.record(z.string(), z.int()).optional() })).optional(),
+    usage_by_category: z.record(z.string(), z.object({ platform_usage_in_cents: cost(), direct_api_inference_usage: byModel(), byok_inference_usage: byModel(), custom_endpoint_inference_usage: byModel() })).optional(),
   })
   .meta({ id: "RequestUsage" });
 
@@ -98,13 +122,13 @@ export const RunItem = z
     started_at: timestamp().nullable().optional(),
     finished_at: timestamp().nullable(),
     run_time: z.string().optional(),
-    source: z.string().optional(),
+    source: RunSourceType.optional(),
     execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
     creator: UserProfile.optional(),
     executor: UserProfile.optional(),
     scope: Scope.optional(),
     agent_config: AgentConfigSnapshot.optional(),
-    agent_skill: z.looseObject({}).optional(),
+    agent_skill: z.object({ name: z.string().optional(), description: z.string().optional(), full_path: z.string().optional(), bundled_skill_id: z.string().optional() }).optional(),
     factory_uid: z.string().optional(),
     schedule: z.object({ schedule_id: z.string(), schedule_name: z.string(), cron_schedule: z.string() }).optional(),
     metadata: RunMetadata.optional(),

@@ -5,26 +5,27 @@ import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
+import { Conversation } from "./conversation-schemas.ts";
 import { harnessUsage, HarnessUsage } from "./harness-usage.ts";
 import { eventStream } from "./run-event-stream.ts";
 import { runParams } from "./runs.ts";
 import { eventStreamReply, lastEventId, wantsStream } from "./server-sent-events.ts";
 
+/** fields-runs §6.7. */
+const TimelineEventType = z
+  .enum(["oz_run_created", "oz_run_claimed", "worker_container_ready", "shared_session_started", "agent_started", "oz_run_done", "oz_run_blocked", "oz_run_cancelled", "oz_run_failed", "oz_run_errored", "vm_shutdown"])
+  .meta({ id: "TimelineEventType" });
+
 const TimelineEvent = z
   .object({
-    event_uuid: z.string(),
-    run_id: z.string(),
-    event_type: z.string(),
+    event_uuid: z.uuid(),
+    run_id: z.uuid(),
+    event_type: TimelineEventType,
     occurred_at: timestamp(),
     execution_id: z.int().optional(),
     payload: z.looseObject({}).optional(),
   })
   .meta({ id: "TimelineEvent" });
-
-/** fields-runs §6.8; steps nest. */
-export const Conversation = z
-  .object({ conversation_id: z.string(), steps: z.array(z.looseObject({ id: z.string(), messages: z.array(z.looseObject({})), steps: z.array(z.looseObject({})) })) })
-  .meta({ id: "Conversation" });
 
 const HandoffAttachment = z.object({ attachment_id: z.uuid(), filename: z.string(), download_url: z.url(), mime_type: z.string().optional() }).meta({ id: "HandoffAttachment" });
 
@@ -141,7 +142,7 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
 const timelineEvent = (event: orchestrator.TimelineEvent, sessionLink: string): z.input<typeof TimelineEvent> => ({
   event_uuid: event.eventUuid,
   run_id: event.runUid,
-  event_type: event.eventType,
+  event_type: event.eventType as z.input<typeof TimelineEventType>,
   occurred_at: isoTime(event.occurredAt!),
   ...present({ execution_id: event.executionId === undefined ? undefined : Number(event.executionId), payload: event.eventType === "shared_session_started" ? { ...event.payload, session_link: sessionLink } : event.payload }),
 });

@@ -10,7 +10,7 @@ import { timeBounds } from "./json-values.ts";
 import { present } from "@millwright/json";
 import type { FindProfiles } from "./profiles.ts";
 import { runRecords } from "./run-record.ts";
-import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunState } from "./run-schemas.ts";
+import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunSourceType, RunState } from "./run-schemas.ts";
 
 export type RunRoutesDeps = {
   neighbours: Pick<Neighbours, "runs">;
@@ -77,7 +77,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         name: z.string().optional(),
         model_id: z.string().optional(),
         creator: z.string().optional(),
-        source: queryList(z.string()).optional(),
+        source: queryList(RunSourceType).optional(),
         environment_id: z.string().optional().meta({ description: "`empty-environment`: runs without one." }),
         skill: z.string().optional(),
         skill_spec: z.string().optional().meta({ description: "The same as `skill`." }),

@@ -21,6 +21,10 @@ export type Operation = {
 const TIME: Param = { is: "date-time" };
 const TEXT: Param = {};
 const STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
+const SOURCES = [
+  "LINEAR", "API", "SLACK", "TEAMS", "LOCAL", "SCHEDULED_AGENT", "WEB_APP", "GITHUB_ACTION", "CLOUD_MODE", "CLI", "JIRA", "SELF_IMPROVEMENT", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK",
+  "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION", "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
+];
 const READ = [400, 401, 404];
 const CHANGE = [400, 401, 403, 404];
 const NEW_RUN = { method: "POST", ok: [200], errors: CHANGE, hasTeam: true, body: { prompt: "p" } } as const;
@@ -42,7 +46,7 @@ export const PUBLISHED: readonly Operation[] = [
       limit: { min: 1, max: 500, default: 20 }, cursor: TEXT,
       sort_by: { enum: ["updated_at", "created_at", "title", "agent"], default: "updated_at" }, sort_order: { enum: ["asc", "desc"], default: "desc" },
       state: { enum: STATES, many: true }, task_status: { enum: ["running", "complete", "failed", "blocked", "cancelled"], many: true },
-      name: TEXT, model_id: TEXT, creator: TEXT, executor: TEXT, source: { many: true }, execution_location: { enum: ["LOCAL", "REMOTE"] },
+      name: TEXT, model_id: TEXT, creator: TEXT, executor: TEXT, source: { enum: SOURCES, many: true }, execution_location: { enum: ["LOCAL", "REMOTE"] },
       created_after: TIME, created_before: TIME, updated_after: TIME, environment_id: TEXT, skill: TEXT, skill_spec: TEXT, schedule_id: TEXT,
       factory_uid: { many: true }, ancestor_run_id: TEXT, metadata: { is: "map" },
       artifact_type: { enum: ["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"] }, q: TEXT,
