@@ -74,7 +74,8 @@ describe("a follow-up", () => {
   test.each(["QUEUED", "PENDING"])("to a run that is %s is appended to its prompt, and reaches the agent", async (state) => {
     const { runId, lease } = await bring(state);
     expect(await followUp(runId)).toEqual({ outcome: "queued_prompt", followup_id: null });
-    expect((await runOf(api, runId)).submitted_prompt).toBe("Do it.\n\nAnd then?");
+    expect(await runOf(api, runId)).toMatchObject({ prompt: "Do it.\n\nAnd then?", submitted_prompt: "Do it.\n\nAnd then?" });
+    expect((await api.get("/agent/runs?q=AND%20then%20it&limit=500")).runs.map((run: any) => run.run_id)).toContain(runId);
     const { inputs } = (await worker.accept(state === "PENDING" ? lease : await anOffer()))!;
     expect(inputs.map((one) => one.text)).toEqual(["Do it.", "And then?"]);
   });

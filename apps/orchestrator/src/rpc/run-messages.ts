@@ -22,7 +22,7 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     rootRunUid: run.rootRunUid,
     title: run.title,
     state: run.state,
-    prompt: run.prompt,
+    prompt: run.submittedPrompt ?? run.prompt,
     createdAt: timestampFromDate(run.createdAt),
     updatedAt: timestampFromDate(run.updatedAt),
     runTimeMs: BigInt(run.runTimeMs),

@@ -68,6 +68,8 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
       sessionUid ?? null, submittedPrompt ?? null, next.isFollowed, endsWork, run.execution.id,
     ],
   );
+  if (submittedPrompt === undefined) return;
+  await sendTo(tx, "UPDATE run_texts SET text = run_text(r.title, r.skill_spec, $2) FROM runs r WHERE r.uid = $1 AND run_uid = $1", [run.uid, submittedPrompt]);
 }
 
 async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs, parkedMs }: RunChange): Promise<void> {
