@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { documented, PUBLISHED as PUBLISHED_OF_AGENTS, valuesOf, type Operation } from "./support/published-api.ts";
+import { documented, PUBLISHED as PUBLISHED_OF_AGENTS, SCHEDULE, valuesOf, type Operation } from "./support/published-api.ts";
 import { PUBLISHED_OF_FACTORIES } from "./support/published-factory-api.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
@@ -104,7 +104,7 @@ describe("the list of runs", () => {
 
 test.each<[string, object, object | undefined]>([
   ["/agent/runs", { prompt: "once" }, undefined],
-  ["/agent/schedules", { ...PUBLISHED.find(({ body }) => (body as any)?.cron_schedule)!.body as object }, { name: "changed", cron_schedule: "0 1 * * *", enabled: true, prompt: "other" }],
+  ["/agent/schedules", SCHEDULE, { name: "changed", cron_schedule: "0 1 * * *", enabled: true, prompt: "other" }],
   ["/agent/identities", { name: "once" }, { name: "changed" }],
 ])("%s with an Idempotency-Key is done once: the repetition gets the first answer, though the thing has changed, another body a 409", async (path, body, change) => {
   const headers = { "idempotency-key": randomUUID() };
@@ -114,6 +114,29 @@ test.each<[string, object, object | undefined]>([
   expect(await (change ? api.put(`${path}/${uid}`, change) : api.post(`${path}/${uid}/cancel`))).toBeTruthy();
   expect(await create(body)).toMatchObject({ status: first.status, body: first.body });
   expect(await create({ ...body, name: "other", title: "other" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false } });
+});
+
+describe("the team header", () => {
+  test("of a team that the caller is not in empties every list that takes it, and is a 404 of what it would create", async () => {
+    const headers = { "x-service-team-uid": randomUUID() };
+    for (const { method, path, body } of PUBLISHED.filter(({ hasTeam }) => hasTeam)) {
+      const { status, body: answer } = await api.call(method, path, { headers, ...(body === undefined ? {} : { body }) });
+      expect([path, status, answer.reason ?? Object.values(answer).find(Array.isArray)]).toEqual(method === "POST" ? [path, 404, "team_not_found"] : [path, 200, []]);
+    }
+  });
+
+  test("means nothing to what is named by its id, to models, and to the key of an agent", async () => {
+    const { run_id: run } = await api.post("/agent/runs", { prompt: "p" });
+    const { conversation_id: conversation } = await api.get(`/agent/runs/${run}`);
+    const { id: schedule } = await api.post("/agent/schedules", { ...SCHEDULE, name: "of a header" });
+    const { uid: agent } = await api.post("/agent/identities", { name: "of a header" });
+    const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "of a header", agent_uid: agent });
+    const headers = { "x-service-team-uid": randomUUID() };
+    for (const path of [`/agent/runs/${run}`, `/agent/runs/${run}/timeline`, `/agent/conversations/${conversation}`, `/agent/schedules/${schedule}`, `/agent/identities/${agent}`, "/agent/models"])
+      expect([path, (await api.call("GET", path, { headers })).body]).toEqual([path, await api.get(path)]);
+    expect(await api.get("/agent/identities", { headers, key })).toEqual(await api.get("/agent/identities"));
+    expect((await api.call("POST", "/agent/runs", { headers, key, body: { prompt: "p" } })).status).toBe(200);
+  });
 });
 
 describe("a run of an agent's key", () => {

@@ -1,13 +1,11 @@
 import { z } from "zod";
 import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-identity.ts";
 import { timestamp } from "../rest/index.ts";
-import { HARNESS_TYPES, HarnessAuthSecrets, HarnessType } from "./harness-schemas.ts";
+import { Harness, HARNESS_TYPES, HarnessAuthSecrets } from "./harness-schemas.ts";
 import { McpServer, McpServers } from "./mcp-schemas.ts";
-import { InferenceProviders } from "./run-schemas.ts";
+import { InferenceProviders, MemoryStoreRef } from "./run-schemas.ts";
 
-const HarnessIn = z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
 const SecretRef = z.object({ name: z.string().min(1) });
-const StoreRef = z.object({ uid: z.string().min(1), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) });
 const SKILL_SPEC = /^[\w.-]+\/[\w.-]+:.+$/;
 
 const text = (max: number) => z.string().max(max).nullish();
@@ -21,14 +19,14 @@ const settings = {
   environment_id: emptyOr(/^[A-Za-z0-9]{22}$/),
   default_runner_uid: text(200),
   base_model: text(200),
-  harness: HarnessIn.nullish(),
+  harness: Harness.nullish(),
   base_harness: z.enum([...HARNESS_TYPES, ""]).nullish().meta({ deprecated: true }),
   harness_auth_secrets: HarnessAuthSecrets.nullish(),
   inference_providers: InferenceProviders.nullish(),
   mcp_servers: McpServers.nullish(),
   skills: z.array(z.string().trim().regex(SKILL_SPEC, "expected owner/repo:path/to/SKILL.md")).max(100).nullish(),
   secrets: z.array(SecretRef).max(100).nullish(),
-  memory: z.object({ auto_memory: z.object({ enabled: z.boolean().optional() }).optional(), attached_stores: z.array(StoreRef).max(100).optional() }).nullish(),
+  memory: z.object({ auto_memory: z.object({ enabled: z.boolean().optional() }).optional(), attached_stores: z.array(MemoryStoreRef).max(100).optional() }).nullish(),
   credential_strategy: z.enum(["CREATOR", "EXECUTOR", ""]).nullish(),
   on_behalf_of_enabled: z.boolean().nullish(),
   on_worker_loss: z.enum(["resume", "fail", ""]).nullish().meta({ description: "An extension of ours; see AgentConfigSnapshot." }),
@@ -69,14 +67,14 @@ export const AgentRecord = z
     environment_id: z.string().optional(),
     default_runner_uid: z.string(),
     base_model: z.string().optional(),
-    harness: HarnessIn.optional(),
+    harness: Harness.optional(),
     base_harness: z.enum(HARNESS_TYPES).optional().meta({ deprecated: true }),
     harness_auth_secrets: z.record(z.string(), z.unknown()).optional(),
     inference_providers: InferenceProviders.optional(),
     mcp_servers: z.record(z.string(), McpServer).optional(),
     skills: z.array(z.string()),
     secrets: z.array(SecretRef),
-    memory: z.object({ auto_memory: z.object({ enabled: z.boolean() }), attached_stores: z.array(StoreRef) }),
+    memory: z.object({ auto_memory: z.object({ enabled: z.boolean() }), attached_stores: z.array(MemoryStoreRef) }),
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).optional(),
     on_behalf_of_enabled: z.boolean().optional(),
     on_worker_loss: z.enum(["resume", "fail"]).optional(),
@@ -114,6 +112,6 @@ export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
     concurrency_limit: agent.concurrencyLimit,
     queue_priority: agent.queuePriority,
     queue_paused: agent.queuePaused,
-    memory: { auto_memory: { enabled: memory?.auto_memory?.enabled ?? true }, attached_stores: (memory?.attached_stores ?? []) as z.input<typeof StoreRef>[] },
+    memory: { auto_memory: { enabled: memory?.auto_memory?.enabled ?? true }, attached_stores: (memory?.attached_stores ?? []) as z.input<typeof MemoryStoreRef>[] },
   };
 }

@@ -12,15 +12,15 @@ const SourceLinks = z
   .meta({ id: "ArtifactSourceLinks" });
 
 const text = () => z.string().optional();
-const artifact = <T extends string, D extends z.ZodType>(type: T, data: D) => ({ artifact_uid: z.uuid(), artifact_type: z.literal(type), created_at: timestamp(), data });
+const sharedBy = <T extends string, D extends z.ZodType>(type: T, data: D) => ({ artifact_uid: z.uuid(), artifact_type: z.literal(type), created_at: timestamp(), data });
 const file = { download_url: z.url(), expires_at: timestamp(), content_type: z.string(), description: text() };
 
 /** fields-runs §8.5. */
 const Artifact = z
   .discriminatedUnion("artifact_type", [
-    z.object(artifact("PLAN", z.object({ content: z.string(), content_type: z.string(), document_uid: z.string(), notebook_uid: z.string(), title: text(), url: text() }))),
-    z.object({ ...artifact("SCREENSHOT", z.object(file)), source_links: SourceLinks.optional() }),
-    z.object({ ...artifact("FILE", z.object({ ...file, filename: z.string(), filepath: text().meta({ description: "Not for the anonymous." }), title: text(), size_bytes: z.int().optional() })), source_links: SourceLinks.optional() }),
+    z.object(sharedBy("PLAN", z.object({ content: z.string(), content_type: z.string(), document_uid: z.string(), notebook_uid: z.string(), title: text(), url: text() }))),
+    z.object({ ...sharedBy("SCREENSHOT", z.object(file)), source_links: SourceLinks.optional() }),
+    z.object({ ...sharedBy("FILE", z.object({ ...file, filename: z.string(), filepath: text().meta({ description: "Not for the anonymous." }), title: text(), size_bytes: z.int().optional() })), source_links: SourceLinks.optional() }),
   ])
   .meta({ id: "Artifact" });
 

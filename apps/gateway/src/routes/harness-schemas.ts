@@ -5,6 +5,9 @@ export const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as 
 
 export const HarnessType = z.enum(HARNESS_TYPES).meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
 
+/** fields-runs §3.6. */
+export const Harness = z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() });
+
 const ours = () => z.string().optional().meta({ description: "An extension of ours." });
 
 /** Names of managed secrets; only the one of the run's harness is used (fields-runs §4). */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HarnessAuthSecrets, HarnessType } from "./harness-schemas.ts";
+import { Harness, HarnessAuthSecrets } from "./harness-schemas.ts";
 import { McpServers } from "./mcp-schemas.ts";
 import { Scope, timestamp, UserProfile } from "../rest/index.ts";
 
@@ -14,6 +14,9 @@ export const RunSourceType = z
 export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "AgentRunMode" });
 
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
+
+/** fields-runs §3.6. */
+export const MemoryStoreRef = z.object({ uid: z.string().min(1), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) });
 
 /** fields-runs §3.6. */
 export const InferenceProviders = z.object({ aws: z.object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() }).optional() });
@@ -33,10 +36,10 @@ export const AgentConfigSnapshot = z
     computer_use_model_id: z.string(),
     idle_timeout_minutes: z.int().min(0).max(60),
     worker_host: z.string(),
-    harness: z.object({ type: HarnessType.optional(), model_id: z.string().optional(), reasoning_level: z.string().optional() }),
+    harness: Harness,
     harness_auth_secrets: HarnessAuthSecrets,
     session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }),
-    memory_stores: z.array(z.object({ uid: z.string(), access: z.enum(["read_write", "read_only"]), instructions: z.string().min(1) })),
+    memory_stores: z.array(MemoryStoreRef),
     secrets: z.array(SecretRef),
     inference_providers: InferenceProviders,
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
@@ -103,6 +106,8 @@ const RequestUsage = z
   .meta({ id: "RequestUsage" });
 
 export const RunMetadata = z.record(z.string(), z.string()).meta({ id: "RunMetadata" });
+/** fields-runs §3.5; of the bytes of a value its owner decides. */
+export const NewMetadata = z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys");
 
 /** fields-runs §6.3. */
 export const RunItem = z
@@ -174,7 +179,7 @@ export const CreateRunRequest = z
     interactive: z.boolean().optional(),
     attachments: z.array(Attachment).max(ATTACHMENTS_MAX).optional(),
     images: z.array(Attachment.partial({ file_name: true }).meta({ id: "ImageInput" })).max(ATTACHMENTS_MAX).optional().meta({ description: "As attachments; published clients give them no names." }),
-    metadata: z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys").optional(),
+    metadata: NewMetadata.optional(),
   })
   .refine(({ attachments = [], images = [] }) => attachments.length + images.length <= ATTACHMENTS_MAX, `attachments and images: at most ${ATTACHMENTS_MAX} together`)
   .meta({ id: "RunAgentRequest" });

@@ -246,9 +246,9 @@ function skillOf({ skill = "", skill_spec: spec = "" }: { skill?: string | undef
 }
 
 /** `team` left out: the team's, unless there is none (a personal run's children, a user without a team). */
-export function ownerOf(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
+export function ownerOf(team: boolean | undefined, caller: Caller, thing: "run" | "schedule" = "run"): { ownerType: string; ownerUid: string } {
   const hasTeam = caller.teams.length > 0 || caller.activeTeamUid !== undefined;
   if (team ?? hasTeam) return { ownerType: "team", ownerUid: chooseTeam(caller) };
-  if (caller.principal.type !== "user") throw invalidArgument("personal_run_of_agent", "An agent's runs belong to its team.");
+  if (caller.principal.type !== "user") throw invalidArgument(`personal_${thing}_of_agent`, `An agent's ${thing}s belong to its team.`);
   return { ownerType: "user", ownerUid: caller.principal.uid };
 }

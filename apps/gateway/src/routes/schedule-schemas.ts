@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Scope, timestamp, UserProfile } from "../rest/index.ts";
 import { EnvironmentConfig } from "./environments.ts";
-import { AgentConfigSnapshot, RunMetadata, RunMode } from "./run-schemas.ts";
+import { AgentConfigSnapshot, NewMetadata, RunMetadata, RunMode } from "./run-schemas.ts";
 
 const OverlapPolicy = z
   .enum(["allow", "skip", "buffer_one", "cancel_other"])
@@ -42,7 +42,7 @@ const settings = {
   agent_config: AgentConfigSnapshot.optional(),
   agent_uid: z.string().optional(),
   mode: RunMode.optional(),
-  metadata: z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys").optional(),
+  metadata: NewMetadata.optional(),
   time_zone: z.string().min(1).max(64).nullable().optional().meta({ description: TIME_ZONE }),
   overlap_policy: OverlapPolicy.optional(),
   catch_up_seconds: z.int().min(0).max(31_622_400).optional().meta({ description: CATCH_UP }),

@@ -1,13 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { z } from "zod";
-import { chooseTeam, type Caller } from "@millwright/caller";
+import type { Caller } from "@millwright/caller";
 import { scheduler } from "@millwright/contracts";
-import { invalidArgument } from "@millwright/errors";
 import { present } from "@millwright/json";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, type RequestInfo, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles } from "./profiles.ts";
+import { ownerOf } from "./runs.ts";
 import { CreateSchedule, ReplaceSchedule, ScheduledAgent, ScheduleSlot, SLOT_STATES } from "./schedule-schemas.ts";
 
 export type ScheduleRoutesDeps = { neighbours: Pick<Neighbours, "schedules" | "catalog">; findProfiles: FindProfiles };
@@ -58,7 +58,7 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       response: ScheduledAgent,
       handler: async (input) => {
         const { body, caller, request } = input;
-        const asked = create(scheduler.ScheduleSchema, { ...settingsOf({ ...body, prompt: body.prompt ?? "" }), ...owner(body.team, caller) });
+        const asked = create(scheduler.ScheduleSchema, { ...settingsOf({ ...body, prompt: body.prompt ?? "" }), ...ownerOf(body.team, caller, "schedule") });
         return record((await schedules.createSchedule({ schedule: asked, idempotencyKey: request.idempotency?.key ?? "" }, onBehalf(input))).schedule, input);
       },
     }),
@@ -147,14 +147,6 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>) => ({
   overlapPolicy: body.overlap_policy ?? "",
   ...present({ agentConfig: body.agent_config, agentUid: body.agent_uid, timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
 });
-
-/** `team` left out: the team's, unless there is none. */
-function owner(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
-  const hasTeam = caller.teams.length > 0 || caller.activeTeamUid !== undefined;
-  if (team ?? hasTeam) return { ownerType: "team", ownerUid: chooseTeam(caller) };
-  if (caller.principal.type !== "user") throw invalidArgument("personal_schedule_of_agent", "An agent's schedules belong to its team.");
-  return { ownerType: "user", ownerUid: caller.principal.uid };
-}
 
 /** Without what other services know: profiles, the environment. */
 export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({

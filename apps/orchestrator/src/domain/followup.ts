@@ -57,4 +57,4 @@ export function messageUidOf(ownerUid: string, causeKey: string): string {
 
 /** The submitted prompt with a follow-up that was sent before the start (fields-runs §6.3). */
 export const appendToPrompt = (prompt: string | undefined, message: string): string =>
-  prompt === undefined || prompt === "" ? message : `${prompt}\n\n${message}`;
+  [prompt, message].filter(Boolean).join("\n\n");

@@ -28,7 +28,7 @@ const SOURCES = [
 const READ = [400, 401, 404];
 const CHANGE = [400, 401, 403, 404];
 const NEW_RUN = { method: "POST", ok: [200], errors: CHANGE, hasTeam: true, body: { prompt: "p" } } as const;
-const SCHEDULE = { name: "n", cron_schedule: "0 0 1 1 *", enabled: false, prompt: "p" };
+export const SCHEDULE = { name: "n", cron_schedule: "0 0 1 1 *", enabled: false, prompt: "p" };
 const FILES = { files: [{ filename: "a.txt", mime_type: "text/plain" }] };
 
 /**
