@@ -78,6 +78,7 @@ describe("managing automations", () => {
     ["of an unknown event", { triggers: [{ provider: "webhook", event: "sent", filter: { webhook_ids: [HOOK] } }] }],
     ["without a webhook", { triggers: [{ provider: "webhook", event: "received" }] }],
     ["of two webhooks", { triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [HOOK, newUid()] } }] }],
+    ["of a webhook by its name", { triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: ["deploys"] } }] }],
     ["with a filter of another provider", { triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [HOOK], repos: ["a/b"] } }] }],
     ["with a bad payload filter", { triggers: [trigger({ a: "b" })] }],
     ["with a bad cron rule", { triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "61 * * * *" } }] }],

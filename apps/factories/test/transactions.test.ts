@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Database, type Sql } from "@millwright/database";
 import { as, type FactoryUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
-import { eventually } from "@millwright/testing";
+import { domainError, eventually } from "@millwright/testing";
 import { systemClock } from "@millwright/clock";
 import { applyStore } from "../src/store/apply-store.ts";
 import { changesOf, openPrisma, type Changes, type PrismaTx } from "../src/store/prisma-client.ts";
-import { OWNER, startWorld, type World } from "./setup.ts";
+import { OWNER, startWorld, TEAM, type World } from "./setup.ts";
 import { underLease } from "../src/usecases/apply-lease.ts";
 import { aTree } from "./trees.ts";
 
@@ -77,6 +77,20 @@ test("confirming a version takes its locks in the order of applies, so that neit
     void confirming;
   });
   await eventually(async () => expect((await database.sql.query("SELECT foreman_agent_uid AS uid FROM factories WHERE uid = $1", [factoryUid])).rows).toEqual([{ uid: null }]));
+});
+
+test("a factory that is being deleted takes no new task, whose conversation would never be free again", async () => {
+  const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
+  const { conversationUid } = w.orchestrator.created({ teamUid: TEAM });
+  const creating = await database.transaction(async (deleting) => {
+    await deleting.query("SELECT 1 FROM factories WHERE uid = $1 FOR UPDATE", [factoryUid]);
+    await deleting.query("UPDATE factories SET deleted_at = now() WHERE uid = $1", [factoryUid]);
+    const created = w.tasks.createTask({ factoryUid, title: "Late", conversationUid }, call(OWNER));
+    const outcome = Promise.allSettled([created]);
+    await untilWaiting(1);
+    return { outcome };
+  });
+  expect(await creating.outcome).toEqual([{ status: "rejected", reason: domainError({ kind: "not_found", reason: "factory_not_found" }) }]);
 });
 
 test("the lease of an apply is renewed while the apply lives, and never taken back from who has taken it", async () => {

@@ -91,11 +91,13 @@ describe("a definition", () => {
       { path: "agents/lead/agent.md", content: "---\nagentType: FOREMAN\nmodel: no-such\nenvironmentId: none\n---\nLead.\n" },
       { path: "agents/aide/agent.md", content: "---\nharness:\n  type: oz\n  model: no-such\n---\nHelp.\n" },
       { path: "automations/hook/automation.md", content: "---\ntriggers:\n  - {provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [00000000-0000-7000-8000-000000000000]\n---\nGo.\n" },
+      { path: "automations/name/automation.md", content: "---\ntriggers:\n  - {provider: webhook, event: received, filter: {webhook_ids: {in: [in]}}}\n---\nGo.\n" },
       { path: "runners/mac.yaml", content: "platform:\n  os: macos\n" },
       { path: "webhooks/in.yaml", content: "enabled: true\nsecretName: S4\n" },
     ];
     const found = [
       ["agents/aide/agent.md", 4, 10, "error"], ["agents/lead/agent.md", 3, 8, "error"], ["agents/lead/agent.md", 4, 16, "error"], ["automations/hook/automation.md", 7, 20, "warning"],
+      ["automations/name/automation.md", 3, 64, "error"],
       ["factory.yaml", 4, 5, "warning"], ["factory.yaml", 5, 5, "warning"], ["factory.yaml", 7, 11, "error"], ["factory.yaml", 9, 69, "error"], ["factory.yaml", 10, 13, "error"], ["factory.yaml", 10, 17, "error"],
       ["factory.yaml", 11, 15, "warning"], ["runners/mac.yaml", 2, 7, "warning"], ["webhooks/in.yaml", 2, 13, "error"],
     ];

@@ -105,13 +105,13 @@ describe("what nobody may deliver to is absent", () => {
 
 describe("the body", () => {
   test.each([["nothing", ""], ["a comma too many", "[1,]"], ["text", "hello"], ["two values", "{}{}"], ["a byte order mark", "\ufeff{}"], ["invalid UTF-8", Buffer.from([0x22, 0xc3, 0x28, 0x22])]])(
-    "%s is no JSON: 400, logged by its size, and no identity is claimed",
+    "%s is no JSON: 400, logged with id and size, and no identity is claimed",
     async (_what, body) => {
       const { uid, secret } = await w.aWebhook();
       const headers = bearer(secret, { "x-service-delivery-id": "one" });
       expect(await w.send(uid, { headers, body })).toMatchObject(problem(400, "malformed_json"));
       expect(await w.send(uid, { headers, body: "{}" })).toMatchObject({ status: 202, body: { delivery_id: "one" } });
-      expect(await w.logOf(uid)).toEqual([["accepted", "one", 2], ["rejected_invalid_json", "", Buffer.byteLength(body)]]);
+      expect(await w.logOf(uid)).toEqual([["accepted", "one", 2], ["rejected_invalid_json", "one", Buffer.byteLength(body)]]);
     },
   );
   test("a compressed one is no JSON and is not inflated", async () => {
@@ -133,11 +133,11 @@ describe("the body", () => {
     const { uid, secret } = await w.aWebhook();
     const body = `"${"x".repeat(262_143)}"`;
     expect(await w.send(uid, { headers: bearer(secret), body })).toMatchObject(problem(413, "body_too_large"));
-    const chunked = await fetch(`${w.url}/webhooks/w/${uid}`, { method: "POST", headers: bearer(secret), body: new Blob([body]).stream(), duplex: "half" });
+    const chunked = await fetch(`${w.url}/webhooks/w/${uid}`, { method: "POST", headers: bearer(secret, { "x-service-delivery-id": "large" }), body: new Blob([body]).stream(), duplex: "half" });
     expect(chunked.status).toBe(413);
     expect(await w.send(uid, { headers: bearer(secret), body: `"${"x".repeat(1_500_000)}"` })).toMatchObject(problem(413, "body_too_large"));
     const sizes = (await w.logOf(uid)).map(([outcome, id, size]) => [outcome, id, size > 262_144]);
-    expect(sizes).toEqual(Array(3).fill(["rejected_too_large", "", true]));
+    expect(sizes).toEqual(["", "large", ""].map((id) => ["rejected_too_large", id, true]));
   });
   test("of 131,072 nested lists is JSON like any other", async () => {
     const { uid, secret } = await w.aWebhook();

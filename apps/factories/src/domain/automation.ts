@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { parseAutomation, type AutomationPart, type ExecutionBlock } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { newUid, type FactoryUid, type TeamUid, type Uid } from "@millwright/ids";
+import { isUuid, newUid, type FactoryUid, type TeamUid, type Uid } from "@millwright/ids";
 import { canonicalJson, present } from "@millwright/json";
 import type { JsonObject } from "@millwright/json";
 
@@ -49,6 +49,7 @@ export function readAutomation(asked: JsonObject): AutomationPart {
     throw invalid(`An automation has at most ${TRIGGERS_MAX} triggers, and ${DEFINITION_BYTES_MAX} bytes without its prompt.`);
   }
   const { automation, faults } = parseAutomation(name.trim(), { ...keys, prompt });
+  if (automation?.triggers.some(({ filter }) => filter["webhook_ids"]?.in?.some((uid) => !isUuid(uid)))) throw invalid("webhook_ids takes the uid of a webhook.");
   if (automation && name.isWellFormed()) return automation;
   throw new DomainError({ kind: "invalid_argument", reason: "invalid_automation", message: faults.map(({ message }) => message).join(" ") || "name is not a text.", details: faults.map(({ code, message }) => ({ code, message })) });
 }

@@ -34,11 +34,12 @@ export function taskStore(database: Database, clock: Clock) {
         [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.replaceAll("\0", "").toLowerCase()), conversationUids],
       )).rows,
 
-    /** With a request key that is known, answers the task it made then. Errors: conversation_bound · task_not_found (made then, deleted since) · idempotency_mismatch. */
+    /** With a request key that is known, answers the task it made then. Errors: factory_not_found · conversation_bound · task_not_found (made then, deleted since) · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
         const known = request && (await rememberAnswer(tx, request, { uid: task.uid }, clock.now()));
         if (known && known.uid !== task.uid) return locked(tx, task.factoryUid, known.uid);
+        if (!(await holdFactory(tx, task.factoryUid))) throw notFound("factory");
         if (!(await insertTask(tx, task))) throw conversationBound();
         await appendEvents(tx, [fact]);
         return task;
@@ -92,6 +93,10 @@ async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Ta
   return task;
 }
 
+/** Whether the factory is there; if so, it stays until the transaction ends. */
+const holdFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
+  (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL FOR KEY SHARE", [uid])).rowCount > 0;
+
 /** Whether it was inserted: a conversation has one live task, over all factories. */
 async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   const { rowCount } = await tx.query(
@@ -111,9 +116,7 @@ export type TaskFacts = { created: (task: Task) => NewEvent; cancelled: (task: T
 
 /** Tasks inside the transaction that applies an event; `facts` name that event as their cause. */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
-  async hasFactory(uid: FactoryUid): Promise<boolean> {
-    return (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL", [uid])).rowCount > 0;
-  },
+  hasFactory: (uid: FactoryUid) => holdFactory(tx, uid),
 
   async insert(task: Task): Promise<void> {
     if (await insertTask(tx, task)) await appendEvents(tx, [facts.created(task)]);

@@ -40,7 +40,7 @@ export const Delivery = z
   .object({
     uid: z.string(),
     webhook_uid: z.string(),
-    delivery_id: z.string().nullable().meta({ description: "Its identity, as told to the sender; null of what was rejected." }),
+    delivery_id: z.string().nullable().meta({ description: "Its identity, as told to the sender; null where the credential was wrong, and of a body too large whose sender gave no id." }),
     label: z.enum(Object.values(LABELS) as ["Accepted"]),
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
     size_bytes: z.int(),

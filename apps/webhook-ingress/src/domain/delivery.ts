@@ -14,7 +14,7 @@ export type Delivery = {
   readonly webhookUid: WebhookUid;
   readonly teamUid: TeamUid;
   readonly factoryUid: FactoryUid;
-  /** Of accepted ones and their duplicates. */
+  /** Absent of what nobody vouched for, and of a body too large to be hashed whose sender gave no id. */
   readonly deliveryId: string | undefined;
   readonly outcome: Outcome;
   /** As declared, or as counted so far, when it is too large. */
@@ -28,16 +28,22 @@ export type DeliveryIdentity = { readonly kind: "configured" | "provider" | "sen
 /** The specification's own, then what published senders use. */
 const SENDER_HEADERS = ["x-service-delivery-id", "x-warp-delivery-id"];
 
+type Header = (name: string) => string | undefined;
+type Identified = Pick<WebhookAuth, "signatureScheme"> & Pick<WebhookSettings, "deliveryIdHeader">;
+
 /** The identity of a body: the first of the four sources (spec §4, decisions "delivery identity") that gives a usable value. */
-export function identityOf(webhook: Pick<WebhookAuth, "signatureScheme"> & Pick<WebhookSettings, "deliveryIdHeader">, header: (name: string) => string | undefined, body: Uint8Array): DeliveryIdentity {
+export const identityOf = (webhook: Identified, header: Header, body: Uint8Array): DeliveryIdentity =>
+  namedIdentity(webhook, header) ?? { kind: "hash", id: `sha256:${createHash("sha256").update(body).digest("hex")}` };
+
+/** The first of the three sources that need no body. */
+export function namedIdentity(webhook: Identified, header: Header): DeliveryIdentity | undefined {
   const first = (names: readonly string[]): string | undefined => names.map((name) => usable(header(name))).find((value) => value !== undefined);
   const configured = webhook.deliveryIdHeader === undefined ? undefined : usable(header(webhook.deliveryIdHeader.toLowerCase()));
   if (configured !== undefined) return { kind: "configured", id: configured };
   const provider = webhook.signatureScheme === undefined ? undefined : first(SCHEMES[webhook.signatureScheme].deliveryHeaders);
   if (provider !== undefined) return { kind: "provider", id: provider };
   const sender = first(SENDER_HEADERS);
-  if (sender !== undefined) return { kind: "sender", id: sender };
-  return { kind: "hash", id: `sha256:${createHash("sha256").update(body).digest("hex")}` };
+  return sender === undefined ? undefined : { kind: "sender", id: sender };
 }
 
 /** 1 to 256 visible ASCII characters between spaces; anything else counts as absent. */

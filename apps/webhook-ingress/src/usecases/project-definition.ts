@@ -35,17 +35,20 @@ export async function stageDefinition({ database, teamSecrets, clock }: ProjectD
   if (webhooks.length + others > WEBHOOKS_MAX) {
     diagnostics.push(at("factory.yaml", [], "FF_LIMIT_EXCEEDED", `A factory has at most ${WEBHOOKS_MAX} webhooks; files define ${webhooks.length}, and it has ${others} others.`));
   }
-  const unknown = await unknownWebhooks(database.sql, request);
+  const unknown = await unknownWebhooks(database.sql, request, new Set(webhooks.map(({ name }) => name)));
+  diagnostics.push(...unknown.filter(({ severity }) => severity === "error"));
   if (diagnostics.length === 0 && !request.isDryRun) await saveStage(database.sql, { factoryUid, teamUid, version, webhooks }, clock.now());
-  return [...diagnostics, ...unknown];
+  return [...diagnostics, ...unknown.filter(({ severity }) => severity === "warning")];
 }
 
-/** Triggers of automations that select webhooks which the factory does not have: they stay inert. */
-async function unknownWebhooks(sql: Sql, { factoryUid, definition }: StageRequest): Promise<Diagnostic[]> {
+/** Triggers of automations that select webhooks which the factory does not have: they stay inert. The name of a webhook's file is no uid (spec §2 "Webhook"). */
+async function unknownWebhooks(sql: Sql, { factoryUid, definition }: StageRequest, names: ReadonlySet<string>): Promise<Diagnostic[]> {
   const selected = selectedWebhooks(definition);
   const absent = selected.length === 0 ? new Set<string>() : await absentWebhooks(sql, factoryUid, selected.map(({ uid }) => uid));
-  return selected.flatMap(({ automation, keys, uid }): Diagnostic[] =>
-    absent.has(uid) ? [{ ...at(`automations/${automation}/automation.md`, keys, "FF_INVALID_REFERENCE", `The factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" }] : []);
+  return selected.filter(({ uid }) => absent.has(uid)).map(({ automation, keys, uid }): Diagnostic => {
+    const here = (message: string) => at(`automations/${automation}/automation.md`, keys, "FF_INVALID_REFERENCE", message);
+    return names.has(uid) ? here(`webhook_ids takes the uid of a webhook; ${uid} is the name of a file.`) : { ...here(`The factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" };
+  });
 }
 
 async function secretFault(teamSecrets: TeamSecrets, teamUid: string, webhook: DefinedWebhook, isDryRun: boolean): Promise<{ code: string; message: string } | undefined> {

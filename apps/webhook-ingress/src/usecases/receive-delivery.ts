@@ -3,7 +3,7 @@ import { DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { isJson } from "@millwright/payload-filter";
 import { isSignatureRight, isTokenRight } from "../domain/authenticate.ts";
-import { identityOf } from "../domain/delivery.ts";
+import { identityOf, namedIdentity } from "../domain/delivery.ts";
 import { BODY_BYTES_MAX } from "../domain/limits.ts";
 import type { Entry, Recorded } from "../store/delivery-store.ts";
 import type { Met, Receiver } from "../store/receivers.ts";
@@ -95,15 +95,17 @@ async function judge(inbound: InboundDelivery, to: Receiver, receivedAt: Date): 
   if ("isLost" in body) return body;
   if ("tooLargeBytes" in body) {
     const entry = { outcome: "rejected_too_large", sizeBytes: body.tooLargeBytes, receivedAt } as const;
-    return isSigned ? { failure: entry } : { letIn: entry }; // nobody has vouched for one that would be signed
+    if (isSigned) return { failure: entry }; // nobody has vouched for one that would be signed
+    const identity = namedIdentity(to, inbound.header);
+    return { letIn: { ...entry, ...(identity && { identity }) } };
   }
   const { bytes } = body;
   if (isSigned && !isSignatureRight(to, { header: inbound.header, token: inbound.token, body: bytes }, to.secret, receivedAt)) {
     return { failure: { outcome: "rejected_auth", sizeBytes: bytes.length, receivedAt } };
   }
   const isPlain = /^(?:identity)?$/i.test(inbound.header("content-encoding")?.trim() ?? ""); // a compressed body is no JSON, and never inflated
-  if (!isPlain || !isJson(bytes)) return { letIn: { outcome: "rejected_invalid_json", sizeBytes: bytes.length, receivedAt } };
   const identity = identityOf(to, inbound.header, bytes);
+  if (!isPlain || !isJson(bytes)) return { letIn: { outcome: "rejected_invalid_json", identity, sizeBytes: bytes.length, receivedAt } };
   return { letIn: { outcome: "accepted", identity, sizeBytes: bytes.length, payload: bytes, receivedAt }, deliveryId: identity.id };
 }
 
