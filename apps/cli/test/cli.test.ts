@@ -199,6 +199,14 @@ describe("automations", () => {
     expect([code, out]).toEqual([1, "Would not trigger\nnot_matched: The payload does not match: a."]);
     expect(seen[0]?.body).toEqual({ automation_uid: "a1", dry_run: true });
   });
+  test("what a code host delivered is replayed the same way, for an automation of a named factory", async () => {
+    answers["GET /api/v1/whoami"] = { status: 200, body: { principal: { type: "user", uid: "u" }, teams: [{ uid: "t1" }] } };
+    answers["POST /api/v1/team/t1/code-hosts/h1/webhook/deliveries/d1/replay"] = { status: 200, body: { would_trigger: true, label: "Would trigger", decision } };
+    const { code, out } = await millwright("code-host", "replay", "h1", "d1", "a1", "--factory", "f1", "--dry-run");
+    expect([code, out]).toEqual([0, "Would trigger\nnot_matched: The payload does not match: a."]);
+    expect(seen.at(-1)?.body).toEqual({ factory_uid: "f1", automation_uid: "a1", dry_run: true });
+    expect((await millwright("code-host", "replay", "h1", "d1", "a1")).code).toBe(2);
+  });
   test.each<[string[], string, object, RegExp]>([
     [["automation", "list", "--factory", "f1"], `GET ${AT}?limit=100`, { automations: [one] }, /a1 +alerts +yes +webhook received +never/],
     [["automation", "get", "a1", "--factory", "f1"], `GET ${AT}/a1`, { ...one, management: "files", agent: "hand" }, /of files\nby webhook received\nfor hand: Look\./],

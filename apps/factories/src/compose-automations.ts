@@ -59,14 +59,15 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
   const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, codeHosts: o.runs, service: signer.service }, event, automations);
+  const looks: Looks = {
+    webhook: (event) => lookAtDelivery({ deliveries }, event),
+    factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
+    schedule: lookAtSlot,
+    github: fromCodeHost,
+    gitlab: fromCodeHost,
+  };
   const deciding: DecideEventDeps<Parameters<typeof enqueueDecision>[0]> = {
-    looks: {
-      webhook: (event) => lookAtDelivery({ deliveries }, event),
-      factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
-      schedule: lookAtSlot,
-      github: fromCodeHost,
-      gitlab: fromCodeHost,
-    },
+    looks,
     automations: { listeningTo: (factoryUid, provider) => listeningTo(database.sql, factoryUid, provider) },
     decisions,
     clock,
@@ -80,7 +81,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const hearing = { hasListener, listeningAmong, listeningFactories, enqueueDecision, enqueueDecisions };
   const prune = () => decisions.prune(clock.now());
   return {
-    deps: { ...o.deps, decisions, deliveries, start: (ref) => startDecidedRun(starting, ref) },
+    deps: { ...o.deps, decisions, deliveries, looks, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
       follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
       follow("scheduler", feedOf(o.neighbours.scheduler), { handlers: onScheduleEvents(hearing) }),

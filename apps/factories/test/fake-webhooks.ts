@@ -21,7 +21,7 @@ export class FakeWebhooks {
   };
   readonly owner = new FakeOwner("nothing");
   readonly deliveries: FakeDelivery[] = [];
-  readonly codeHostDeliveries: { uid: string; teamUid: string; codeHostUid: string; provider: string; headers: Record<string, string>; body: Buffer }[] = [];
+  readonly codeHostDeliveries: { uid: string; teamUid: string; codeHostUid: string; provider: string; headers: Record<string, string>; body: Buffer | undefined }[] = [];
   /** How often a payload was asked for. */
   reads = 0;
   /** Thrown by the next reads. */
@@ -47,7 +47,7 @@ export class FakeWebhooks {
         const found = this.codeHostDeliveries.find(({ uid }) => uid === deliveryUid);
         if (!found) throw notFound("delivery");
         const { body, headers, ...delivery } = found;
-        return { delivery, body: new Uint8Array(body), headers, botLogin: "millwright[bot]" };
+        return { delivery: { ...delivery, deliveryId: `d-${found.uid}`, sizeBytes: BigInt(body?.length ?? 0), receivedAt: timestampFromDate(AT) }, ...(body && { body: new Uint8Array(body) }), headers, botLogin: "millwright[bot]" };
       },
     });
     router.service(events.EventFeedService, {

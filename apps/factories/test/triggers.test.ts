@@ -3,7 +3,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
-import { aRun, OTHER_TEAM, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
+import { domainError } from "@millwright/testing";
+import { aRun, MEMBER, OTHER_TEAM, OWNER, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
 
 let w: World;
 let factoryUid: string;
@@ -172,6 +173,59 @@ describe("a delivery of a code host", () => {
     const about = async (eventUid: string) => (await w.automations.listDecisions({ factoryUid, automationUid: uid, eventUid }, call(VIEWER))).decisions;
     expect(await about(other)).toMatchObject([{ outcome: "not_listening" }]);
     expect(await about(own)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["actor"] }] }]);
+  });
+
+  describe("is replayed", () => {
+    const replay = (automationUid: string, deliveryUid: string, more: { dryRun?: boolean; idempotencyKey?: string; codeHostUid?: string; factoryUid?: string } = {}, caller = OWNER) => {
+      const { codeHostUid = "" } = w.webhookIngress.codeHostDeliveries.find(({ uid }) => uid === deliveryUid) ?? {};
+      return w.automations.replayDelivery({ factoryUid, automationUid, codeHostUid: codeHostUid || HOST, deliveryUid, ...more }, call(caller));
+    };
+    const HOST = newUid();
+    const facts = async () => (await w.rows<{ payload: JsonObject }>("SELECT payload FROM stream.event_log WHERE type = 'millwright.automation.requested.v1' ORDER BY position")).map(({ payload }) => payload);
+
+    test("against one automation as it is now, dry or for good, once per key, and each is told", async () => {
+      const [uid, other] = [await create(labeled({ labels: ["bug"] })), await create(labeled({ labels: ["agent"] }))];
+      const deaf = await create({ provider: "gitlab", event: "merge_request" });
+      const delivered = deliver("issues", issue());
+      await settle();
+      expect(await replay(uid, delivered, { dryRun: true })).toMatchObject({ wouldTrigger: false, decision: { outcome: "not_matched", checks: [{ failed: ["labels"] }] } });
+      expect(await replay(other, delivered, { dryRun: true })).toMatchObject({ wouldTrigger: true, decision: { outcome: "pending", provider: "github", event: "replayed" } });
+      expect(await replay(deaf, delivered, { dryRun: true })).toMatchObject({ wouldTrigger: false, decision: { outcome: "not_listening" } });
+      await settle();
+      expect([runsOf(uid), runsOf(other)].map((all) => all.length)).toEqual([0, 1]);
+      await w.automations.replaceAutomation({ factoryUid, automationUid: uid, automation: { name: "auto", prompt: "Go on.", enabled: true, triggers: [labeled({ labels: ["agent"] })] } }, call(OWNER));
+      const first = await replay(uid, delivered, { idempotencyKey: "k" });
+      const again = await replay(uid, delivered, { idempotencyKey: "k" });
+      expect(first).toMatchObject({ wouldTrigger: true, decision: { outcome: "fired", runUid: again.decision!.runUid, subject: { delivery_id: `d-${delivered}`, replayed_by: OWNER.principal.uid } } });
+      await settle();
+      const [run, ...more] = runsOf(uid);
+      expect([more.length, runsOf(other).length]).toEqual([0, 1]);
+      expect(run!.request).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { delivery_id: `d-${delivered}` } });
+      expect(run!.request!.prompt).toContain(`delivery: d-${delivered} received 2026-11-20T09:59:00.000Z`);
+      expect(payloadOf(run)).toEqual(issue());
+      expect((await w.automations.listDecisions({ factoryUid, eventUid: delivered }, call(VIEWER))).decisions.map(({ event, outcome }) => `${event} ${outcome}`).toSorted()).toEqual(["issues fired", "issues not_matched", "replayed fired"]);
+      expect((await facts()).map((fact) => [fact["mode"], fact["delivery_uid"], fact["dry_run"], fact["outcome"]])).toEqual([
+        ["replay", delivered, true, "not_matched"], ["replay", delivered, true, "pending"], ["replay", delivered, true, "not_listening"], ["replay", delivered, false, "pending"],
+      ]);
+    });
+
+    test("not when it was rejected, is another connection's or another team's, and not by those who may not", async () => {
+      const uid = await create(labeled({}));
+      const delivered = deliver("issues", issue());
+      const rejected = { ...w.webhookIngress.codeHostDeliveries.at(-1)!, uid: newUid(), body: undefined };
+      w.webhookIngress.codeHostDeliveries.push(rejected);
+      const theirs = deliver("issues", issue(), OTHER_TEAM);
+      await settle();
+      const before = runsOf(uid).length;
+      const absent = domainError({ kind: "not_found", reason: "delivery_not_found" });
+      await expect(replay(uid, rejected.uid)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "payload_not_stored" }));
+      for (const asking of [() => replay(uid, theirs), () => replay(uid, newUid()), () => replay(uid, "nonsense"), () => replay(uid, delivered, { codeHostUid: HOST })]) await expect(asking()).rejects.toEqual(absent);
+      await expect(replay(newUid(), delivered)).rejects.toEqual(domainError({ reason: "automation_not_found" }));
+      await expect(replay(uid, delivered, {}, MEMBER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
+      await expect(replay(uid, delivered, {}, STRANGER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+      await settle();
+      expect([runsOf(uid).length, await facts()]).toEqual([before, []]);
+    });
   });
 
   test("is explained whatever its texts are", async () => {

@@ -8,6 +8,7 @@ afterAll(() => door.close());
 
 const HOST = "0198c2d0-0000-7000-8000-00000000d001";
 const ENTRY = "0198c2d0-0000-7000-8000-0000000000d1";
+const [FACTORY, AUTOMATION] = ["0198c2d0-0000-7000-8000-00000000f001", "0198c2d0-0000-7000-8000-00000000a001"];
 const time = { seconds: 1_795_168_800n, nanos: 5_000_000 };
 const AT = "2026-11-20T10:00:00.005Z";
 const ref = { teamUid: TEAM, codeHostUid: HOST };
@@ -42,6 +43,15 @@ describe("the address that a code host sends its webhooks to", () => {
     expect(asked()?.request).toMatchObject({ ...ref, secret: "theirs" });
     door.answer({ ...known, closeCodeHostWebhook: {} });
     expect((await door.call("DELETE", PATH)).status).toBe(204);
+  });
+  test("has what it delivered looked at again", async () => {
+    const decision = { eventUid: "", automationUid: AUTOMATION, automationName: "a", provider: "github", event: "replayed", outcome: "pending", explanation: "It matches.", checks: [], occurredAt: time, decidedAt: time };
+    door.answer({ ...known, replayDelivery: { decision, wouldTrigger: true } });
+    const answer = await door.call("POST", `${PATH}/deliveries/${ENTRY}/replay`, { body: { factory_uid: FACTORY, automation_uid: AUTOMATION, dry_run: true } });
+    expect(answer).toMatchObject({ status: 200, body: { would_trigger: true, label: "Would trigger", decision: { automation_uid: AUTOMATION, outcome: "pending", event_uid: "" } } });
+    expect(asked()?.request).toMatchObject({ codeHostUid: HOST, webhookUid: "", deliveryUid: ENTRY, factoryUid: FACTORY, automationUid: AUTOMATION, dryRun: true });
+    const absent = await door.call("POST", `${PATH.replace(HOST, ENTRY)}/deliveries/${ENTRY}/replay`, { body: { factory_uid: FACTORY, automation_uid: AUTOMATION } });
+    expect(absent).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
   });
   test("has a log, and entries with their payload byte for byte, out of a form too", async () => {
     door.answer({ ...known, listCodeHostDeliveries: { deliveries: [delivery, { ...delivery, event: "", action: "", deliveryId: "", outcome: "rejected_auth" }], nextPageToken: "next" } });
@@ -81,7 +91,7 @@ describe("the address that a code host sends its webhooks to", () => {
     expect(await door.call(method, path.replace(TEAM, OTHER_TEAM))).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
   });
   neverReachNeighbours(() => door, 404, [["GET", PATH.replace(HOST, "x")], ["GET", `${PATH}/deliveries/x`], ["GET", PATH.replace(TEAM, "x")]]);
-  neverReachNeighbours(() => door, 400, [["PUT", PATH, { enabled: "yes" }], ["POST", `${PATH}/rotate`, { secret: "" }], ["GET", `${PATH}/deliveries?limit=0`]]);
+  neverReachNeighbours(() => door, 400, [["PUT", PATH, { enabled: "yes" }], ["POST", `${PATH}/rotate`, { secret: "" }], ["GET", `${PATH}/deliveries?limit=0`], ["POST", `${PATH}/deliveries/${ENTRY}/replay`, { automation_uid: AUTOMATION }]]);
   refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: { bot_login: "@x" } }), ["putCodeHostWebhook", refusal("invalid_argument", "invalid_code_host_webhook"), refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")], known);
   refusalsBecomeProblems(() => door, () => door.call("POST", `${PATH}/rotate`), ["rotateCodeHostSecret", refusal("not_found", "code_host_webhook_not_found"), refusal("invalid_argument", "invalid_secret")], known);
   refusalsBecomeProblems(() => door, () => door.call("GET", `${PATH}/deliveries?cursor=c`), ["listCodeHostDeliveries", refusal("invalid_argument", "invalid_cursor")], known);

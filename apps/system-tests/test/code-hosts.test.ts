@@ -148,4 +148,48 @@ describe("published payloads of GitHub", () => {
     expect(asked.every((line) => /^GET \/repos\/Codertocat\/Hello-World\/pulls\/\d+(\/files)? Bearer t0ken$/.test(line))).toBe(true);
     expect(asked.length).toBeGreaterThanOrEqual(4);
   }, SLOW_MS);
+
+  test("are looked at again by one automation, dry or for good, which the audit log tells, and by nobody else's", async () => {
+    const { path, url, secret } = await connected("github");
+    const [factory, elsewhere] = [await aFactory(api, definitionFiles("No script here.")), await connected("github")];
+    const said = (branch: string) => ({ name: branch, enabled: true, prompt: script("say: Done."), triggers: [{ provider: "github", event: "pull_request_opened", filter: { base_branches: [branch] } }] });
+    const { uid: automation } = await api.post(`/factory/${factory}/automations`, said("release"));
+    expect((await github(url, secret, randomUUID(), JSON.stringify(exampleOf("pull_request", ({ action }) => action === "opened")), "pull_request")).status).toBe(202);
+    const { uid } = (await logOf(path)).find(({ outcome }) => outcome === "accepted");
+    const at = (of: string, delivery = uid) => `${of}/webhook/deliveries/${delivery}/replay`;
+    const body = { factory_uid: factory, automation_uid: automation };
+    const replay = (more: object = {}) => api.post(at(path), { ...body, ...more });
+    const decided = (count: number) =>
+      eventually(async () => {
+        const { decisions } = await api.get(`/factory/${factory}/decisions?event_uid=${uid}`);
+        return decisions.length === count && decisions.every(({ outcome }: any) => outcome !== "pending") && decisions;
+      }, { timeoutMs: RUN_TIMEOUT_MS });
+    expect(await decided(1)).toMatchObject([{ outcome: "not_matched", event_uid: uid }]);
+    expect(await replay({ dry_run: true })).toMatchObject({ would_trigger: false, label: "Would not trigger", decision: { outcome: "not_matched", checks: [{ failed: ["base_branches"] }] } });
+    await api.put(`/factory/${factory}/automations/${automation}`, said("master"));
+    expect(await replay({ dry_run: true })).toMatchObject({ would_trigger: true, label: "Would trigger" });
+    await decided(1);
+    expect(await replay()).toMatchObject({ would_trigger: true, decision: { provider: "github", event: "replayed", subject: { code_host_uid: path.split("/").at(-1) } } });
+    const [fired] = (await decided(2)).filter(({ outcome }: any) => outcome === "fired");
+    const run = await api.get(`/agent/runs/${fired.run_id}`);
+    expect([run.source, run.prompt.includes("[github event]")]).toEqual(["GITHUB_WEBHOOK", true]);
+    await eventually(async () => {
+      const { entries } = await api.get(`/team/${team}/audit?limit=100`);
+      return entries.filter((one: any) => one.entity_uid === automation && one.type === "millwright.automation.requested.v1").length >= 3; // more, when one was asked again
+    }, { timeoutMs: RUN_TIMEOUT_MS });
+
+    const stranger = await aTeam(api, `others-${randomUUID().slice(0, 8)}`);
+    const others = await teamOf(stranger);
+    const theirs = { ...body, factory_uid: await aFactory(stranger, definitionFiles("No script here.")) };
+    const refused = async (client: Client, to: string, sent: object) => {
+      const { status, body: told } = await client.call("POST", to, { body: sent, isAbsent: true });
+      return [status, told.reason];
+    };
+    expect(await refused(stranger, at(path), body)).toEqual(await refused(stranger, at(path).replace(team, randomUUID()), body));
+    expect(await refused(stranger, at(path.replace(team, others)), theirs)).toEqual([404, "code_host_not_found"]);
+    expect(await refused(api, at(path), theirs)).toEqual([404, "factory_not_found"]);
+    expect(await refused(api, at(elsewhere.path), body)).toEqual([404, "delivery_not_found"]);
+    expect(await refused(api, at(path, randomUUID()), body)).toEqual([404, "delivery_not_found"]);
+    expect(await decided(2)).toHaveLength(2);
+  }, SLOW_MS);
 });

@@ -17,6 +17,8 @@ function pathOf(values: Values, ...more: readonly string[]): string {
 const triggersOf = ({ triggers }: Automation): string => triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
 const said = (one: Automation): string =>
   `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
+export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
+export const saidOfReplay = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
 const decided = (one: Decision): string => `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
 
 const turn = (word: "enable" | "disable", summary: string): Command => ({
@@ -96,8 +98,8 @@ export const automationCommands: Command[] = [
     options: { ...FACTORY, "dry-run": { type: "boolean" } },
     summary: "Have it look at a stored delivery again, and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, webhook, delivery], values) => {
-      const replayed = await cli.api().post<{ would_trigger: boolean; label: string; decision: Decision }>(pathOf(values, "webhooks", webhook!, "deliveries", delivery!, "replay"), { automation_uid: uid, dry_run: values["dry-run"] === true });
-      cli.show(replayed, () => `${replayed.label}\n${decided(replayed.decision)}`);
+      const replayed = await cli.api().post<Replayed>(pathOf(values, "webhooks", webhook!, "deliveries", delivery!, "replay"), { automation_uid: uid, dry_run: values["dry-run"] === true });
+      cli.show(replayed, () => saidOfReplay(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },
   },

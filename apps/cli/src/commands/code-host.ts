@@ -1,7 +1,8 @@
 import { text as readAll } from "node:stream/consumers";
 import { table } from "@millwright/terminal";
-import { textOption, textOptions, type Cli, type Command, type Values } from "../command.ts";
+import { EXIT, textOption, textOptions, UsageError, type Cli, type Command, type Values } from "../command.ts";
 import { teamOf } from "./access.ts";
+import { saidOfReplay, type Replayed } from "./automation.ts";
 
 type CodeHost = { uid: string; name: string; kind: string; base_url: string; root: string; owners: string[] };
 type Webhook = { ingress_url: string; enabled: boolean; bot_login: string | null; secret?: string };
@@ -84,6 +85,20 @@ export const codeHostCommands: Command[] = [
     run: async (cli, [uid, delivery], values) => {
       const one = await cli.api().get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${encodeURIComponent(delivery!)}`);
       cli.show(one, () => `${one.label}  ${one.received_at}  ${happened(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`);
+    },
+  },
+  {
+    words: "code-host replay",
+    args: ["CODE_HOST", "DELIVERY", "AUTOMATION"],
+    options: { factory: { type: "string" }, "dry-run": { type: "boolean" } },
+    summary: "Have an automation (--factory UID, whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
+    run: async (cli, [uid, delivery, automation], values) => {
+      const factory = textOption(values, "factory");
+      if (!factory) throw new UsageError("Name the factory with --factory UID.");
+      const body = { factory_uid: factory, automation_uid: automation, dry_run: values["dry-run"] === true };
+      const replayed = await cli.api().post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${encodeURIComponent(delivery!)}/replay`, body);
+      cli.show(replayed, () => saidOfReplay(replayed));
+      return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },
   },
 ];

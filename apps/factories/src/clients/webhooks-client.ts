@@ -6,19 +6,30 @@ import { webhooks } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { StoredDelivery } from "../domain/stored-delivery.ts";
+import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
 
 /** Stored deliveries, for this service itself: whose they are is decided here. */
 export function webhooksClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.WebhookService, transport, { signer });
   const codeHosts = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
   const self = () => call(serviceCaller(signer.service, newUid()));
+  /** Undefined: there is none, or it was forgotten. Only an accepted one tells anything. */
+  const codeHostEntry = async (uid: string): Promise<StoredCodeHostDelivery | undefined> => {
+    const found = await orAbsent(codeHosts.getCodeHostDelivery({ deliveryUid: uid }, self()));
+    if (!found?.delivery) return undefined;
+    const { teamUid, codeHostUid, provider, deliveryId, sizeBytes, receivedAt } = found.delivery;
+    return {
+      uid, teamUid, codeHostUid, provider, deliveryId, sizeBytes: Number(sizeBytes), receivedAt: receivedAt ? timestampDate(receivedAt) : new Date(0),
+      told: found.body && { provider, headers: found.headers, body: found.body, botLogin: found.botLogin },
+    };
+  };
   return {
     /** Undefined: there is none, or it was forgotten. */
     async codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined> {
-      const found = await orAbsent(codeHosts.getCodeHostDelivery({ deliveryUid: uid }, self()));
-      return found?.delivery && found.body && { provider: found.delivery.provider, headers: found.headers, body: found.body, botLogin: found.botLogin };
+      return (await codeHostEntry(uid))?.told;
     },
+
+    codeHostEntry,
 
     /** Undefined: there is none, or it was forgotten. */
     async delivery(uid: string): Promise<StoredDelivery | undefined> {

@@ -1,3 +1,5 @@
+import type { CodeHostDelivery } from "@millwright/code-host-events";
+
 /** An entry of a webhook's log, as its owner tells of it. */
 export type StoredDelivery = {
   readonly uid: string;
@@ -10,4 +12,17 @@ export type StoredDelivery = {
   readonly receivedAt: Date;
   /** The bytes as received; of accepted ones only. */
   readonly payload: Uint8Array | undefined;
+};
+
+/** An entry of a code-host connection's log, as its owner tells of it. */
+export type StoredCodeHostDelivery = {
+  readonly uid: string;
+  readonly teamUid: string;
+  readonly codeHostUid: string;
+  readonly provider: string;
+  readonly deliveryId: string;
+  readonly sizeBytes: number;
+  readonly receivedAt: Date;
+  /** What it says; of accepted ones only. */
+  readonly told: CodeHostDelivery | undefined;
 };

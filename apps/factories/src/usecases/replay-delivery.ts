@@ -2,40 +2,50 @@ import { requireVerb, type Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { isUuid } from "@millwright/ids";
+import type { JsonObject } from "@millwright/json";
 import { eventUidOf } from "../domain/automation.ts";
 import type { ShownDecision } from "../domain/decision.ts";
+import type { Factory } from "../domain/factory.ts";
+import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { automationFact } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
-import { decideOne } from "./decide-event.ts";
-import { lookAtDelivery, type LookAtDeliveryDeps } from "./look-at-delivery.ts";
+import { decideOne, type Looks } from "./decide-event.ts";
 import { started, type KeepToldDeps } from "./run-automation.ts";
 
-export type ReplayDeliveryDeps = AutomationScopeDeps & LookAtDeliveryDeps & KeepToldDeps & { decisions: KeepToldDeps["decisions"] & { tell(fact: NewEvent): Promise<void> } };
-export type ReplayAsked = AutomationRef & { webhookUid: string; deliveryUid: string; dryRun: boolean; idempotencyKey: string };
+export type ReplayDeliveryDeps = AutomationScopeDeps & KeepToldDeps & {
+  decisions: KeepToldDeps["decisions"] & { tell(fact: NewEvent): Promise<void> };
+  deliveries: {
+    /** Undefined: there is none, or it was forgotten. */
+    delivery(uid: string): Promise<StoredDelivery | undefined>;
+    codeHostEntry(uid: string): Promise<StoredCodeHostDelivery | undefined>;
+  };
+  looks: Looks;
+};
+/** Of a webhook of the factory, or of a code-host connection of its team; "" = not that. */
+export type ReplayAsked = AutomationRef & { webhookUid: string; codeHostUid: string; deliveryUid: string; dryRun: boolean; idempotencyKey: string };
 
 /**
  * Has one automation look at a stored delivery again, as it is now; unless it is a dry run, a match starts another run. Either
  * is told to the audit log.
  *
- * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook or factory) · payload_not_stored · not_authorized · automation_failed (conflict).
+ * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory or team) · payload_not_stored · not_authorized · automation_failed (conflict)
+ *   · those of a code host that is asked what a filter wants to know.
  */
 export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, asked: ReplayAsked): Promise<{ decision: ShownDecision; wouldTrigger: boolean }> {
-  const { factory, automation } = await findAutomation(deps, caller, asked, "webhook.manage");
+  const { factory, automation } = await findAutomation(deps, caller, asked, asked.codeHostUid === "" ? "webhook.manage" : "factory.manage");
   if (!asked.dryRun) requireVerb(caller, factory.teamUid, "run.create", "factory");
-  const delivery = isUuid(asked.deliveryUid) ? await deps.deliveries.delivery(asked.deliveryUid.toLowerCase()) : undefined;
-  if (!delivery || delivery.factoryUid !== factory.uid || delivery.webhookUid !== asked.webhookUid.toLowerCase()) throw notFound("delivery");
-  if (!delivery.payload) throw invalidArgument("payload_not_stored", "Only accepted deliveries keep their payload.");
-  const [origin, now] = [originOf(caller), deps.clock.now()];
+  const { provider, receivedAt, subject } = await findDelivery(deps, factory, asked);
+  const [origin, now, deliveryUid] = [originOf(caller), deps.clock.now(), asked.deliveryUid.toLowerCase()];
   const event: TriggerEvent = {
-    uid: eventUidOf(caller.principal.uid, `replay ${delivery.uid} ${automation.uid}`, asked.idempotencyKey), factoryUid: factory.uid, teamUid: factory.teamUid, provider: "webhook", event: "replayed",
-    deliveryUid: delivery.uid, requestId: caller.requestId, occurredAt: now.toISOString(),
-    subject: { webhook_uid: delivery.webhookUid, delivery_id: delivery.deliveryId, size_bytes: delivery.sizeBytes, replayed_by: origin.actor.uid },
+    uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, asked.idempotencyKey), factoryUid: factory.uid, teamUid: factory.teamUid, provider, event: "replayed",
+    deliveryUid, requestId: caller.requestId, occurredAt: now.toISOString(), subject: { ...subject, replayed_by: origin.actor.uid },
   };
-  const decision = decideOne(automation, await lookAtDelivery({ deliveries: { delivery: async () => delivery } }, event));
+  const look = await deps.looks[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
+  const decision = look && decideOne(automation, look);
   const wouldTrigger = decision?.outcome === "pending";
-  const more = { mode: "replay", event_uid: event.uid, delivery_uid: delivery.uid, dry_run: asked.dryRun, outcome: decision?.outcome ?? "not_listening" };
+  const more = { mode: "replay", event_uid: event.uid, delivery_uid: deliveryUid, dry_run: asked.dryRun, outcome: decision?.outcome ?? "not_listening" };
   const fact = automationFact("requested", automation, origin, more);
   if (!asked.dryRun) await deps.decisions.keepTold(event, decision ? [decision] : [], now, fact);
   else await deps.decisions.tell(fact);
@@ -43,3 +53,21 @@ export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, a
   const unheard = { outcome: "not_listening" as const, explanation: "None of its triggers is about such an event.", checks: [], runUid: null };
   return { decision: { ...unheard, ...decision, automationUid: automation.uid, automationName: automation.name, event, decidedAt: now }, wouldTrigger };
 }
+
+/** Who told of it, when, and what is known of it. Errors: delivery_not_found · payload_not_stored. */
+async function findDelivery({ deliveries }: ReplayDeliveryDeps, factory: Factory, asked: ReplayAsked): Promise<{ provider: string; receivedAt: Date; subject: JsonObject }> {
+  const uid = asked.deliveryUid.toLowerCase();
+  if (!isUuid(uid)) throw notFound("delivery");
+  if (asked.codeHostUid === "") {
+    const found = await deliveries.delivery(uid);
+    if (!found || found.factoryUid !== factory.uid || found.webhookUid !== asked.webhookUid.toLowerCase()) throw notFound("delivery");
+    if (!found.payload) throw notStored();
+    return { provider: "webhook", receivedAt: found.receivedAt, subject: { webhook_uid: found.webhookUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes } };
+  }
+  const found = await deliveries.codeHostEntry(uid);
+  if (!found || found.teamUid !== factory.teamUid || found.codeHostUid !== asked.codeHostUid.toLowerCase()) throw notFound("delivery");
+  if (!found.told) throw notStored();
+  return { provider: found.provider, receivedAt: found.receivedAt, subject: { code_host_uid: found.codeHostUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes } };
+}
+
+const notStored = () => invalidArgument("payload_not_stored", "Only accepted deliveries keep their payload.");

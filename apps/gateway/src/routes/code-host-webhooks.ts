@@ -2,8 +2,9 @@ import { z } from "zod";
 import { jsonBytes } from "@millwright/code-host-events";
 import type { orchestrator, webhooks } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
-import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, timestamp, type Route } from "../rest/index.ts";
+import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, timestamp, uuid, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
+import { Replay, Replayed, replayRecord } from "./automation-schemas.ts";
 import { findCodeHost, type CodeHostInput } from "./code-hosts.ts";
 import { isoTime } from "./json-values.ts";
 import { LABELS, type DeliveryOutcome } from "./webhook-schemas.ts";
@@ -45,8 +46,8 @@ const WithPayload = Delivery.extend({
 }).meta({ id: "CodeHostDeliveryWithPayload" });
 
 /** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). Ours. */
-export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHostWebhooks">): Route[] {
-  const { codeHostWebhooks } = neighbours;
+export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "automations" | "catalog" | "codeHostWebhooks">): Route[] {
+  const { automations, codeHostWebhooks } = neighbours;
   const of = "/team/{uid}/code-hosts/{codeHostUid}/webhook";
   const params = z.object({ uid: pathUid("team"), codeHostUid: pathUid("code_host") });
   const common = { verbs: ["factory.manage"] as const, errors: [403], params };
@@ -95,6 +96,19 @@ export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "catalog" | "
       handler: async (input) => {
         const { delivery, headers, body } = await codeHostWebhooks.getCodeHostDelivery({ ...(await find(input)), deliveryUid: input.params.deliveryUid }, onBehalf(input));
         return withPayload({ ...deliveryRecord(delivery!), headers }, body && jsonBytes({ headers, body }));
+      },
+    }),
+    route({
+      method: "POST", path: `${of}/deliveries/{deliveryUid}/replay`, summary: "Have one automation look at what a code host delivered again",
+      description: "As both are now; the automation is one of any factory of the team. A match starts another run, unless it is a dry run. Either is told to the audit log.",
+      verbs: ["factory.manage", "run.create"], errors: [403, 409], idempotent: true, params: params.extend({ deliveryUid: pathUid("delivery") }),
+      body: Replay.extend({ factory_uid: uuid().meta({ description: "Whose automation it is." }) }), response: Replayed,
+      handler: async (input) => {
+        const { codeHostUid } = await find(input);
+        const { factory_uid: factoryUid, automation_uid: automationUid, dry_run: dryRun = false } = input.body;
+        const asked = { codeHostUid, deliveryUid: input.params.deliveryUid, factoryUid, automationUid, dryRun, idempotencyKey: input.request.idempotency?.key ?? "" };
+        const { wouldTrigger, decision } = await automations.replayDelivery(asked, onBehalf(input));
+        return replayRecord(wouldTrigger, decision!);
       },
     }),
   ];
