@@ -18,7 +18,7 @@ import type { RepositoryRef } from "./domain/agent-config.ts";
 import type { Job } from "./domain/assignment.ts";
 import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
-import { modelCatalogue } from "./domain/models.ts";
+import { modelCatalogue, type ModelAliases } from "./domain/models.ts";
 import type { ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { RunListQuery, RunPosition } from "./domain/run-list.ts";
 import type { Owner, Run } from "./domain/run.ts";
@@ -80,6 +80,8 @@ export type CatalogOptions = {
   readonly localRepositoryRoots: readonly string[];
   /** Model providers for every team. */
   readonly modelProviders: readonly PlatformProvider[];
+  /** Other names of models. */
+  readonly modelAliases: ModelAliases;
   /** MCP servers that configurations may refer to by id. */
   readonly managedMcpServers: ManagedMcpServers;
   /** How long the newest workspace of a conversation is kept for a follow-up. */
@@ -109,7 +111,7 @@ export function composeCatalog(options: CatalogOptions) {
     snapshots: snapshotStore,
   };
   const identity = identityClient(options.identity, options.signer);
-  const models = (teamSecrets: readonly string[]) => modelCatalogue(options.modelProviders, teamSecrets);
+  const models = (teamSecrets: readonly string[]) => modelCatalogue(options.modelProviders, teamSecrets, options.modelAliases);
   const shared = {
     ...{ ...stores, blobs, clock, transaction, activateVersion },
     ...{ identity, models, modelProviders: options.modelProviders, managedMcpServers: options.managedMcpServers },

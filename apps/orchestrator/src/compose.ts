@@ -21,6 +21,7 @@ import { composeRuns } from "./compose-runs.ts";
 import type { CapacityDefaults } from "./domain/queue-settings.ts";
 import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
+import type { ModelAliases } from "./domain/models.ts";
 import { scaleTimings } from "./domain/timings.ts";
 import { AGENT_DELETED, onAgentDeleted } from "./events/on-agent-deleted.ts";
 import { onFactoryQueueSettings, onIdentityQueueSettings } from "./events/on-queue-settings.ts";
@@ -61,6 +62,8 @@ export type OrchestratorOptions = {
   readonly localRepositoryRoots?: readonly string[];
   /** Model providers for every team, with the operator's keys. */
   readonly modelProviders?: readonly PlatformProvider[];
+  /** Other names of models. */
+  readonly modelAliases?: ModelAliases;
   /** MCP servers that configurations may refer to by id. */
   readonly managedMcpServers?: ManagedMcpServers;
   /** Tokens that the model calls of one run may use together; 0 = no limit, the default. */
@@ -138,6 +141,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     publicUrl: o.publicUrl,
     localRepositoryRoots: o.localRepositoryRoots ?? [],
     modelProviders: o.modelProviders ?? [],
+    modelAliases: o.modelAliases ?? {},
     managedMcpServers: o.managedMcpServers ?? {},
     snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
     countUsage: (...usage) => counts.usage(...usage),

@@ -24,6 +24,11 @@ test("the service's own process reads every provider, and the limit of tokens", 
   ]);
 });
 
+test("other names of models are pairs", () => {
+  expect([loadConfig(NEEDED).modelAliases, loadConfig({ ...NEEDED, MILLWRIGHT_MODEL_ALIASES: " claude-5-opus-high=claude-opus-5-5, fast = openai/gpt-next ," }).modelAliases]).toEqual([{}, { "claude-5-opus-high": "claude-opus-5-5", fast: "openai/gpt-next" }]);
+  for (const wrong of ["fast", "=x", "a=", "a=b=c"]) expect(() => loadConfig({ ...NEEDED, MILLWRIGHT_MODEL_ALIASES: wrong })).toThrow(/MILLWRIGHT_MODEL_ALIASES must be/);
+});
+
 test("an address without the key it needs configures nothing", () => {
   expect(providersOf({ ANTHROPIC_BASE_URL: "http://a", OPENAI_COMPATIBLE_API_KEY: "k" })).toEqual([]);
 });

@@ -2,6 +2,7 @@ import { optional, type Setting } from "@millwright/config";
 import { isDomainError } from "@millwright/errors";
 import { readManagedMcpServers, type ManagedMcpServers } from "./domain/mcp-servers.ts";
 import type { PlatformProvider } from "./domain/model-providers.ts";
+import type { ModelAliases } from "./domain/models.ts";
 
 function managedMcpServers(name: string): Setting<ManagedMcpServers> {
   return {
@@ -12,6 +13,18 @@ function managedMcpServers(name: string): Setting<ManagedMcpServers> {
       } catch (error) {
         return { fault: isDomainError(error) ? `is wrong: ${error.message}` : "must be a JSON object of MCP servers" };
       }
+    },
+  };
+}
+
+/** `name=model, …`: what else the operator calls models. */
+function modelAliases(name: string): Setting<ModelAliases> {
+  return {
+    name,
+    read(text) {
+      const pairs = (text ?? "").split(",").map((part) => part.trim()).filter((part) => part !== "");
+      const aliases = pairs.map((pair) => /^([^\s=]+)\s*=\s*([^\s=]+)$/.exec(pair));
+      return aliases.every((alias) => alias !== null) ? { value: Object.fromEntries(aliases.map(([, alias, model]) => [alias!, model!])) } : { fault: "must be a comma-separated list of name=model" };
     },
   };
 }
@@ -30,6 +43,8 @@ export const modelSettings = {
   compatibleKey: optional.secret("OPENAI_COMPATIBLE_API_KEY"),
   /** Ids of its models to offer. */
   compatibleModels: optional.list("OPENAI_COMPATIBLE_MODELS", []),
+  /** Other names of models, so that definitions that name models of elsewhere apply as they are. */
+  modelAliases: modelAliases("MILLWRIGHT_MODEL_ALIASES"),
   /** Tokens that the model calls of one run may use together; 0 = no limit. */
   runTokenLimit: optional.int("MILLWRIGHT_RUN_TOKEN_LIMIT", 0),
   /** MCP servers that configurations may refer to by id, as JSON: `{"<id>": {"command": …}}` or `{"<id>": {"url": …}}`; see docs/guides/mcp.md. */

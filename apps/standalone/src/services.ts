@@ -74,6 +74,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     timeScale: config.timeScale,
     snapshotDays: config.snapshotDays,
     modelProviders: platformProviders(config),
+    modelAliases: config.modelAliases,
     runTokenLimit: config.runTokenLimit,
     managedMcpServers: config.managedMcpServers,
   });

@@ -13,7 +13,7 @@ export type CodeHostProvider = "github" | "gitlab";
 
 /** What a filter can select by (spec factory-files §6.2). */
 export type FilterKey =
-  | "repos" | "branches" | "base_branches" | "paths" | "labels" | "authors" | "assignees" | "mentioned"
+  | "repos" | "branches" | "base_branches" | "pr_numbers" | "paths" | "labels" | "authors" | "assignees" | "mentioned"
   | "reviewers" | "reviewer_teams" | "review_states" | "workflows" | "conclusions" | "actions";
 
 export type Attributes = Readonly<Partial<Record<FilterKey, readonly string[]>>>;

@@ -43,6 +43,10 @@ describe("a trigger takes an event", () => {
     expect([take({ branches: { in: ["feature/*"] } }), take({ paths: { in: ["api/**"] } }), take({ paths: { not_in: ["docs/**"] } }), take({ paths: { not_in: ["*.md"] } })]).toEqual([true, true, true, false]);
     expect(take({ repos: { in: ["acme/*"] } })).toBe(false);
   });
+  test("by the number of the pull request, or of several", () => {
+    const of = { ...event, pullRequests: [12, 13] };
+    expect([take({ pr_numbers: { in: ["13"] } }, of), take({ pr_numbers: { in: ["1"] } }, of), take({ pr_numbers: { not_in: ["12"] } }, of)]).toEqual([true, false, false]);
+  });
   test("only with what the code host must say, when a filter asks for it", () => {
     const untold = { ...event, untold: ["paths" as const], attributes: { repos: ["acme/shop"] } };
     expect([take({}, untold), take({ paths: { in: [] } }, untold), take({ paths: { not_in: ["x"] } }, untold)]).toEqual([true, true, false]);

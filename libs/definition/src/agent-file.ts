@@ -14,6 +14,7 @@ export function readAgentFile(name: string, path: string, text: string, problems
   const parsed = parseMarkdown(path, text, problems);
   if (!parsed) return undefined;
   const fields = new Fields(parsed.document, parsed.map, ["description", "agentType", "credentialStrategy", ...EXECUTION_KEYS]);
+  fields.inherit("description", "agentType", "credentialStrategy");
   const description = fields.text("description");
   const type = fields.oneOf("agentType", AGENT_TYPES);
   const strategy = fields.oneOf("credentialStrategy", CREDENTIAL_STRATEGIES);

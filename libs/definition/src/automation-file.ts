@@ -1,4 +1,4 @@
-import type { AutomationPart } from "./definition.ts";
+import type { AutomationPart, TriggerPart } from "./definition.ts";
 import { START, type Problems } from "./diagnostics.ts";
 import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
 import { Fields, type Placed } from "./fields.ts";
@@ -18,17 +18,28 @@ export function readAutomationFile(name: string, path: string, text: string, pro
   fields.require("triggers");
   const entries = fields.list("triggers", ["provider", "event", "filter", "schedule"]);
   if (entries?.length === 0 && fields.isList("triggers")) fields.error(fields.valueAt("triggers"), "FF_MISSING_FIELD", "An automation needs at least one trigger.");
-  const triggers = (entries ?? []).flatMap((entry) => {
+  const read = (entries ?? []).flatMap((entry) => {
     const trigger = readTrigger(entry);
     if (trigger && !SERVED_PROVIDERS.has(trigger.provider)) problems.warning(path, entry.valueAt("provider"), "FF_NOT_SERVED", `Nothing connects this platform to ${trigger.provider} yet; the trigger stays inert.`);
-    return trigger ?? [];
+    return trigger ? [{ trigger, entry }] : [];
   });
-  const read = readExecutionBlock(fields, { needsModel: false });
+  refuseTwins(read);
+  const execution = readExecutionBlock(fields, { needsModel: false });
   if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the prompt of the runs and is required.");
   return {
     path,
-    part: { name, enabled, ...(agent !== undefined && { agent }), triggers, prompt: parsed.body, ...read.block },
-    read,
+    part: { name, enabled, ...(agent !== undefined && { agent }), triggers: read.map(({ trigger }) => trigger), prompt: parsed.body, ...execution.block },
+    read: execution,
     ...(agent !== undefined && { agent: { value: agent, at: fields.valueAt("agent") } }),
   };
+}
+
+/** The name of a schedule is its identity within the automation; one may go without. */
+function refuseTwins(read: readonly { readonly trigger: TriggerPart; readonly entry: Fields }[]): void {
+  const seen = new Set<string | undefined>();
+  for (const { trigger: { schedule }, entry } of read) {
+    if (!schedule) continue;
+    if (seen.has(schedule.name)) entry.error(entry.valueAt("schedule"), "FF_DUPLICATE_NAME", schedule.name === undefined ? "Only one schedule of an automation may go without a name." : `The schedule ${schedule.name} is listed twice.`);
+    seen.add(schedule.name);
+  }
 }

@@ -50,6 +50,8 @@ export type FactoryPart = {
   alias?: string;
   credential_strategy: CredentialStrategy;
   repositories: { owner: string; repo: string; code_forge?: CodeForge }[];
+  /** Absent or empty: those of its repositories. */
+  code_forges?: CodeForge[];
   /** Granted to every agent, whatever it lists itself. */
   secrets: string[];
   /** Granted to every agent, whatever it lists itself. */
@@ -157,6 +159,7 @@ export type ScorerPart = {
   sampling_rate: number;
   model: string;
   self_improvement: boolean;
+  enabled: boolean;
   prompt: string;
 };
 

@@ -13,22 +13,26 @@ export type ReadBlock = {
   workerAuth?: Placed<true>;
 };
 
-/** Reads the execution keys of a mapping. With `needsModel`, exactly one of `model` and `harness` must be there; never both. */
+/**
+ * Reads the execution keys of a mapping. With `needsModel`, exactly one of `model` and `harness` must be there; never both. A key that is
+ * null inherits; a `workerHost` that is null or empty takes an inherited one away.
+ */
 export function readExecutionBlock(fields: Fields, options: { needsModel: boolean }): ReadBlock {
   if (fields.has("model") && fields.has("harness")) {
     const [model, harness] = [fields.keyAt("model"), fields.keyAt("harness")];
     const later = model.line > harness.line || (model.line === harness.line && model.column > harness.column) ? model : harness;
     fields.error(later, "FF_CONFLICTING_FIELDS", "model and harness exclude each other: model is short for the built-in harness with that model.");
-  } else if (options.needsModel && !fields.has("model") && !fields.has("harness")) {
-    fields.error(fields.at, "FF_MISSING_FIELD", "One of model and harness is required.");
   }
+  const isHostCleared = fields.isNull("workerHost") || fields.isBlank("workerHost");
+  fields.inherit("model", "runner", "environmentId");
+  if (options.needsModel && !fields.has("model") && !fields.has("harness")) fields.error(fields.at, "FF_MISSING_FIELD", "One of model and harness is required.");
   const model = fields.text("model");
   const harness = readHarness(fields);
   const runner = fields.text("runner");
   const environmentId = fields.text("environmentId");
   const secrets = fields.texts("secrets");
   const mcpServers = readMcpServers(fields);
-  const workerHost = fields.text("workerHost");
+  const workerHost = isHostCleared ? HOSTED_WORKER : fields.text("workerHost");
   const hosted = workerHost === "service" ? HOSTED_WORKER : workerHost;
   return {
     block: {
@@ -51,6 +55,7 @@ export const HARNESS_TYPES = ["oz", "claude", "claude-code", "codex", "gemini", 
 function readHarness(parent: Fields): { value: Harness; workerAuth?: Placed<true> } | undefined {
   const fields = parent.fields("harness", ["type", "model", "reasoningLevel", "auth"]);
   if (!fields) return undefined;
+  fields.inherit("model", "reasoningLevel", "auth");
   fields.require("type");
   const type = fields.oneOf("type", HARNESS_TYPES);
   const model = fields.text("model");

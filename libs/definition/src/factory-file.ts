@@ -7,7 +7,7 @@ import { ALIAS, ALIAS_MAX, CODE_FORGES, CREDENTIAL_STRATEGIES, FACTORY_NAME_MAX,
 import { parseYaml } from "./yaml-document.ts";
 
 const KEYS = [
-  ...["schemaVersion", "name", "description", "alias", "credentialStrategy", "repositories", "secrets", "mcpServers", "cloudProviders"],
+  ...["schemaVersion", "name", "description", "alias", "credentialStrategy", "repositories", "secrets", "mcpServers", "cloudProviders", "providers", "codeForges"],
   ...["integrations", "agentDefaults", "scorerDefaults", "scoring", "selfImprovement"],
 ] as const;
 
@@ -20,11 +20,13 @@ export function readFactoryFile(path: string, text: string, problems: Problems):
   const fields = new Fields(parsed.document, parsed.map, KEYS);
   readSchemaVersion(fields);
   for (const key of ["name", "repositories", "agentDefaults"]) fields.require(key);
+  fields.inherit("description", "alias", "credentialStrategy");
   const name = fields.text("name", { max: FACTORY_NAME_MAX });
   const description = fields.text("description");
   const alias = fields.text("alias", { max: ALIAS_MAX, pattern: ALIAS, hint: "consist of letters, digits, spaces, and . _ -" });
   const strategy = fields.oneOf("credentialStrategy", CREDENTIAL_STRATEGIES);
   const repositories = readRepositories(fields);
+  const forges = readForges(fields);
   const secrets = fields.texts("secrets");
   const mcpServers = readMcpServers(fields);
   const cloudProviders = readCloudProviders(fields);
@@ -42,6 +44,7 @@ export function readFactoryFile(path: string, text: string, problems: Problems):
       ...(alias !== undefined && { alias }),
       credential_strategy: strategy ?? "EXECUTOR",
       repositories,
+      ...(forges && { code_forges: forges }),
       secrets: secrets ?? [],
       mcp_servers: mcpServers ?? {},
       ...(cloudProviders && { cloud_providers: cloudProviders }),
@@ -63,6 +66,15 @@ function readSchemaVersion(fields: Fields): void {
     fields.error(fields.valueAt("schemaVersion"), "FF_UNSUPPORTED_VERSION", "The only schema version is v1alpha1.");
   }
 }
+
+function readForges(fields: Fields): FactoryPart["code_forges"] {
+  const named = fields.texts("codeForges");
+  const unknown = named?.find((forge) => !isForge(forge));
+  if (unknown !== undefined) fields.error(fields.valueAt("codeForges"), "FF_INVALID_VALUE", `Entries of codeForges are among: ${CODE_FORGES.join(", ")}.`);
+  return named?.filter(isForge);
+}
+
+const isForge = (name: string): name is CodeForge => CODE_FORGES.some((forge) => forge === name);
 
 function readRepositories(fields: Fields): FactoryPart["repositories"] {
   const seen = new Set<string>();

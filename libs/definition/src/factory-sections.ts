@@ -2,9 +2,14 @@ import type { CloudProviders, FactoryPart, Integration } from "./definition.ts";
 import { readMcpServers } from "./execution-block.ts";
 import type { Fields, Placed } from "./fields.ts";
 
-/** `cloudProviders` of factory.yaml. */
+/** `cloudProviders` of factory.yaml; `providers` is its old name, which is checked but does not count beside the new one. */
 export function readCloudProviders(factory: Fields): CloudProviders | undefined {
-  const fields = factory.fields("cloudProviders", ["gcp", "aws"]);
+  const old = readCloudProvidersOf(factory, "providers");
+  return readCloudProvidersOf(factory, "cloudProviders") ?? old;
+}
+
+function readCloudProvidersOf(factory: Fields, section: string): CloudProviders | undefined {
+  const fields = factory.fields(section, ["gcp", "aws"]);
   if (!fields) return undefined;
   const required = ["projectNumber", "workloadIdentityFederationPoolId", "workloadIdentityFederationProviderId"] as const;
   const gcp = fields.fields("gcp", [...required, "serviceAccountEmail"]);

@@ -46,6 +46,23 @@ export class Fields {
     return this.#entries.has(key);
   }
 
+  /** Takes keys that say nothing (`null`) for keys that are not there: what they would say is inherited. */
+  inherit(...keys: readonly string[]): void {
+    for (const key of keys) if (this.isNull(key)) this.#entries.delete(key);
+  }
+
+  /** Whether a key is there and says `null`, or has no value. */
+  isNull(key: string): boolean {
+    const entry = this.#entries.get(key);
+    return entry !== undefined && (entry.node === null || (isScalar(entry.node) && entry.node.value === null));
+  }
+
+  /** Whether a key is there with a text of nothing. */
+  isBlank(key: string): boolean {
+    const node = this.#entries.get(key)?.node;
+    return isScalar(node) && node.value === "";
+  }
+
   keys(): string[] {
     return [...this.#entries.keys()];
   }
@@ -113,6 +130,17 @@ export class Fields {
     if (!items) return undefined;
     const found = items.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, {}));
     return [...new Set(found.filter((text) => text !== undefined))];
+  }
+
+  /** A list of whole numbers from 1, as texts; repeated ones count once. */
+  numbers(key: string): string[] | undefined {
+    const found = this.#items(key)?.map(({ node, at }) => {
+      const value = isScalar(node) ? String(node.value) : "";
+      if (/^[1-9][0-9]{0,15}$/.test(value)) return value;
+      if (!isAlias(node)) this.error(at, "FF_INVALID_TYPE", `Each entry of ${key} must be a whole number from 1.`);
+      return undefined;
+    });
+    return found && [...new Set(found.filter((number) => number !== undefined))];
   }
 
   /** As `texts`, in order, repetitions kept. */

@@ -2,7 +2,7 @@
 
 export const FACTORY_NAME_MAX = 100;
 export const ALIAS_MAX = 60;
-export const ALIAS = /^[A-Za-z0-9 ._-]+$/;
+export const ALIAS = /^[\p{L}\p{N} ._-]+$/u;
 
 /** Owner (or full namespace, `group/subgroup`) and name of a repository; never a segment that walks a file system. */
 export const REPOSITORY_OWNER = /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;

@@ -11,6 +11,7 @@ export function readRunnerFile(name: string, path: string, text: string, problem
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;
   const fields = new Fields(parsed.document, parsed.map, ["description", "setupCommands", "instanceShape", "platform"]);
+  fields.inherit("description");
   const description = fields.text("description", { max: 240 });
   const setupCommands = fields.lines("setupCommands") ?? [];
   const platform = readPlatform(fields);

@@ -3,7 +3,7 @@ import { START, type Problems } from "./diagnostics.ts";
 import { Fields, type Placed } from "./fields.ts";
 import { parseMarkdown } from "./markdown.ts";
 
-const KEYS = ["name", "description", "agents", "output", "labels", "passingScore", "samplingRate", "model", "selfImprovement"] as const;
+const KEYS = ["name", "description", "agents", "output", "labels", "passingScore", "samplingRate", "model", "selfImprovement", "enabled"] as const;
 /** Percent; the API's own default is another. */
 const SAMPLING_RATE = 25;
 
@@ -15,6 +15,7 @@ export function readScorerFile(slug: string, path: string, text: string, problem
   if (!parsed) return undefined;
   const fields = new Fields(parsed.document, parsed.map, KEYS);
   for (const key of ["agents", "labels", "passingScore", "model"]) fields.require(key);
+  fields.inherit("description");
   const name = fields.text("name");
   const description = fields.text("description");
   const agents = fields.isList("agents") ? fields.texts("agents") : fields.oneOf("agents", ["*"]);
@@ -25,6 +26,7 @@ export function readScorerFile(slug: string, path: string, text: string, problem
   const rate = fields.number("samplingRate", { min: 0, max: 100 });
   const model = fields.text("model");
   const selfImprovement = fields.boolean("selfImprovement") ?? false;
+  const enabled = fields.boolean("enabled") ?? true;
   if (parsed.body === "") problems.error(path, START, "FF_MISSING_FIELD", "The text after the frontmatter is the rubric and is required.");
   return {
     path,
@@ -38,6 +40,7 @@ export function readScorerFile(slug: string, path: string, text: string, problem
       sampling_rate: rate ?? SAMPLING_RATE,
       model: model ?? "",
       self_improvement: selfImprovement,
+      enabled,
       prompt: parsed.body,
     },
     agents: Array.isArray(agents) ? agents.map((agent) => ({ value: agent, at: fields.valueAt("agents") })) : [],
@@ -49,6 +52,7 @@ function readLabels(scorer: Fields, passing: number | undefined): ScorerPart["la
   const entries = scorer.list("labels", ["value", "score", "description"]);
   const labels = (entries ?? []).flatMap((entry) => {
     for (const key of ["value", "score"]) entry.require(key);
+    entry.inherit("description");
     const [value, score, description] = [entry.text("value"), entry.number("score", { min: 0, max: 1 }), entry.text("description")];
     if (value === undefined || score === undefined) return [];
     if (seen.has(value)) entry.error(entry.valueAt("value"), "FF_DUPLICATE_NAME", `The label ${value} is listed twice.`);

@@ -4,8 +4,8 @@
 type Applies = (event: string) => boolean;
 export type FilterRule = {
   readonly on: Applies;
-  /** `payload`: the language of §7; otherwise lists of text. */
-  readonly kind?: "payload";
+  /** `payload`: the language of §7; `numbers`: lists of whole numbers; otherwise lists of text. */
+  readonly kind?: "payload" | "numbers";
   /** Only a list or `in`, never `not_in`. */
   readonly isInclusionOnly?: boolean;
   /** At least one value must be named. */
@@ -30,6 +30,8 @@ const only = (...events: string[]): Applies => (event) => events.includes(event)
 
 const all = (...keys: string[]): Record<string, FilterRule> => Object.fromEntries(keys.map((key) => [key, { on: every }]));
 
+const onReactions = (...keys: string[]): Record<string, FilterRule> => Object.fromEntries(keys.map((key) => [key, { on: only("reaction_added") }]));
+
 const GITHUB: Provider = {
   events: [
     ...["issue_created", "issue_labeled", "issue_assigned", "issue_mentioned"],
@@ -40,6 +42,7 @@ const GITHUB: Provider = {
     repos: { on: every },
     branches: { on: either(isPush, isBuild) },
     base_branches: { on: isPullRequest },
+    pr_numbers: { on: isPullRequest, kind: "numbers" },
     paths: { on: either(isPush, isPullRequest) },
     labels: { on: either(isIssue, isPullRequest, isBuild) },
     authors: { on: either(isIssue, isPullRequest, isBuild) },
@@ -79,12 +82,15 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   gitlab: { events: ["merge_request", "bot_mentioned"], filters: { repos: { on: every }, actions: { on: only("merge_request") }, base_branches: { on: only("merge_request") } } },
   linear: {
     events: ["issue_created", "issue_labeled", "issue_assigned", "issue_state_changed", "comment_created", "agent_session_created"],
-    filters: all("teams", "labels", "projects", "states", "assignees", "mentioned", "issues", "creators", "keywords"),
+    filters: {
+      ...all("teams", "labels", "projects", "states", "assignees", "mentioned", "issues", "creators", "keywords"),
+      ...all("team_ids", "project_ids", "state_ids", "assignee_ids", "mentioned_user_ids", "issue_ids", "creator_ids"),
+    },
   },
-  jira: { events: ["issue_created", "issue_labeled", "status_changed", "agent_session_created"], filters: all("project_keys", "keywords", "labels", "statuses") },
+  jira: { events: ["issue_created", "issue_labeled", "status_changed", "agent_session_created"], filters: all("project_keys", "keywords", "labels", "statuses", "status_ids") },
   slack: {
     events: ["app_mention", "message_posted", "message_dm", "member_joined_channel", "reaction_added", "message_im", "message_mpim"],
-    filters: { ...all("channels", "users", "keywords"), emojis: { on: only("reaction_added") }, item_users: { on: only("reaction_added") } },
+    filters: { ...all("channels", "channel_ids", "users", "user_ids", "keywords"), ...onReactions("emojis", "item_users", "item_user_ids") },
   },
   teams: {
     events: ["app_mention", "message_posted"],

@@ -37,7 +37,7 @@ export const FACTORY_FAULTS: Faults = [
   ["blank name", FACTORY({ head: "schemaVersion: v1alpha1\nname: §FF_INVALID_VALUE§'  '\n" })],
   ["characters that cannot be stored", FACTORY({ tail: 'alias: §FF_INVALID_VALUE§"a\\0"\ndescription: §FF_INVALID_VALUE§"\\uD800"\nmcpServers: {§FF_INVALID_VALUE§"\\0": {warpId: x}}\n' })],
   ["long name", FACTORY({ head: `schemaVersion: v1alpha1\nname: §FF_INVALID_VALUE§${"n".repeat(101)}\n` })],
-  ["key without value", FACTORY({ tail: "§FF_INVALID_TYPE§description:\n" })],
+  ["key without value", FACTORY({ tail: "§FF_INVALID_TYPE§secrets:\n" })],
   ["alias with a slash", FACTORY({ tail: "alias: §FF_INVALID_VALUE§a/b\n" })],
   ["credential strategy", FACTORY({ tail: "credentialStrategy: §FF_INVALID_VALUE§executor\n" })],
   ["repositories not a list", FACTORY({ repositories: "repositories: §FF_INVALID_TYPE§{}\n" })],

@@ -5,6 +5,7 @@ import { SCHEMA_DOCUMENTS } from "../src/index.ts";
 import { classify } from "../src/layout.ts";
 import { AGENT_FAULTS, AUTOMATION, AUTOMATION_FAULTS, FACTORY_FAULTS, JUDGING_FAULTS, LABELS, RUNNER_FAULTS, SCORER, SUITE, TASK, WEBHOOK, WEBHOOK_FAULTS } from "./faults.ts";
 import { errorsOf, filesOf, unmark, VALID } from "./marked-tree.ts";
+import { ACCEPTED } from "./published-format.ts";
 
 const ajv = new Ajv2020({ allErrors: true, strict: false });
 for (const schema of Object.values(SCHEMA_DOCUMENTS)) ajv.addSchema(schema);
@@ -63,6 +64,10 @@ test("what the parser takes, the schemas take", () => {
   expect(errorsOf(filesOf(tree))).toEqual([]);
   const told = Object.entries(tree).map(([path, content]) => [path, faultsOf(path, content)]);
   expect(told).toEqual(Object.keys(tree).map((path) => [path, []]));
+});
+
+test.each(ACCEPTED)("the schemas take %s", (_, files) => {
+  expect(Object.entries(files).flatMap(([path, content]) => faultsOf(path, content) ?? [])).toEqual([]);
 });
 
 test("a document's id is its name, and what it refers to is in the bundle", () => {

@@ -19,6 +19,7 @@ test.each([
   ["a model", "repositories: []\nagentDefaults: { model: auto }", { defaultModel: "auto", codeForge: "NONE", integrations: null }],
   ["the built-in harness", "repositories: []\nagentDefaults: { harness: { type: oz, model: m } }", { defaultModel: "m" }],
   ["another harness has no default model of ours", "repositories: []\nagentDefaults: { harness: { type: gemini, model: g } }", { defaultModel: null }],
+  ["named forges", "repositories: [{ owner: a, name: b }]\ncodeForges: [GITLAB]\nagentDefaults: { model: auto }", { codeForge: "GITLAB", codeForges: ["GITLAB"] }],
   ["forges", "repositories: [{ owner: a, name: b, codeForge: GITLAB }, { owner: a, name: c }]\nagentDefaults: { model: auto }", { codeForge: "GITLAB", codeForges: ["GITLAB", "GITHUB"] }],
   ["integrations declared empty", "repositories: []\nintegrations: []\nagentDefaults: { model: auto }", { integrations: [] }],
   ["scoring", "repositories: []\nscoring: { defaultModel: j }\nscorerDefaults: { secrets: [] }\nagentDefaults: { model: auto }", { scoringDefaultModel: "j", scorerDefaults: { secrets: [] } }],

@@ -10,6 +10,7 @@ export function settingsFrom({ factory }: Definition): FactorySettings {
     alias: factory.alias ?? null,
     description: factory.description ?? null,
     repositories: factory.repositories,
+    codeForges: factory.code_forges ?? [],
     credentialStrategy: factory.credential_strategy,
     defaultEnvironment: defaults.environment_id ?? null,
     defaultModel: defaults.model ?? (defaults.harness?.type === "oz" ? (defaults.harness.model ?? null) : null),

@@ -38,6 +38,17 @@ describe("with a provider", () => {
   });
 });
 
+describe("another name", () => {
+  const catalogue = modelCatalogue(platform("openai"), [], { "gpt-6-high": "gpt-5-mini", "auto-best": "openai/gpt-next", ours: "auto", gone: "nothing" });
+  test.each([
+    ["gpt-6-high", "gpt-5-mini"],
+    ["auto-best", "openai/gpt-next"],
+    ["ours", "gpt-5.1"],
+    ["auto-anything", "gpt-5.1"],
+  ])("%s is %s", (name, id) => expect(chooseModel(catalogue, name).id).toBe(id));
+  test.each([["gone"], ["automatic"], ["toString"]])("%s is none", (name) => expect(() => chooseModel(catalogue, name)).toThrow(expect.objectContaining({ reason: "model_unknown", message: expect.stringContaining(name) })));
+});
+
 test("a team's own access is taken whole: its address never gets the platform's key", () => {
   const anthropic = providerNamed("anthropic")!;
   const own = [{ provider: "anthropic", apiKey: "platform", baseUrl: "https://platform.test" }];

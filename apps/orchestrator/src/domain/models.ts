@@ -17,8 +17,8 @@ export type Model = {
 
 /** The built-in model without AI: runs the steps written in the prompt. */
 export const SCRIPTED = "scripted";
-/** In a request or a definition: the platform's default model. */
-export const AUTO = "auto";
+/** In a request or a definition: the platform's default model. Names such as `auto-fast`, by which other platforms choose among theirs, mean it too. */
+const isAuto = (id: string): boolean => /^auto($|-)/.test(id);
 
 const scripted: Model = {
   id: SCRIPTED,
@@ -42,7 +42,10 @@ const WELL_KNOWN: readonly (readonly [id: string, displayName: string, provider:
   ["gemini-3.5-flash-lite", "Gemini 3.5 Flash-Lite", "google"],
 ];
 
-export type ModelCatalogue = { readonly defaultModelId: string; readonly models: readonly Model[]; /** Names of the configured providers. */ readonly providers: readonly string[] };
+export type ModelCatalogue = { readonly defaultModelId: string; readonly models: readonly Model[]; /** Names of the configured providers. */ readonly providers: readonly string[]; readonly aliases: ModelAliases };
+
+/** What the operator calls models besides: the model that a name stands for. */
+export type ModelAliases = Readonly<Record<string, string>>;
 
 /**
  * Every listed model, the default first. A model is usable when its provider is configured; `scripted` always is, and is the
@@ -51,13 +54,13 @@ export type ModelCatalogue = { readonly defaultModelId: string; readonly models:
  * @param platform providers that the operator configured for everybody
  * @param teamSecrets names of the managed secrets that the team has
  */
-export function modelCatalogue(platform: readonly PlatformProvider[], teamSecrets: readonly string[] = []): ModelCatalogue {
+export function modelCatalogue(platform: readonly PlatformProvider[], teamSecrets: readonly string[] = [], aliases: ModelAliases = {}): ModelCatalogue {
   const providers = MODEL_PROVIDERS.filter(({ name, decidingName }) => teamSecrets.includes(decidingName) || platform.some(({ provider }) => provider === name)).map(({ name }) => name);
   const listed = WELL_KNOWN.map(([id, displayName, provider]) => modelOf(id, displayName, MODEL_PROVIDERS.find(({ name }) => name === provider)!, providers));
   const added = platform.flatMap(({ provider, models = [] }) => models.map((id) => `${provider}/${id}`).flatMap((id) => prefixed(id, providers) ?? []));
   const known = [...listed, ...added];
   const first = known.find((model) => !model.disabled) ?? scripted;
-  return { defaultModelId: first.id, models: [first, ...[...known, scripted].filter((model) => model !== first)], providers };
+  return { defaultModelId: first.id, models: [first, ...[...known, scripted].filter((model) => model !== first)], providers, aliases };
 }
 
 function modelOf(id: string, displayName: string, provider: ModelProvider, configured: readonly string[]): Model {
@@ -75,8 +78,13 @@ function prefixed(id: string, configured: readonly string[]): Model | undefined 
 const notConfigured = ({ title, decidingName }: ModelProvider): string =>
   `No model provider for ${title} is configured. Give the team the managed secret ${decidingName}, or start the platform with ${decidingName} in its environment.`;
 
-/** The model of an id, listed or with its provider's prefix; undefined when there is none. A listed one needs no prefix but may have it. */
-export function findModel(catalogue: ModelCatalogue, id: string): Model | undefined {
+/**
+ * The model of a name: the default's, an operator's name for one, or an id, listed or with its provider's prefix; undefined when there is none.
+ * A listed one needs no prefix but may have it.
+ */
+export function findModel(catalogue: ModelCatalogue, name: string): Model | undefined {
+  const meant = Object.hasOwn(catalogue.aliases, name) ? catalogue.aliases[name]! : name;
+  const id = isAuto(meant) ? catalogue.defaultModelId : meant;
   return catalogue.models.find((one) => one.id === id || `${one.provider}/${one.id}` === id) ?? prefixed(id, catalogue.providers);
 }
 
@@ -93,9 +101,8 @@ export type HarnessModel = { readonly id: string; readonly provider: string };
 export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harness): HarnessModel {
   const provider = harnessProvider(type);
   if (provider !== undefined) return { id: modelId ?? "", provider };
-  const id = modelId === undefined || modelId === AUTO ? catalogue.defaultModelId : modelId;
-  const model = findModel(catalogue, id);
-  if (!model || model.id === SCRIPTED) throw invalidArgument("model_unknown", `${id === SCRIPTED ? "It needs a model of a provider" : `There is no model "${id}"`}. Name one for the harness "${type}" in harness.model_id: a listed one, or <provider>/<model>.`, { model_id: modelId ?? "" });
+  const model = findModel(catalogue, modelId ?? catalogue.defaultModelId);
+  if (!model || model.id === SCRIPTED) throw invalidArgument("model_unknown", `${model ? "It needs a model of a provider" : `There is no model "${modelId}"`}. Name one for the harness "${type}" in harness.model_id: a listed one, or <provider>/<model>.`, { model_id: modelId ?? "" });
   return { id: model.id.startsWith(`${model.provider}/`) ? model.id.slice(model.provider.length + 1) : model.id, provider: model.provider };
 }
 
@@ -105,9 +112,9 @@ export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harne
  * Errors: model_unknown · model_disabled, whose text says how to enable it.
  */
 export function chooseModel(catalogue: ModelCatalogue, asked: string | undefined): Model {
-  const id = asked === undefined || asked === AUTO ? catalogue.defaultModelId : asked;
-  const model = findModel(catalogue, id);
-  if (!model) throw invalidArgument("model_unknown", `There is no model "${id}".`, { model_id: id });
-  if (model.disabled) throw invalidArgument("model_disabled", `The model "${id}" is disabled. ${model.disabled.message}`, { model_id: id });
+  const name = asked ?? catalogue.defaultModelId;
+  const model = findModel(catalogue, name);
+  if (!model) throw invalidArgument("model_unknown", `There is no model "${name}".`, { model_id: name });
+  if (model.disabled) throw invalidArgument("model_disabled", `The model "${name}" is disabled. ${model.disabled.message}`, { model_id: name });
   return model;
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from "../domain/agent-config.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
 import { planChange, readDefinitionPart, referencesOf, type DefinitionPart, type PlanItem, type Spot } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
-import { AUTO, findModel, type ModelCatalogue } from "../domain/models.ts";
+import { findModel, type ModelCatalogue } from "../domain/models.ts";
 import type { Owner } from "../domain/run.ts";
 
 /** A place in the tree that is wrong or doubtful. */
@@ -78,7 +78,6 @@ async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: Js
 }
 
 function checkModel(catalogue: ModelCatalogue, at: Spot, modelId: string): Diagnostic[] {
-  if (modelId === AUTO) return [];
   const model = findModel(catalogue, modelId);
   if (!model) return [error(at, `model: there is no model "${modelId}".`)];
   return model.disabled ? [warning(at, `model: "${modelId}" is disabled. ${model.disabled.message}`)] : [];

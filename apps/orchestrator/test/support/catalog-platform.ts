@@ -69,7 +69,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
   const { database, life } = platform;
   const eventLog = new EventLog({ database, clock: systemClock, log: memoryLog() });
   const catalog = composeCatalog({
-    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, liveTexts: life.liveTexts, eventLog, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], managedMcpServers: overrides.managedMcpServers ?? {} },
+    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, liveTexts: life.liveTexts, eventLog, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], modelAliases: {}, managedMcpServers: overrides.managedMcpServers ?? {} },
     timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),

@@ -3,11 +3,13 @@ import { BOOLEAN, closed, common, document, enumOf, executing, TEXT, type JsonSc
 
 const values = (rule: FilterRule): JsonSchema => {
   if (rule.kind === "payload") return common("payloadFilter");
-  const items = rule.oneOf ? enumOf(rule.oneOf) : TEXT;
+  const items = rule.kind === "numbers" ? NUMBER : rule.oneOf ? enumOf(rule.oneOf) : TEXT;
   const list = { type: "array", items, ...(rule.isRequired && { minItems: 1 }), ...(rule.max !== undefined && { maxItems: rule.max }) };
   if (rule.isInclusionOnly) return { oneOf: [list, closed({ in: list }, { required: rule.isRequired ? ["in"] : [] })] };
-  return rule.oneOf ? { oneOf: [list, closed({ in: list, not_in: list })] } : common("values");
+  return rule.oneOf || rule.kind ? { oneOf: [{ type: "null" }, list, closed({ in: list, not_in: list })] } : common("values");
 };
+
+const NUMBER: JsonSchema = { anyOf: [{ type: "integer", minimum: 1 }, { type: "string", pattern: "^[1-9][0-9]*$" }] };
 
 /** What holds for the triggers of one provider; an attribute is only there on the events that have it. */
 function triggerOf([name, { events, filters }]: [string, Provider]): JsonSchema {
@@ -36,7 +38,7 @@ export const AUTOMATION = document("automation.schema.json", "automation.md", "T
     {
       enabled: BOOLEAN,
       agent: { ...(TEXT as object), description: "The directory of an agent; absent: the foreman." },
-      triggers: { type: "array", minItems: 1, items: { ...(closed({ provider: enumOf(Object.keys(PROVIDERS)), event: TEXT, filter: { type: "object" }, schedule: true }) as object), oneOf: Object.entries(PROVIDERS).map(triggerOf) } },
+      triggers: { type: "array", minItems: 1, items: { ...(closed({ provider: enumOf(Object.keys(PROVIDERS)), event: TEXT, filter: { type: ["object", "null"] }, schedule: true }) as object), oneOf: Object.entries(PROVIDERS).map(triggerOf) } },
     },
     { required: ["triggers"] },
   ),

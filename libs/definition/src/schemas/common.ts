@@ -1,7 +1,7 @@
 import { FILTER_LIMITS } from "@millwright/payload-filter";
 import { HARNESS_TYPES, REFERENCE_KEYS } from "../execution-block.ts";
 import { CREDENTIAL_STRATEGIES } from "../rules.ts";
-import { BOOLEAN, closed, document, enumOf, TEXT, TEXTS, type JsonSchema } from "./json-schema.ts";
+import { BOOLEAN, closed, document, enumOf, TEXT, TEXT_OR_NULL, TEXTS, type JsonSchema } from "./json-schema.ts";
 
 const here = (name: string): JsonSchema => ({ $ref: `#/$defs/${name}` });
 const OPERATORS = ["in", "not_in", "exists"];
@@ -10,7 +10,7 @@ const SET: JsonSchema = { type: "array", items: { type: ["string", "number", "bo
 /** What several documents use: spec factory-files §4, §7.1. */
 export const COMMON = document("common.schema.json", "Common parts", "Parts that the other documents refer to.", {
   $defs: {
-    credentialStrategy: enumOf(CREDENTIAL_STRATEGIES),
+    credentialStrategy: enumOf([...CREDENTIAL_STRATEGIES, null]),
     mcpServers: {
       description: "Names of tool servers, each with the reference of a managed server.",
       type: "object",
@@ -18,26 +18,27 @@ export const COMMON = document("common.schema.json", "Common parts", "Parts that
     },
     auth: {
       oneOf: [
+        { type: "null" },
         closed({ source: { const: "managedSecret" }, secretName: TEXT }, { required: ["source", "secretName"] }),
         closed({ source: { const: "workerEnvironment" } }, { required: ["source"] }),
       ],
     },
     harness: closed(
-      { type: enumOf(HARNESS_TYPES), model: TEXT, reasoningLevel: TEXT, auth: here("auth") },
-      { required: ["type"], more: { if: { properties: { type: { const: "oz" } }, required: ["type"] }, then: { properties: { auth: false, reasoningLevel: false } } } },
+      { type: enumOf(HARNESS_TYPES), model: TEXT_OR_NULL, reasoningLevel: TEXT_OR_NULL, auth: here("auth") },
+      { required: ["type"], more: { if: { properties: { type: { const: "oz" } }, required: ["type"] }, then: { properties: { auth: { type: "null" }, reasoningLevel: { type: "null" } } } } },
     ),
     executionBlock: {
       description: "How work is carried out. model is short for the built-in harness with that model.",
       type: "object",
       properties: {
-        model: TEXT, harness: here("harness"), runner: TEXT, environmentId: TEXT, secrets: TEXTS, mcpServers: here("mcpServers"),
-        workerHost: { ...(TEXT as object), description: "A self-hosted worker's id; warp or service: hosted by the service." },
+        model: TEXT_OR_NULL, harness: here("harness"), runner: TEXT_OR_NULL, environmentId: TEXT_OR_NULL, secrets: TEXTS, mcpServers: here("mcpServers"),
+        workerHost: { type: ["string", "null"], description: "A self-hosted worker's id; warp, service, null or nothing: hosted by the service." },
       },
       not: { required: ["model", "harness"] },
     },
     values: {
       description: "Values of which one must hold, or lists of those that must and that must not.",
-      oneOf: [TEXTS, closed({ in: TEXTS, not_in: TEXTS })],
+      oneOf: [{ type: "null" }, TEXTS, closed({ in: TEXTS, not_in: TEXTS })],
     },
     payloadFilter: {
       description: "Which payloads match: for each field allowed values, operators, or a filter of the nested object.",

@@ -5,6 +5,8 @@ export const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 
 /** Text that is not blank. */
 export const TEXT: JsonSchema = { type: "string", pattern: "\\S" };
+/** Text that is not blank, or null: inherited. */
+export const TEXT_OR_NULL: JsonSchema = { type: ["string", "null"], pattern: "\\S" };
 export const TEXTS: JsonSchema = { type: "array", items: TEXT };
 export const BOOLEAN: JsonSchema = { type: "boolean" };
 

@@ -1,5 +1,5 @@
 import { START_REF } from "../benchmark-files.ts";
-import { BOOLEAN, closed, common, document, TEXT, TEXTS, type JsonSchema } from "./json-schema.ts";
+import { BOOLEAN, closed, common, document, TEXT, TEXT_OR_NULL, TEXTS, type JsonSchema } from "./json-schema.ts";
 
 const SCORE: JsonSchema = { type: "number", minimum: 0, maximum: 1 };
 
@@ -7,14 +7,15 @@ const SCORE: JsonSchema = { type: "number", minimum: 0, maximum: 1 };
 export const SCORER = document("scorer.schema.json", "scorer.md", "The frontmatter of a scorer's file; the text after it is the rubric.", closed(
   {
     name: { ...(TEXT as object), description: "Absent: the directory's name." },
-    description: TEXT,
+    description: TEXT_OR_NULL,
     agents: { oneOf: [{ type: "array", items: TEXT, minItems: 1 }, { const: "*" }] },
     output: { const: "classification" },
-    labels: { type: "array", minItems: 1, items: closed({ value: TEXT, score: SCORE, description: TEXT }, { required: ["value", "score"] }) },
+    labels: { type: "array", minItems: 1, items: closed({ value: TEXT, score: SCORE, description: TEXT_OR_NULL }, { required: ["value", "score"] }) },
     passingScore: SCORE,
     samplingRate: { type: "number", minimum: 0, maximum: 100, default: 25 },
     model: TEXT,
     selfImprovement: BOOLEAN,
+    enabled: BOOLEAN,
   },
   { required: ["agents", "labels", "passingScore", "model"] },
 ));

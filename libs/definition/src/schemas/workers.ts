@@ -1,10 +1,10 @@
 import { AGENT_TYPES } from "../agent-file.ts";
 import { MAC_SHAPES, MAC_VERSIONS } from "../runner-file.ts";
-import { closed, common, document, enumOf, executing, TEXT, TEXTS, type JsonSchema } from "./json-schema.ts";
+import { closed, common, document, enumOf, executing, TEXT_OR_NULL, TEXTS, type JsonSchema } from "./json-schema.ts";
 
 /** The frontmatter of agents/<name>/agent.md: spec factory-files §5. */
 export const AGENT = document("agent.schema.json", "agent.md", "The frontmatter of an agent's file; the text after it is the agent's prompt.",
-  executing({ description: TEXT, agentType: enumOf(AGENT_TYPES), credentialStrategy: common("credentialStrategy") }),
+  executing({ description: TEXT_OR_NULL, agentType: enumOf([...AGENT_TYPES, null]), credentialStrategy: common("credentialStrategy") }),
 );
 
 const POWERS = Array.from({ length: 15 }, (_, exponent) => 2 ** exponent);
@@ -14,7 +14,7 @@ const macShapes = [...MAC_SHAPES].map((shape) => shape.split("/").map(Number)).m
 /** runners/<name>.yaml: spec factory-files §8. */
 export const RUNNER = document("runner.schema.json", "runners/<name>.yaml", "A machine that agents run on.", closed(
   {
-    description: { ...(TEXT as object), maxLength: 240 },
+    description: { ...(TEXT_OR_NULL as object), maxLength: 240 },
     setupCommands: TEXTS,
     instanceShape: closed({ vcpus: { type: "integer", minimum: 1, maximum: 1024 }, memoryGb: { type: "integer", minimum: 1, maximum: 16384 } }, { required: ["vcpus", "memoryGb"] }),
     platform: closed({
