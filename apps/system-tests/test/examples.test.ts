@@ -1,19 +1,33 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { bareRepository } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { eventsOf, script, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../../examples/factories");
 const names = readdirSync(EXAMPLES).filter((name) => statSync(join(EXAMPLES, name)).isDirectory());
 
+/** What the setup commands of the examples' runners want to find. */
+const PACKAGE = {
+  "package.json": JSON.stringify({ name: "shop", version: "1.0.0", scripts: { build: "true" } }),
+  "package-lock.json": JSON.stringify({ name: "shop", version: "1.0.0", lockfileVersion: 3, requires: true, packages: { "": { name: "shop", version: "1.0.0" } } }),
+};
+
+/** What the test changes: no model is called, and neither the worker nor the agent program of one example is here. */
+const WITHOUT_AI = { model_id: "scripted", worker_host: "service" };
+
 let platform: Deployment;
 let api: Client;
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0 });
+  platform = await startPlatform();
   api = await connect(platform);
+  const root = platform.path("repositories");
+  for (const repository of ["shop", "shop-api", "storefront"]) bareRepository(root, "acme", repository, PACKAGE);
+  await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root });
   for (const name of ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "STAGING_PASSWORD", "ALERTS_WEBHOOK_SECRET"]) await api.put(`/team/${await teamOf(api)}/secrets/${name}`, { value: "an-example" });
 }, SLOW_MS);
 afterAll(() => platform?.remove());
@@ -27,7 +41,7 @@ test("there is one for each of the seven situations", () => {
   expect(names.toSorted()).toEqual(["common-automations", "full-lifecycle", "harness-per-agent", "review-only", "self-hosted-worker", "single-repo", "ui-verification"]);
 });
 
-test.each(names)("%s applies as it stands, a second time without any change, and its factory takes work", async (name) => {
+test.each(names)("%s applies as it stands, a second time without any change, and its factory works", async (name) => {
   const { uid } = await api.post("/factory", { name });
   await api.put(`/factory/${uid}/source`, { files: filesOf(name) });
   const { source, plan } = await api.post(`/factory/${uid}/source/apply`);
@@ -40,5 +54,10 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   expect(created).toEqual(expect.arrayContaining(told));
   const again = await api.post(`/factory/${uid}/source/plan`);
   expect(again.plan.filter(({ action }: any) => action !== "unchanged")).toEqual([]);
-  expect((await api.post(`/factory/${uid}/runs`, { prompt: "Look around." })).state).toBe("QUEUED");
-});
+  const { run_id: run } = await api.post(`/factory/${uid}/runs`, { prompt: script("shell: ls /workspace"), config: WITHOUT_AI });
+  await succeeded(api, run);
+  const events = await eventsOf(api, run);
+  expect(events.filter(({ kind }) => kind === "repository_cloned").length).toBe((await api.get(`/factory/${uid}`)).repositories.length);
+  const images = filesOf(name).flatMap(({ content }) => [...content.matchAll(/dockerImage: (.+)/g)].map(([, image]) => image));
+  expect(events.filter(({ kind }) => kind === "image_substituted").map(({ payload }) => payload.image)).toEqual(images);
+}, SLOW_MS);
