@@ -5,7 +5,7 @@ import { bareRepository } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { eventsOf, script, succeeded } from "./support/runs.ts";
+import { eventsOf, script, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../../examples/factories");
@@ -54,10 +54,11 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   expect(created).toEqual(expect.arrayContaining(told));
   const again = await api.post(`/factory/${uid}/source/plan`);
   expect(again.plan.filter(({ action }: any) => action !== "unchanged")).toEqual([]);
-  const { run_id: run } = await api.post(`/factory/${uid}/runs`, { prompt: script("shell: ls /workspace"), config: WITHOUT_AI });
+  const { foreman_agent_uid: foreman, repositories } = await api.get(`/factory/${uid}`);
+  const run = await startRun(api, script("say: Done."), { agent_identity_uid: foreman, config: WITHOUT_AI });
   await succeeded(api, run);
   const events = await eventsOf(api, run);
-  expect(events.filter(({ kind }) => kind === "repository_cloned").length).toBe((await api.get(`/factory/${uid}`)).repositories.length);
+  expect(events.filter(({ kind }) => kind === "repository_cloned").length).toBe(repositories.length);
   const images = filesOf(name).flatMap(({ content }) => [...content.matchAll(/dockerImage: (.+)/g)].map(([, image]) => image));
   expect(events.filter(({ kind }) => kind === "image_substituted").map(({ payload }) => payload.image)).toEqual(images);
 }, SLOW_MS);
