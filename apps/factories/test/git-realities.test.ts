@@ -34,6 +34,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await w.reset();
+  Object.assign(server, { canFilter: false, isOld: false });
   repository.begin();
   factoryUid = (await w.aFactory()).uid;
 });
@@ -93,6 +94,37 @@ needs("git", "a repository that is too large to be fetched is refused before the
   leavesNothing();
   await put(`${server.url}/team/factory/.git`);
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_too_large" }));
+  leavesNothing();
+});
+needs("git", "of such a repository only the definition is fetched where its server can leave files out, by branch and by commit", async () => {
+  const first = repository.commit([...aTree(), { path: "video.bin", content: randomBytes(6 * 1024 * 1024) }, { path: "agents/hand/skills/notes.bin", content: randomBytes(3 * 1024 * 1024) }]);
+  const url = `${server.url}/team/factory/.git`;
+  await put(url);
+  await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_too_large" }));
+  server.canFilter = true;
+  expect(await apply()).toMatchObject({ state: "ACTIVE", appliedSha: first, freshness: "CURRENT" });
+  expect(w.identity.owner.activeDefinition(factoryUid)).toMatchObject({ agents: [{ name: "foreman" }, { name: "hand" }] });
+  const second = repository.commit([{ path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") }, { path: "agents/copy/agent.md", content: aTree().find(({ path }) => path === "agents/hand/agent.md")!.content }]);
+  await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
+  expect([(await w.factories.getFactory({ uid: factoryUid }, call(VIEWER))).factory!.description, (await production()).appliedSha]).toEqual(["The second", second]);
+  leavesNothing();
+});
+needs("git", "a server that leaves files out and gives none by itself is read as a whole", async () => {
+  Object.assign(server, { canFilter: true, isOld: true });
+  const head = repository.commit([...aTree(), { path: "README.md", content: "Hello" }]);
+  await put(`${server.url}/team/factory/.git`);
+  expect(await apply()).toMatchObject({ state: "ACTIVE", appliedSha: head });
+  leavesNothing();
+});
+needs("git", "a file of the definition that a filtering server sends is held to the same bounds", async () => {
+  server.canFilter = true;
+  repository.commit([...aTree(), { path: "agents/hand/agent.md", content: "x".repeat(2 * 1024 * 1024 + 1) }]);
+  await put(`${server.url}/team/factory/.git`);
+  expect((await refused()).details).toMatchObject([{ path: "agents/hand/agent.md", code: "FF_LIMIT_EXCEEDED" }]);
+  repository.commit([...aTree(), { path: "agents/hand/agent.md", content: randomBytes(6 * 1024 * 1024) }]);
+  await w.rows("UPDATE tracked_branches SET check_at = now()");
+  await w.service.lookUpHeads();
+  expect((await refused()).reason).toBe("source_too_large");
   leavesNothing();
 });
 needs("git", "an empty repository, and one that is none, have no branch and no head", async () => {

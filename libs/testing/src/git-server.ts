@@ -15,6 +15,10 @@ export class GitServer {
   readonly authorizations: (string | undefined)[] = [];
   /** `user:password` that is wanted; undefined: everybody may read. */
   wants: string | undefined;
+  /** Whether fetches may leave files out, as code hosts let them. */
+  canFilter = false;
+  /** Whether it speaks git's first protocol only, in which nothing but what is advertised can be fetched. */
+  isOld = false;
   /** Answers every request instead. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
   /** The directory above the repositories. */
@@ -49,8 +53,8 @@ export class GitServer {
     const backend = spawn("git", ["http-backend"], {
       env: {
         PATH: process.env["PATH"], GIT_PROJECT_ROOT: this.root, GIT_HTTP_EXPORT_ALL: "1", PATH_INFO: pathname, QUERY_STRING: search.slice(1), REQUEST_METHOD: request.method,
-        CONTENT_TYPE: request.headers["content-type"] ?? "", HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""), REMOTE_ADDR: "127.0.0.1",
-        GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*", HOME: this.root,
+        CONTENT_TYPE: request.headers["content-type"] ?? "", HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "", GIT_PROTOCOL: this.isOld ? "" : String(request.headers["git-protocol"] ?? ""), REMOTE_ADDR: "127.0.0.1",
+        GIT_CONFIG_COUNT: "2", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*", GIT_CONFIG_KEY_1: "uploadpack.allowFilter", GIT_CONFIG_VALUE_1: String(this.canFilter), HOME: this.root,
       },
     });
     request.pipe(backend.stdin).on("error", () => {});

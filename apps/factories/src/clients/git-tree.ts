@@ -19,42 +19,78 @@ export const readGitHead = (rules: GitRules, source: GitSettings, credential: Gi
 
 /**
  * The definition files of a branch, at its head or at the commit `sha`. Symbolic links and submodules are not followed; files
- * outside the layout of a definition are not read.
+ * outside the layout of a definition are not read, nor fetched where the repository's server can leave files out.
  *
  * Errors: as `withGit` and `answered`; source_unreachable (invalid_argument), when there is no such branch · branch_head_gone
  *   · definition_invalid, when the tree is beyond its bounds.
  */
-export const readGitTree = (rules: GitRules, source: GitSettings, credential?: GitCredential, sha?: string): Promise<Tree> =>
-  withGit(rules, { url: source.url, ...(credential && { credential }) }, async (git) => {
-    const revision = await fetchCommit(git, source, sha);
-    const listing = ok(await git.run(["ls-tree", "-r", "-z", "--long", "--full-tree", revision, ...(source.directory === "" ? [] : ["--", source.directory])]));
-    const entries = definitionEntries(listing, source.directory);
-    const fault = treeFault(entries);
-    if (fault) throw definitionInvalid([fault]);
-    const contents = ok(await git.run(["cat-file", "--batch"], { stdin: entries.map(({ oid }) => `${oid}\n`).join(""), stdoutBytesMax: CONTENT_BYTES_MAX }));
-    return { revision, files: filesOf(entries, contents) };
+export async function readGitTree(rules: GitRules, source: GitSettings, credential?: GitCredential, sha?: string): Promise<Tree> {
+  const repository = { url: source.url, ...(credential && { credential }) };
+  const isRemote = !source.url.startsWith("/");
+  return withGit(rules, repository, (git) => readTree(git, source, sha, isRemote)).catch((error: unknown) => {
+    if (error instanceof FilesNotGiven) return withGit(rules, repository, (git) => readTree(git, source, sha, false));
+    throw error;
   });
+}
 
-async function fetchCommit(git: Git, { branch }: GitSettings, sha: string | undefined): Promise<string> {
+/** The server leaves files out, and gives none by itself. */
+class FilesNotGiven extends Error {}
+
+async function readTree(git: Git, source: GitSettings, sha: string | undefined, isFiltered: boolean): Promise<Tree> {
+  const revision = await fetchCommit(git, source, sha, isFiltered ? FILTER : []);
+  const listing = ok(await git.run(["ls-tree", "-r", "-z", "--full-tree", revision, ...(source.directory === "" ? [] : ["--", source.directory])]));
+  const named = definitionEntries(listing, source.directory);
+  refuse(treeFault(named.map(() => ({ bytes: 0 })))); // before they are fetched
+  if (isFiltered && named.length > 0) await fetchFiles(git, named);
+  const entries = await withSizes(git, named);
+  refuse(treeFault(entries));
+  const contents = ok(await git.run(["cat-file", "--batch"], { stdin: linesOf(entries), stdoutBytesMax: CONTENT_BYTES_MAX }));
+  return { revision, files: filesOf(entries, contents) };
+}
+
+function refuse(fault: ReturnType<typeof treeFault>): void {
+  if (fault) throw definitionInvalid([fault]);
+}
+
+const FETCH = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
+/** Servers that cannot leave files out send them all. */
+const FILTER = ["--filter=blob:none"];
+const NOT_GIVEN = /not our ref|unadvertised object/;
+
+async function fetchCommit(git: Git, { branch }: GitSettings, sha: string | undefined, filter: readonly string[]): Promise<string> {
   const what = sha ?? `refs/heads/${branch}`;
-  const fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
-  const result = await git.run([...fetch, "--end-of-options", git.url, `+${what}:${HEAD}`]);
+  const result = await git.run([...FETCH, ...filter, "--depth=1", "--end-of-options", git.url, `+${what}:${HEAD}`]);
   if (result.exitCode !== 0 && /couldn't find remote ref/.test(result.complaint)) throw invalidArgument("source_unreachable", `The repository has no branch ${branch}.`);
-  if (result.exitCode !== 0 && /not our ref|unadvertised object/.test(result.complaint)) throw headGone();
+  if (result.exitCode !== 0 && NOT_GIVEN.test(result.complaint)) throw headGone();
   answered(result);
   return ok(await git.run(["rev-parse", "--verify", `${HEAD}^{commit}`])).toString("utf8").trim();
 }
 
-type Entry = { path: string; oid: string; bytes: number };
+type Named = { path: string; oid: string };
+type Entry = Named & { bytes: number };
 
-/** Regular files of the layout below `directory`, out of `ls-tree -z --long`. */
-function definitionEntries(listing: Buffer, directory: string): Entry[] {
+/** Fetches those that are not there. Errors: as `answered`; FilesNotGiven. */
+async function fetchFiles(git: Git, named: readonly Named[]): Promise<void> {
+  const result = await git.run(["-c", "fetch.negotiationAlgorithm=noop", ...FETCH, ...FILTER, "--stdin", "--end-of-options", git.url], { stdin: linesOf(named) });
+  if (result.exitCode !== 0 && NOT_GIVEN.test(result.complaint)) throw new FilesNotGiven();
+  answered(result);
+}
+
+const linesOf = (named: readonly Named[]): string => named.map(({ oid }) => `${oid}\n`).join("");
+
+async function withSizes(git: Git, named: readonly Named[]): Promise<Entry[]> {
+  const lines = ok(await git.run(["cat-file", "--batch-check=%(objectsize)"], { stdin: linesOf(named) })).toString("utf8").split("\n");
+  return named.map((one, n) => ({ ...one, bytes: Number(lines[n]) }));
+}
+
+/** Regular files of the layout below `directory`, out of `ls-tree -z`. */
+function definitionEntries(listing: Buffer, directory: string): Named[] {
   const prefix = directory === "" ? "" : `${directory}/`;
   return listing.toString("utf8").split("\0").flatMap((line) => {
-    const match = /^100\d{3} blob ([0-9a-f]+) +(\d+)\t(.+)$/s.exec(line);
-    if (!match?.[1] || !match[3]?.startsWith(prefix)) return [];
-    const path = match[3].slice(prefix.length);
-    return isDefinitionPath(path) ? [{ path, oid: match[1], bytes: Number(match[2]) }] : [];
+    const match = /^100\d{3} blob ([0-9a-f]+)\t(.+)$/s.exec(line);
+    if (!match?.[1] || !match[2]?.startsWith(prefix)) return [];
+    const path = match[2].slice(prefix.length);
+    return isDefinitionPath(path) ? [{ path, oid: match[1] }] : [];
   });
 }
 
