@@ -28,12 +28,12 @@ test("our part is runners, skills and repositories", () => {
 test("references are found where the file says them; a third party's model is not ours to check", () =>
   expect(referencesOf(DEFINITION)).toEqual({
     models: [
-      { path: "factory.yaml", modelId: "auto" },
-      { path: "agents/a/agent.md", modelId: "m1" },
-      { path: "agents/c/agent.md", modelId: "m2" },
+      { at: { path: "factory.yaml", keys: ["agentDefaults", "model"] }, modelId: "auto" },
+      { at: { path: "agents/a/agent.md", keys: ["model"] }, modelId: "m1" },
+      { at: { path: "agents/c/agent.md", keys: ["harness", "model"] }, modelId: "m2" },
     ],
-    workerHosts: [{ path: "factory.yaml", workerHost: "host-1" }],
-    environments: [{ path: "agents/a/agent.md", environmentId: "E" }],
+    workerHosts: [{ at: { path: "factory.yaml", keys: ["agentDefaults", "workerHost"] }, workerHost: "host-1" }],
+    environments: [{ at: { path: "agents/a/agent.md", keys: ["environmentId"] }, environmentId: "E" }],
   }));
 
 test.each([{ runners: {} }, { runners: [{}] }, { skills: [{ name: "s" }] }, { skills: ["x"] }])("%j is malformed", (definition) =>
