@@ -149,6 +149,21 @@ describe("published payloads of GitHub", () => {
     expect(asked.length).toBeGreaterThanOrEqual(4);
   }, SLOW_MS);
 
+  test("reach the run whole though they have more than what clients may attach", async () => {
+    const { path, url, secret } = await connected("github");
+    const factory = await aFactory(api, definitionFiles("No script here."));
+    await api.post(`/factory/${factory}/automations`, { name: "large", prompt: script("say: Done."), triggers: [{ provider: "github", event: "pull_request_opened" }] });
+    const payload = JSON.stringify({ ...exampleOf("pull_request", ({ action }) => action === "opened"), padding: "x".repeat(11_000_000) });
+    expect((await github(url, secret, randomUUID(), payload, "pull_request")).status).toBe(202);
+    const { uid } = (await logOf(path)).find(({ outcome }) => outcome === "accepted");
+    const [decision] = await eventually(async () => {
+      const { decisions } = await api.get(`/factory/${factory}/decisions?event_uid=${uid}`);
+      return decisions.length === 1 && decisions[0].outcome !== "pending" && decisions;
+    }, { timeoutMs: RUN_TIMEOUT_MS });
+    expect([decision.outcome, decision.explanation]).toEqual(["fired", expect.any(String)]);
+    expect((await api.get(`/agent/runs/${decision.run_id}`)).prompt).toContain(`payload: event-payload.json (${Buffer.byteLength(payload)} bytes`);
+  }, SLOW_MS);
+
   test("are looked at again by one automation, dry or for good, which the audit log tells, and by nobody else's", async () => {
     const { path, url, secret } = await connected("github");
     const [factory, elsewhere] = [await aFactory(api, definitionFiles("No script here.")), await connected("github")];

@@ -16,6 +16,8 @@ test.each<[Partial<NewRun>, string]>([
   [{ source: "FAX" }, "source_unknown"],
   [{ attachments: Array.from({ length: 6 }, () => file(1)) }, "attachments_invalid"],
   [{ attachments: [file(10_000_001)] }, "attachments_invalid"],
+  [{ attachments: [file(10_000_001)], origin: "dispatch" }, "attachments_invalid"],
+  [{ attachments: [file(25 * 1024 * 1024 + 1)], origin: "automation" }, "attachments_invalid"],
   [{ metadata: { "a b": "" } }, "metadata_invalid"],
   [{ metadata: { a: "é".repeat(129) } }, "metadata_invalid"],
   [{ metadata: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`k${n}`, ""])) }, "metadata_invalid"],
@@ -28,6 +30,11 @@ test.each<Partial<NewRun>>([
   { prompt: "", conversationUid: "c" },
   { metadata: { "A.b_c-9": "é".repeat(128) } },
 ])("%j is accepted", (run) => expect(() => checkNewRun(aRun(run))).not.toThrow());
+
+test("an automation attaches as much as a code host may send, others ten megabytes", () => {
+  expect(() => checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], origin: "automation" }))).not.toThrow();
+  expect(() => checkNewRun(aRun({ attachments: [file(10_000_000)] }))).not.toThrow();
+});
 
 test.each<[Partial<NewRun>, string]>([
   [{ title: "  Given " }, "Given"],

@@ -58,6 +58,8 @@ const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
 const ATTACHMENTS_MAX = 5;
 const ATTACHMENT_BYTES_MAX = 10_000_000;
+/** What started an automation is attached whole: GitHub sends at most so much, and the ingress takes no more. */
+const EVENT_PAYLOAD_BYTES_MAX = 25 * 1024 * 1024;
 
 /**
  * Refuses what no run can be made of, before anything else is asked.
@@ -74,8 +76,9 @@ export function checkNewRun(run: NewRun): void {
   }
   if (!MODES.includes(run.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
   if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
-  if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > ATTACHMENT_BYTES_MAX)) {
-    throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${ATTACHMENT_BYTES_MAX} bytes each.`);
+  const bytesMax = run.origin === "automation" ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
+  if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > bytesMax)) {
+    throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${bytesMax} bytes each.`);
   }
   checkMetadata(run.metadata);
 }
