@@ -60,9 +60,14 @@ describe("managing automations", () => {
     await expect(w.automations.listAutomations({ factoryUid, pageToken: "x" }, call(VIEWER))).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
   });
 
-  test("a repetition with its key is the same automation; with another body a conflict", async () => {
-    const [one, again] = [await create({}, "k1"), await create({}, "k1")];
-    expect(again.uid).toBe(one.uid);
+  test("a repetition with its key is answered as the first time, whatever has become of the automation; with another body it is a conflict", async () => {
+    const one = await create({}, "k1");
+    w.clock.advance(1_000);
+    await w.automations.replaceAutomation({ ...ref(one.uid), automation: said({ name: "other", enabled: true }) }, call(OWNER));
+    expect(await create({}, "k1")).toEqual(one);
+    await w.automations.deleteAutomation(ref(one.uid), call(OWNER));
+    expect(await create({}, "k1")).toEqual(one);
+    expect(await w.rows("SELECT 1 FROM automations WHERE deleted_at IS NULL")).toHaveLength(0);
     await expect(create({ name: "x" }, "k1")).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
   });
 

@@ -147,10 +147,16 @@ describe("creating a task", () => {
     expect((await w.eventTypes()).slice(-3)).toEqual(["task.created", "task.deleted", "task.created"]);
   });
 
-  test("with a known key answers the task made then", async () => {
+  test("with a known key answers the task as it was made then, whatever has become of it", async () => {
     const { conversationUid } = aRunHere();
     const { task } = await create(conversationUid, { idempotencyKey: "k" });
     expect((await create(conversationUid, { idempotencyKey: "k" })).task).toEqual(task);
+    w.clock.advance(1_000);
+    await update(task!.uid, { title: "Changed", stage: "REVIEW" }, ["title", "stage"]);
+    expect((await create(conversationUid, { idempotencyKey: "k" })).task).toEqual(task);
+    await w.tasks.deleteTask({ factoryUid, taskUid: task!.uid }, call(MEMBER));
+    expect((await create(conversationUid, { idempotencyKey: "k" })).task).toEqual(task);
+    expect((await list()).tasks).toEqual([]);
     await expect(create(conversationUid, { idempotencyKey: "k", title: "Other" })).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
   });
 });

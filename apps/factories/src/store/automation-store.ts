@@ -20,11 +20,11 @@ export function automationStore(database: Database) {
 
     countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
 
-    /** Saves it with its fact, unless the factory has too many: undefined then. With a request key that is known, answers the one it made then. */
+    /** Saves it with its fact, unless the factory has too many: undefined then. With a request key that is known, answers the one of then as it was made. */
     create: (automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined> =>
       database.transaction(async (tx) => {
-        const known = request && (await rememberAnswer(tx, request, { uid: automation.uid }, automation.createdAt));
-        if (known && known.uid !== automation.uid) return locked(tx, automation.factoryUid, known.uid);
+        const made = request && (await rememberAnswer(tx, request, { uid: automation.uid, at: automation.createdAt.toISOString() }, automation.createdAt));
+        if (made && made.uid !== automation.uid) return { ...automation, uid: made.uid, createdAt: new Date(made.at), updatedAt: new Date(made.at) };
         await lockSet(tx, automation.factoryUid);
         if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
         await insert(tx, automation);

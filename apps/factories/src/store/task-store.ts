@@ -34,11 +34,11 @@ export function taskStore(database: Database, clock: Clock) {
         [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.replaceAll("\0", "").toLowerCase()), conversationUids],
       )).rows,
 
-    /** With a request key that is known, answers the task it made then. Errors: factory_not_found · conversation_bound · task_not_found (made then, deleted since) · idempotency_mismatch. */
+    /** With a request key that is known, answers the task as it was made then. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
-        const known = request && (await rememberAnswer(tx, request, { uid: task.uid }, clock.now()));
-        if (known && known.uid !== task.uid) return locked(tx, task.factoryUid, known.uid);
+        const made = request && (await rememberAnswer(tx, request, task, clock.now()));
+        if (made && made.uid !== task.uid) return { ...made, createdAt: new Date(made.createdAt), updatedAt: new Date(made.updatedAt) };
         if (!(await holdFactory(tx, task.factoryUid))) throw notFound("factory");
         if (!(await insertTask(tx, task))) throw conversationBound();
         await appendEvents(tx, [fact]);

@@ -11,7 +11,7 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type CreateTaskDeps = ScopeDeps & {
   tasks: {
-    /** Saves task and event together. With a request key that is known, answers the task it made then. Errors: conversation_bound, idempotency_mismatch. */
+    /** Saves task and event together. With a request key that is known, answers the task as it was made then. Errors: factory_not_found, conversation_bound, idempotency_mismatch. */
     create(task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task>;
   };
   runs: ScopeDeps["runs"] & { standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined> };

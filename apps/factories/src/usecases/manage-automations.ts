@@ -17,7 +17,7 @@ type Change = { next: Automation; isDeleted?: boolean; fact: NewEvent };
 export type ManageAutomationsDeps = AutomationScopeDeps & {
   automations: AutomationScopeDeps["automations"] & {
     list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
-    /** Undefined: the factory has too many. With a request key that is known, answers the one it made then. Errors: idempotency_mismatch. */
+    /** Undefined: the factory has too many. With a request key that is known, answers the one of then as it was made. Errors: idempotency_mismatch. */
     create(automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined>;
     /** Errors: automation_not_found. */
     update(factoryUid: FactoryUid, uid: string, change: (automation: Automation) => Change): Promise<Automation>;

@@ -32,18 +32,19 @@ export function webhookStore(database: Database, vault: Vault) {
      */
     async create(
       webhook: Webhook, secret: string | undefined, answer: string | undefined, event: NewEvent, request: IdempotentRequest | undefined, most: number, now: Date,
-    ): Promise<{ uid: string; answer: string | undefined } | undefined> {
+    ): Promise<Made | undefined> {
+      const made: Made = { uid: webhook.uid, at: webhook.createdAt.toISOString(), answer };
       return database.transaction(async (tx) => {
         await lockFactory(tx, webhook.factoryUid);
         if (request) {
-          const first = await rememberAnswer(tx, request, { uid: webhook.uid, answer }, now, vault);
+          const first = await rememberAnswer(tx, request, made, now, vault);
           if (first.uid !== webhook.uid) return first;
         }
         const { rows } = await tx.query<{ count: number }>("SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL", [webhook.factoryUid]);
         if (rows[0]!.count >= most) throw new TooMany();
         await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
         await appendEvents(tx, [event]);
-        return { uid: webhook.uid, answer };
+        return made;
       }).catch((error: unknown) => {
         if (error instanceof TooMany) return undefined;
         throw error;
@@ -69,6 +70,9 @@ export function webhookStore(database: Database, vault: Vault) {
     },
   };
 }
+
+/** What is remembered of a create: which webhook, when, and the secret that was generated. */
+export type Made = { readonly uid: string; readonly at: string; readonly answer: string | undefined };
 
 export type WebhookStore = ReturnType<typeof webhookStore>;
 

@@ -8,6 +8,7 @@ import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { readAuth, readSettings, type AskedAuth } from "../domain/new-webhook.ts";
 import { checkSecret, generateSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookAuth, WebhookUid } from "../domain/webhook.ts";
+import type { Made } from "../store/webhook-store.ts";
 import { webhookEvent } from "../events/webhook-events.ts";
 import { managedByFiles } from "./managed-by-files.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
@@ -17,7 +18,7 @@ export type CreateWebhookDeps = ScopeDeps & {
   webhooks: {
     create(
       webhook: Webhook, secret: string | undefined, answer: string | undefined, event: NewEvent, request: IdempotentRequest | undefined, most: number, now: Date,
-    ): Promise<{ uid: string; answer: string | undefined } | undefined>;
+    ): Promise<Made | undefined>;
   };
   teamSecrets: TeamSecrets;
   clock: Clock;
@@ -48,7 +49,8 @@ export async function createWebhook(deps: CreateWebhookDeps, caller: Caller, ask
   const request = idempotentRequest(caller.principal.uid, "create-webhook", idempotencyKey, body);
   const made = await deps.webhooks.create(webhook, own, generated, webhookEvent("created", webhook, caller), request, WEBHOOKS_MAX, now);
   if (!made) throw new DomainError({ kind: "conflict", reason: "too_many_webhooks", message: `A factory has at most ${WEBHOOKS_MAX} webhooks.` });
-  return { webhook: made.uid === webhook.uid ? webhook : ((await deps.webhooks.find(made.uid)) ?? { ...webhook, uid: as<WebhookUid>(made.uid) }), secret: made.answer };
+  const createdAt = new Date(made.at);
+  return { webhook: { ...webhook, uid: as<WebhookUid>(made.uid), createdAt, updatedAt: createdAt }, secret: made.answer };
 }
 
 async function secretFor(deps: Pick<CreateWebhookDeps, "teamSecrets">, teamUid: string, auth: WebhookAuth, supplied: string): Promise<{ own?: string; generated?: string }> {
