@@ -116,6 +116,18 @@ test.each<[string, object, object | undefined]>([
   expect(await create({ ...body, name: "other", title: "other" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false } });
 });
 
+test("every code that a problem or a run's end can have is explained where the problem's type points to, to anybody", async () => {
+  const codes = [
+    ...["invalid_request", "integration_not_configured", "authentication_required", "external_authentication_required", "not_authorized", "insufficient_credits", "budget_exceeded", "feature_not_available"],
+    ...["integration_disabled", "content_policy_violation", "resource_not_found", "conflict", "operation_not_supported", "unknown_attachment", "resource_unavailable", "environment_setup_failed", "internal_error"],
+    ...["infrastructure_timeout", "agent_process_failed", "agent_stream_network_error", "agent_stream_failure", "rate_limited", "payload_too_large", "agent_reported_failure"],
+  ];
+  const { body: { type } } = await api.call("GET", `/agent/runs/${randomUUID()}`);
+  expect(type).toBe(`${platform.url}/errors/resource_not_found`);
+  const answers = await Promise.all(codes.map((code) => api.fetch(type.replace("resource_not_found", code))));
+  expect(answers.map(({ status }, n) => [codes[n], status])).toEqual(codes.map((code) => [code, 200]));
+});
+
 describe("the team header", () => {
   test("of a team that the caller is not in empties every list that takes it, and is a 404 of what it would create", async () => {
     const headers = { "x-service-team-uid": randomUUID() };

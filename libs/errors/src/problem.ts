@@ -24,6 +24,7 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
   internal_error: { title: "Internal error", about: "Something unexpected went wrong. `trace_id` finds it in the logs." },
   infrastructure_timeout: { title: "Infrastructure timeout", about: "The run exceeded its longest allowed time." },
   agent_process_failed: { title: "Agent process failed", about: "The agent's process died after setup." },
+  agent_reported_failure: { title: "Agent reported failure", about: "Ours: the agent itself, or a step of its script, said that the work has failed." },
   agent_stream_network_error: { title: "Agent stream lost", about: "The model stream was lost by the network." },
   agent_stream_failure: { title: "Agent stream failure", about: "The model stream ended with a reported failure." },
   rate_limited: { title: "Too many requests", about: "Slow down; `Retry-After` says for how long." },

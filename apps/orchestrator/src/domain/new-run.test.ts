@@ -38,6 +38,7 @@ test("an automation attaches as much as a code host may send, others ten megabyt
 
 test.each<[Partial<NewRun>, string]>([
   [{ title: "  Given " }, "Given"],
+  [{ title: "x".repeat(500) }, "x".repeat(500)],
   [{ prompt: "\n```scripted\n# Fix it\nmore" }, "Fix it"],
   [{ prompt: "x".repeat(100) }, `${"x".repeat(79)}…`],
   [{ prompt: "" }, "implementer"],

@@ -52,7 +52,8 @@ export const SOURCES: readonly string[] = [
   "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
 ];
 
-const TITLE_MAX = 200;
+/** As long as requests may make it. */
+const TITLE_MAX = 500;
 const GENERATED_TITLE_MAX = 80;
 const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
