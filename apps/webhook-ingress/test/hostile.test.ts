@@ -1,8 +1,11 @@
 import { createHmac, randomBytes, randomInt, randomUUID } from "node:crypto";
-import { connect } from "node:net";
+import { once } from "node:events";
+import { IncomingMessage } from "node:http";
+import { connect, Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { manualClock } from "@millwright/clock";
 import { aRequest } from "./fuzz.ts";
+import { readBody } from "../src/http/read-body.ts";
 import { identityOf } from "../src/domain/delivery.ts";
 import { receiveDelivery } from "../src/usecases/receive-delivery.ts";
 import type { Entry } from "../src/store/delivery-store.ts";
@@ -70,6 +73,13 @@ describe("senders that do not play by the rules", () => {
     expect((await w.send(uid, { headers: bearer(secret), body: "1" })).status).toBe(202);
     expect(await w.logOf(uid)).toHaveLength(2);
   });
+});
+
+test("a sender who has gone before its body is read is missed at once", async () => {
+  const req = new IncomingMessage(new Socket());
+  req.destroy();
+  await once(req, "close");
+  expect(await readBody(req, 10, 600_000)).toEqual({ isLost: true });
 });
 
 test("no request gets a wrong verdict at the use case", async () => {

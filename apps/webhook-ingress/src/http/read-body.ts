@@ -16,6 +16,7 @@ const DRAIN_MS = 2_000;
 export function readBody(req: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<ReadBody> {
   const declared = Number(req.headers["content-length"] ?? 0);
   if (declared > bytesMax) return Promise.resolve({ tooLargeBytes: declared });
+  if (req.destroyed) return Promise.resolve({ isLost: true }); // its sender has gone: no event will say so any more
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
