@@ -147,3 +147,20 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
     expect(await stranger.call("GET", `/factory/${factory}/branches/${branch}`, { isAbsent: true })).toMatchObject({ status: 404 });
   });
 });
+
+test("a repair puts what is in force in force anew: another version, the same agents and automations", async () => {
+  commit("Second.");
+  await api.post(`/factory/${factory}/source/apply`);
+  await api.post(`/factory/${factory}/source/apply`);
+  const known = async () => ({
+    agents: (await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map(({ uid, name, prompt }: any) => ({ uid, name, prompt })),
+    revision: (await api.get(`/factory/${factory}/source`)).active_revision,
+    serving: (await api.get(`/factory/${factory}/source/drift`)).serving,
+  });
+  const before = await known();
+  expect([before.agents.length, before.serving]).toEqual([2, []]);
+  const { source } = await api.post(`/factory/${factory}/source/apply`, { repair: true });
+  expect(source).toMatchObject({ active_version: 2, state: "APPLIED" });
+  expect(await known()).toEqual(before);
+  expect(await api.call("POST", `/factory/${factory}/source/apply`, { body: { repair: "yes" } })).toMatchObject({ status: 400 });
+});

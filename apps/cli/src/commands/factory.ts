@@ -27,6 +27,10 @@ const diagnosticLines = (diagnostics: Diagnostic[]): string =>
 const planLines = (plan: PlanItem[]): string =>
   table(["ACTION", "KIND", "NAME", "FIELDS"], plan.map((item) => [item.action, item.kind, item.name, (item.changed_fields ?? []).join(", ")]));
 
+type Applied = { source: { active_version: number; state: string }; plan: PlanItem[] };
+const showApplied = (cli: Cli, applied: Applied): void =>
+  cli.show(applied, () => `${planLines(applied.plan)}\nversion ${applied.source.active_version} is ${applied.source.state.toLowerCase()}.`);
+
 /** Factories and their definitions. */
 export const factoryCommands: Command[] = [
   {
@@ -70,8 +74,17 @@ export const factoryCommands: Command[] = [
     run: async (cli, [dir], values) => {
       const factory = await factoryOf(cli, textOption(values, "factory"));
       await cli.api().request("PUT", `/factory/${factory.uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
-      const applied = await cli.api().post<{ source: { active_version: number; state: string }; plan: PlanItem[] }>(`/factory/${factory.uid}/source/apply`);
-      cli.show(applied, () => `${planLines(applied.plan)}\nversion ${applied.source.active_version} is ${applied.source.state.toLowerCase()}.`);
+      showApplied(cli, await cli.api().post<Applied>(`/factory/${factory.uid}/source/apply`));
+    },
+  },
+  {
+    words: "factory repair",
+    args: [],
+    options: FACTORY,
+    summary: "Put the registered definition in force anew, where something serves otherwise.",
+    run: async (cli, _args, values) => {
+      const factory = await factoryOf(cli, textOption(values, "factory"));
+      showApplied(cli, await cli.api().post<Applied>(`/factory/${factory.uid}/source/apply`, { repair: true }));
     },
   },
   {

@@ -74,8 +74,8 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       };
     }),
     getDrift: served(async ({ factoryUid }: factories.GetDriftRequest, caller) => toDriftMessage(await getDrift(deps, caller, factoryUid))),
-    applySource: served(async ({ factoryUid }: factories.ApplySourceRequest, caller) => {
-      const { factory, source, plan } = await applySource(deps, caller, factoryUid);
+    applySource: served(async ({ factoryUid, repair }: factories.ApplySourceRequest, caller) => {
+      const { factory, source, plan } = await applySource(deps, caller, factoryUid, repair);
       return { source: toSourceMessage(factory, source), plan: plan.map(toPlanMessage) };
     }),
   });

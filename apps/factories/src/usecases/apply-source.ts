@@ -44,20 +44,24 @@ export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
 /**
  * Brings the registered source into force: takes its tree, validates it, has every owner stage its part, commits the version
  * and waits up to 10 s for the owners to switch (state APPLYING when one is late; it follows by itself). Any failure leaves
- * the version that served. One apply at a time per factory; applying what serves already answers the same again.
+ * the version that served. One apply at a time per factory; applying what serves already answers the same again, unless it is a
+ * repair: that makes another version of it, for owners that serve something else, whatever they have lost.
  *
  * Errors: factory_not_found · not_authorized (also when the plan touches what the caller may not change) · source_missing (conflict) · source_unreachable · repository_not_allowed
  *   · definition_invalid (all diagnostics as details) · apply_in_progress (conflict, retryable). Source: architecture §6, factory-files §13.3.
  */
-export async function applySource(deps: ApplySourceDeps, caller: Caller, factoryUid: string): Promise<Applied> {
+export async function applySource(deps: ApplySourceDeps, caller: Caller, factoryUid: string, isRepair = false): Promise<Applied> {
   const found = await findFactory(deps, caller, factoryUid, "source.apply");
   if (!(await deps.sources.find(found.uid))) throw sourceMissing();
-  return putInForce(deps, caller, found);
+  return putInForce(deps, caller, found, { isRepair });
 }
 
+/** `branchUid`: a tracked branch instead of the production branch's newest head. */
+export type ApplyWhat = { readonly branchUid?: string; readonly isRepair?: boolean };
+
 /** Applies the registered source, or a tracked branch of it at its registered head. Errors: as its callers say. */
-export async function putInForce(deps: ApplySourceDeps, caller: Caller, found: Factory, branchUid?: string): Promise<Applied> {
-  const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token, branchUid));
+export async function putInForce(deps: ApplySourceDeps, caller: Caller, found: Factory, what: ApplyWhat): Promise<Applied> {
+  const version = await underLease(deps, found.uid, (token) => applyOnce(deps, caller, found.uid, token, what));
   await activateWithin(deps, { ...activationFor(caller, found), version });
   const [factory, source] = [await deps.factories.find(found.uid), await deps.sources.find(found.uid)];
   if (!factory || !source) throw sourceMissing(); // deleted meanwhile
@@ -81,7 +85,7 @@ async function targetOf(deps: ApplySourceDeps, uid: FactoryUid, { settings }: So
 const appliedBranch = ({ uid, isProduction, registeredHeadSha }: TrackedBranch, isNewest: boolean): AppliedBranch => ({ uid, isProduction, headBefore: registeredHeadSha, isNewest });
 
 /** Gives the version that serves afterwards. */
-async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid, token: string, branchUid: string | undefined): Promise<number> {
+async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid, token: string, { branchUid, isRepair = false }: ApplyWhat): Promise<number> {
   const [factory, source] = [await deps.factories.find(uid), await deps.sources.find(uid)];
   if (!factory || !source) throw sourceMissing();
   const { settings, sha, branch } = await targetOf(deps, uid, source, branchUid);
@@ -90,7 +94,7 @@ async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid,
     await deps.applies.fail(uid, token, { now: deps.clock.now(), ...(isTold && { error: branchErrorOf(error) }), ...(branch && { branch }), ...(dropped && { dropped }) });
     throw error;
   });
-  const isServing = (revision: string): boolean => factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprintOf(settings, revision);
+  const isServing = (revision: string): boolean => !isRepair && factory.currentVersion > 0 && source.status.appliedFingerprint === fingerprintOf(settings, revision);
   const settled = async (): Promise<number> => {
     await deps.applies.settle(uid, token, branch, deps.clock.now());
     return factory.currentVersion;

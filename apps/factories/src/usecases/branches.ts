@@ -91,7 +91,7 @@ export async function applyBranch(deps: ApplySourceDeps & HeadDeps & ReadDeps, c
     const looked = await lookUpHead(deps, found);
     if (looked?.checkError && looked.checkError.code !== "branch_missing") throw problemOf(looked.checkError);
   }
-  await putInForce(deps, caller, factory, found.uid);
+  await putInForce(deps, caller, factory, { branchUid: found.uid });
   return statusOf(deps, await findBranch(deps, factory.uid, found.uid));
 }
 

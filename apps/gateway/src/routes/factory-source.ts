@@ -131,14 +131,17 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       method: "POST",
       path: "/factory/{uid}/source/apply",
       summary: "Put the definition in force",
-      description: "Takes the registered source, and either all of it serves afterwards or the last valid version goes on.",
+      description:
+        "Takes the registered source, and either all of it serves afterwards or the last valid version goes on. Applying what serves already changes nothing, " +
+        "unless `repair` is true: then it is projected anew, as another version, which mends what `source/drift` shows as `serving`.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,
       timeoutMs: APPLY_TIMEOUT_MS,
+      body: z.object({ repair: z.boolean().optional() }).optional(),
       response: z.object({ source: Source, plan: z.array(PlanItem) }),
       handler: async (input) => {
-        const { source, plan } = await factories.applySource({ factoryUid: input.params.uid }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }));
+        const { source, plan } = await factories.applySource({ factoryUid: input.params.uid, repair: input.body?.repair ?? false }, onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }));
         return { source: sourceRecord(source!), plan: plan.map(planRecord) };
       },
     }),
