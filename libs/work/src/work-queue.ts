@@ -37,6 +37,8 @@ export type WorkQueueDeps = {
 
 const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
 const POLL_MS = 1000;
+/** While items end one after the other, the places of several are filled at once. */
+const REST_MS = 5;
 const FORGET_EVERY_MS = 3_600_000;
 const KEEP_DONE_DAYS = 7;
 /** Who was served before so many other teams counts as not served. */
@@ -63,6 +65,7 @@ export class WorkQueue {
     this.#schedule = deps.retrySchedule ?? RETRY_SCHEDULE_SECONDS;
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
+      restMs: REST_MS,
       step: () => this.#step(),
       onError: (error) => deps.log.warn({ component: "work", error }, "work could not be claimed"),
     });
