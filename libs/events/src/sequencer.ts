@@ -11,8 +11,8 @@ const SEQUENCER_LOCK = 6_172_839;
  * with the entities that were moved. One sequencer works at a time per database; another one's turn is no error.
  *
  * The lock is taken in a statement before the move, so the move sees everything its predecessor committed. Whatever
- * it cannot see has no position yet and will get a higher one. Rows are found by a list of their keys, which leads to the index
- * whatever PostgreSQL takes the size of the table for.
+ * it cannot see has no position yet and will get a higher one. Rows are found by a range of their keys, which leads to the index
+ * whatever PostgreSQL takes the size of the table for; all of the range that the statement sees are of the batch.
  */
 export async function sequence(database: Database, now: Date): Promise<{ head: number; entities: Set<string> }> {
   const entities = new Set<string>();
@@ -47,8 +47,10 @@ async function moveBatch(database: Database, now: Date, { head, partitionedTo }:
       await tx.query("UPDATE stream.event_meta SET partitioned_to = $1", [to]);
     }
     const { rows } = await tx.query<Moved>(
-      `WITH moved AS (
-         DELETE FROM stream.event_pending WHERE seq = ANY (ARRAY(SELECT seq FROM stream.event_pending ORDER BY seq LIMIT ${BATCH})) RETURNING *
+      `WITH batch AS MATERIALIZED (
+         SELECT min(seq) AS first, max(seq) AS last FROM (SELECT seq FROM stream.event_pending ORDER BY seq LIMIT ${BATCH}) oldest
+       ), moved AS (
+         DELETE FROM stream.event_pending WHERE seq BETWEEN (SELECT first FROM batch) AND (SELECT last FROM batch) RETURNING *
        ), meta AS (
          UPDATE stream.event_meta SET head = head + (SELECT count(*) FROM moved) RETURNING head - (SELECT count(*) FROM moved) AS before
        )
