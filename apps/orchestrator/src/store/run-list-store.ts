@@ -57,7 +57,7 @@ function walk({ owners, query, after, limit }: Asked, bind: Bind, parts: number)
   const order = orderOf(query);
   const { bounds, others } = conditionsOf(query, bind, "walk");
   const most = `LIMIT ${bind(limit, "integer")}`;
-  const steps = bind(others.length === 0 ? limit : stepsFor(query, limit), "integer");
+  const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
   const ranges = continuedBy(query, after, bind, parts).flatMap((range) => halvesOf(query, bind).map((half) => [...range, ...half]));
   const ways = ranges.map((range) => `
     (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
@@ -70,10 +70,12 @@ function walk({ owners, query, after, limit }: Asked, bind: Bind, parts: number)
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
 
-function stepsFor({ sortBy, artifactType, search, taskStatuses }: RunListQuery, limit: number): number {
+/** The teams share them, so that a page costs no more for somebody who is in many. */
+function stepsFor({ sortBy, artifactType, search, taskStatuses }: RunListQuery, owners: readonly Owner[], limit: number): number {
   const isOfRunsAlone = artifactType === undefined && search === undefined && !taskStatuses?.includes("running");
   const isNear = isOfRunsAlone && (sortBy === "updated_at" || sortBy === "created_at");
-  return Math.ceil(STEPS[isNear ? "near" : "far"] * Math.sqrt(limit));
+  const teams = owners.filter(({ type }) => type === "team").length;
+  return Math.max(limit, Math.ceil((STEPS[isNear ? "near" : "far"] * Math.sqrt(limit)) / Math.max(1, teams)));
 }
 
 function sorted({ owners, query, after, limit }: Asked, bind: Bind): string {
