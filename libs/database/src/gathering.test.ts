@@ -34,6 +34,28 @@ test("two batches may be under way at once, and a third waits for one of them", 
   expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
 });
 
+test("a batch goes beside another when it is as large, or when that one ends", async () => {
+  const { gathering, batches } = held({ atOnce: 2, isPatient: true });
+  const answers = [1, 2, 3].map((n) => gathering.ask(n));
+  await turn();
+  answers.push(...[4, 5].map((n) => gathering.ask(n)));
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
+  answers.push(gathering.ask(6));
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4, 5, 6]]);
+  answers.push(gathering.ask(7));
+  await turn();
+  batches[0]!.end();
+  await turn();
+  expect(batches).toHaveLength(2);
+  batches[1]!.end();
+  await turn();
+  expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
+  batches[2]!.end();
+  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => `answer ${n}`));
+});
+
 test("a patient one takes all that is asked in a turn as one batch, and what is asked later as the next", async () => {
   const { gathering, batches } = held({ isPatient: true });
   const answers = [1, 2, 3].map((n) => gathering.ask(n));

@@ -3,7 +3,7 @@ const BATCH_MAX = 100;
 type Waiting<K, V> = { readonly key: K; readonly resolve: (value: V) => void; readonly reject: (error: unknown) => void };
 
 export type GatheringOptions = {
-  /** So many batches are under way at a time: more than one, where they wait for something other than each other. Default 1. */
+  /** So many batches are under way at a time: more than one, where they wait for something other than each other. Each waits until it is as large as those before it. Default 1. */
   readonly atOnce?: number;
   /** A batch begins with the end of the event loop's turn, with all that was asked in it; by default with the first thing asked. */
   readonly isPatient?: boolean;
@@ -21,6 +21,7 @@ export class Gathering<K, V> {
   readonly #isPatient: boolean;
   #waiting: Waiting<K, V>[] = [];
   #underWay = 0;
+  #keysUnderWay = 0;
   #isTurnAwaited = false;
 
   /** `together` answers in the order of the keys. `mayRepeat` says of a failure whether it is certain that nothing was done. */
@@ -49,10 +50,13 @@ export class Gathering<K, V> {
   }
 
   #go(): void {
-    if (this.#underWay >= this.#atOnce || this.#waiting.length === 0) return;
+    if (this.#underWay >= this.#atOnce || this.#waiting.length === 0 || this.#waiting.length < Math.min(this.#keysUnderWay, BATCH_MAX)) return;
+    const batch = this.#waiting.splice(0, BATCH_MAX);
     this.#underWay += 1;
-    void this.#answer(this.#waiting.splice(0, BATCH_MAX)).finally(() => {
+    this.#keysUnderWay += batch.length;
+    void this.#answer(batch).finally(() => {
       this.#underWay -= 1;
+      this.#keysUnderWay -= batch.length;
       this.#go();
     });
   }

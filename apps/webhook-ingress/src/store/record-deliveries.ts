@@ -27,7 +27,7 @@ export type Letter = {
 /** `changed`: the webhook is not what its sender was let in by, or refuses its address; nothing was counted or stored. */
 export type Filed = "stored" | "logged" | "limited" | "changed";
 
-/** While one statement waits for the disk, the next works. A statement costs six times what one more delivery in it does. */
+/** While one statement waits for the disk, the next works, as large as it. A statement costs six times what one more delivery in it does. */
 const TOGETHER = { atOnce: 2, isPatient: true };
 
 /**
