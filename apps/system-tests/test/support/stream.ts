@@ -68,7 +68,8 @@ export async function followEvents(url: string, headers: Readonly<Record<string,
   }
 }
 
-const FOLLOW_MS = 30_000;
+/** A gateway that was killed is back in less, also on a machine that has a lot else to do. */
+const FOLLOW_MS = 60_000;
 
 async function* blocksOf(response: Response): AsyncGenerator<{ id?: string; event?: string; data: any }> {
   if (response.status !== 200) throw new Error(String(response.status));
