@@ -91,7 +91,7 @@ for (const one of PROGRAMS)
       lead((_step, text) => {
         // What the last command has answered may have been lost with the worker; that it was given is saved.
         if (text.includes("were interrupted")) return text.includes("commit -qam two") ? say("I went on.") : say("I have forgotten.");
-        return text.includes("done-42") ? call(shell("sleep 600")) : call(shell("echo two > a.txt && git commit -qam two && echo done-$((40 + 2))"));
+        return text.includes("done-/workspace") ? call(shell("sleep 600")) : call(shell("echo two > a.txt && git commit -qam two && echo done-$PWD"));
       });
       const runId = await start("Make it two.");
       await sleeps(runId);

@@ -51,9 +51,10 @@ const shellEndsOf = async (runId: string) =>
 const holdersOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
 /** A message to a run that has ended, and the run once that has been answered. */
 async function goOn(runId: string, ...orders: string[]): Promise<any> {
-  const answers = (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length;
+  const before = await eventsOf(api, runId);
   expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines(...orders) })).toMatchObject({ outcome: "handoff_execution" });
-  await eventually(async () => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length > answers, { timeoutMs: RUN_TIMEOUT_MS });
+  const sinceThen = async () => (await eventsOf(api, runId)).slice(before.length).map(({ kind, payload }) => [kind, payload]);
+  await eventually(async () => expect(await sinceThen()).toContainEqual(["run_finished", expect.anything()]), { timeoutMs: 3 * RUN_TIMEOUT_MS });
   return succeeded(api, runId);
 }
 
@@ -135,6 +136,7 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
   const orphans = processesOfRuns(runs).map(({ pid }) => pid);
   expect(orphans.length).toBeGreaterThanOrEqual(runs.length);
   const second = works.startWorker("two");
+  await works.hasWorker("two");
   worker.signal("SIGKILL");
   await Promise.all(runs.map((runId) => succeeded(api, runId)));
   expect(processesOfRuns(runs).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
@@ -146,6 +148,7 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
 
   await second.kill();
   works.startWorker("three");
+  await works.hasWorker("three");
   await Promise.all(runs.map((runId) => goOn(runId, "heard Back", "bash cat a.txt; git log --format=%s main..", 'tool pull_request {"title": "Two"}')));
   for (const runId of runs) {
     expect((await holdersOf(runId)).at(-1)).toBe("three");

@@ -1,7 +1,8 @@
-import { AGENT_PROGRAMS, type AgentProgram, type FakeHarness, type ModelServer } from "@millwright/testing";
+import { AGENT_PROGRAMS, eventually, type AgentProgram, type FakeHarness, type ModelServer } from "@millwright/testing";
 import { bareRepository, Program, type Deployment } from "../../src/index.ts";
 import { connect, type Client } from "./client.ts";
 import { startPlatform } from "./deployment.ts";
+import { RUN_TIMEOUT_MS } from "./runs.ts";
 import { teamOf } from "./world.ts";
 
 /** The team's key of every provider, which no agent may have. */
@@ -27,7 +28,7 @@ export class HarnessPlatform {
 
   /** @param programs the file of each program */
   static async start(models: ModelServer, programs: Partial<Record<FakeHarness, string>>): Promise<HarnessPlatform> {
-    const platform = await startPlatform({ workers: 0, timeScale: 5 });
+    const platform = await startPlatform({ workers: 0, timeScale: 3 });
     try {
       const api = await connect(platform);
       const team = await teamOf(api);
@@ -53,6 +54,11 @@ export class HarnessPlatform {
     const worker = new Program("worker/src/main.ts", { log: this.platform.path(`worker-${name}.log`), env });
     this.#workers.push(worker);
     return worker;
+  }
+
+  /** Resolves when the platform knows it. */
+  async hasWorker(name: string): Promise<void> {
+    await eventually(async () => (await this.api.get("/agent/connected-self-hosted-workers")).workers.some(({ worker_host: host }: any) => host === name), { timeoutMs: RUN_TIMEOUT_MS });
   }
 
   /** A run in the repository; answers its id. */
