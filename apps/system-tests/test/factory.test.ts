@@ -23,7 +23,7 @@ describe("work on a repository", () => {
   beforeAll(async () => {
     const root = platform.path("repositories");
     bare = bareRepository(root, "acme", "prices", { "README.md": "# Prices\n", "src/a.txt": "old\n" });
-    await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root });
+    await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root, owners: ["acme"] });
     const files = definitionFiles("No script here.").map((file) => (file.path === "factory.yaml" ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") } : file));
     factory = await aFactory(api, files);
     const steps = ["shell: cd /workspace/prices && cat src/a.txt", "edit: {path: src/a.txt, old: old, new: new}", "pull_request: {title: Use <new> prices, body: As asked.}"];
