@@ -64,12 +64,16 @@ describe("a command that the client runs here", () => {
     expect(await exitOf(client)).toBe(1);
   }, SLOW_MS);
 
-  test("cannot be cancelled or interrupted from outside: 422, and it goes on", async () => {
+  test("cannot be cancelled or interrupted from outside, nor by its task: 422, and it goes on", async () => {
     const client = runHere("echo ready; read line; echo \"heard $line\"");
     const runId = await itsRun(client);
     await saw(runId, "ready");
     expect(await api.call("POST", `/agent/runs/${runId}/cancel`)).toMatchObject({ status: 422, body: { reason: "run_not_cancellable", error_code: "operation_not_supported", retryable: false } });
     expect(await api.call("POST", `/agent/runs/${runId}/interrupt`)).toMatchObject({ status: 422, body: { error_code: "operation_not_supported" } });
+    const tasks = `/factory/${(await api.post("/factory", { name: "Here" })).uid}/tasks`;
+    const task = await api.post(tasks, { title: "Here", conversation_id: (await runOf(api, runId)).conversation_id });
+    expect(await api.call("POST", `${tasks}/${task.uid}/cancel`)).toMatchObject({ status: 422, body: { reason: "run_not_cancellable", error_code: "operation_not_supported", retryable: false } });
+    expect((await api.get(`${tasks}?include_current_run=true`)).tasks).toMatchObject([{ stage: "TRIAGE", current_run: { run_id: runId, state: "INPROGRESS", is_run_type_cancellable: false } }]);
     expect((await runOf(api, runId)).state).toBe("INPROGRESS");
     expect(await api.post(`/agent/runs/${runId}/followups`, { message: "a word" })).toMatchObject({ outcome: "live_session" });
     await succeeded(api, runId);
