@@ -167,6 +167,14 @@ describe("a run of an agent's key", () => {
     expect(await api.get(`/agent/runs/${id}`)).toMatchObject({ creator: { type: "service_account", uid: agent }, executor: { type: "service_account", uid: agent }, agent_config: { harness: { type: "codex", model_id: "m" } } });
   });
 
+  test("is one that it schedules, too", async () => {
+    const schedule = await byAgent.post("/agent/schedules", { name: "by the clerk", cron_schedule: "0 0 1 1 *", prompt: "p" });
+    expect(schedule).toMatchObject({ agent_uid: agent, scope: { type: "Team", uid: team } });
+    const { id, name, cron_schedule, enabled, prompt } = schedule;
+    expect((await byAgent.put(`/agent/schedules/${id}`, { name, cron_schedule, enabled, prompt })).agent_uid).toBe(agent);
+    expect((await api.put(`/agent/schedules/${id}`, { name, cron_schedule, enabled, prompt })).agent_uid).toBeUndefined();
+  });
+
   test("is a member's whom the agent acts for, when it may: by e-mail address in any case, or by uid", async () => {
     const { principal: { uid, email } } = await api.get("/whoami");
     expect(await start(byAgent, { on_behalf_of: email })).toMatchObject({ status: 403, body: { error_code: "not_authorized", reason: "on_behalf_of_refused", retryable: false } });

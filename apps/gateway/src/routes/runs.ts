@@ -218,8 +218,8 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
   });
 }
 
-/** A key of an agent starts runs of that agent; a run of an agent says by itself whose its children are. */
-const ownAgentOf = ({ principal, run }: Caller): string | undefined => (principal.type === "agent" && !run ? principal.uid : undefined);
+/** A key of an agent starts and schedules runs of that agent; a run of an agent says by itself whose its children are. */
+export const ownAgentOf = ({ principal, run }: Caller): string | undefined => (principal.type === "agent" && !run ? principal.uid : undefined);
 
 /** What an execution makes by its run token is made once per tool call, for ever. */
 function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: string; idempotencyKey?: string } {

@@ -7,7 +7,7 @@ import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, type RequestInfo, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles } from "./profiles.ts";
-import { ownerOf } from "./runs.ts";
+import { ownAgentOf, ownerOf } from "./runs.ts";
 import { CreateSchedule, ReplaceSchedule, ScheduledAgent, ScheduleSlot, SLOT_STATES } from "./schedule-schemas.ts";
 
 export type ScheduleRoutesDeps = { neighbours: Pick<Neighbours, "schedules" | "catalog">; findProfiles: FindProfiles };
@@ -58,7 +58,7 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       response: ScheduledAgent,
       handler: async (input) => {
         const { body, caller, request } = input;
-        const asked = create(scheduler.ScheduleSchema, { ...settingsOf({ ...body, prompt: body.prompt ?? "" }), ...ownerOf(body.team, caller, "schedule") });
+        const asked = create(scheduler.ScheduleSchema, { ...settingsOf({ ...body, prompt: body.prompt ?? "" }, caller), ...ownerOf(body.team, caller, "schedule") });
         return record((await schedules.createSchedule({ schedule: asked, idempotencyKey: request.idempotency?.key ?? "" }, onBehalf(input))).schedule, input);
       },
     }),
@@ -96,7 +96,7 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       body: ReplaceSchedule,
       response: ScheduledAgent,
       handler: async (input) => {
-        const asked = create(scheduler.ScheduleSchema, { uid: input.params.scheduleId, ...settingsOf(input.body) });
+        const asked = create(scheduler.ScheduleSchema, { uid: input.params.scheduleId, ...settingsOf(input.body, input.caller) });
         return record((await schedules.replaceSchedule({ schedule: asked }, onBehalf(input))).schedule, input);
       },
     }),
@@ -137,7 +137,7 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
 
 const environmentOf = ({ agentConfig }: scheduler.Schedule): string | undefined => (typeof agentConfig?.["environment_id"] === "string" ? agentConfig["environment_id"] : undefined);
 
-const settingsOf = (body: z.output<typeof ReplaceSchedule>) => ({
+const settingsOf = (body: z.output<typeof ReplaceSchedule>, caller: Caller) => ({
   name: body.name,
   cronSchedule: body.cron_schedule,
   enabled: body.enabled,
@@ -145,7 +145,7 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>) => ({
   mode: body.mode ?? "",
   metadata: body.metadata ?? {},
   overlapPolicy: body.overlap_policy ?? "",
-  ...present({ agentConfig: body.agent_config, agentUid: body.agent_uid, timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
+  ...present({ agentConfig: body.agent_config, agentUid: body.agent_uid ?? ownAgentOf(caller), timeZone: body.time_zone ?? undefined, catchUpSeconds: body.catch_up_seconds }),
 });
 
 /** Without what other services know: profiles, the environment. */
