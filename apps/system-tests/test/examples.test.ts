@@ -6,7 +6,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { eventsOf, script, startRun, succeeded } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { applied, teamOf } from "./support/world.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../../examples/factories");
 const names = readdirSync(EXAMPLES).filter((name) => statSync(join(EXAMPLES, name)).isDirectory());
@@ -44,7 +44,8 @@ test("there is one for each of the seven situations", () => {
 test.each(names)("%s applies as it stands, a second time without any change, and its factory works", async (name) => {
   const { uid } = await api.post("/factory", { name });
   await api.put(`/factory/${uid}/source`, { files: filesOf(name) });
-  const { source, plan } = await api.post(`/factory/${uid}/source/apply`);
+  const { plan } = await api.post(`/factory/${uid}/source/plan`);
+  const source = await applied(api, uid);
   expect([source.state, source.diagnostics.filter(({ severity }: any) => severity === "error")]).toEqual(["APPLIED", []]);
   const created = plan.filter(({ action }: any) => action === "create").map(({ kind, name: of }: any) => `${kind} ${of}`);
   const told = filesOf(name).flatMap(({ path }) => {
