@@ -4,7 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { definitions, events, orchestrator } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { allowServices, callerOf } from "@millwright/rpc";
+import { allowServices, callerOf, served } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
 export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean; agentUid?: string; agentName?: string };
@@ -83,7 +83,7 @@ export class FakeOrchestrator {
         this.beforeAnswer();
         return { runUid: run.uid };
       },
-      findConversationsByUrl: async ({ url }) => ({ conversationUids: this.about.get(url) ?? [] }),
+      findConversationsByUrl: served(async ({ url }) => ({ conversationUids: this.about.get(url) ?? [] })),
       closeFactory: async () => ({ live: this.live }),
       describeConversations: async ({ conversationUids }, context) => ({
         conversations: conversationUids.flatMap((conversationUid) => {

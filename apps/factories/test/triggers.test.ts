@@ -238,6 +238,14 @@ describe("a delivery of a code host", () => {
     expect(decision!.explanation).toContain("a\uFFFD\uFFFDx");
   });
 
+  test.each([["item's URL", { issue: { ...issue().issue, html_url: "https://h/\0" } }], ["repository", { repository: { full_name: "acme/sh\0p" } }]])("whose %s holds NUL is decided, and is about no item", async (_what, more) => {
+    const uid = await create(labeled({ labels: ["agent"] }));
+    deliver("issues", issue(more));
+    await settle();
+    expect(await decisions(uid)).toMatchObject([{ outcome: "fired" }]);
+    expect(runsOf(uid).map(({ request }) => Object.keys(request!.metadata ?? {}).filter((key) => key.startsWith("ticket_")))).toEqual([[]]);
+  });
+
   describe("whose payload leaves out what a filter asks", () => {
     const run = { action: "completed", workflow_run: { name: "ci", conclusion: "failure", head_branch: "main", html_url: "https://h", pull_requests: [{ number: 7 }] }, workflow: { name: "ci", path: ".github/workflows/ci.yml" }, repository: { full_name: "acme/shop" }, sender: { login: "ann" } };
     const failing = (filter: JsonObject): JsonObject => ({ provider: "github", event: "workflow_run_completed", filter: { conclusions: ["failure"], ...filter } });

@@ -25,6 +25,9 @@ export type Item = {
   readonly url: string;
 };
 
+/** None without a URL, nor with NUL in either text: no code host has such an item, and neither a request nor a column can hold it. */
+export const itemOf = (id: string, url: string): Item | undefined => (url === "" || id.includes("\0") || url.includes("\0") ? undefined : { id, url });
+
 /** Something that happened at a code host, in the words of triggers (spec factory-files §6.1). One delivery can tell of several. */
 export type CodeHostEvent = {
   readonly provider: CodeHostProvider;

@@ -1,4 +1,4 @@
-import type { Attributes, CodeHostEvent, FilterKey, Item } from "./event.ts";
+import { itemOf, type Attributes, type CodeHostEvent, type FilterKey } from "./event.ts";
 import { at, listAt, numberAt, some, textAt, textsOf } from "./json.ts";
 import { mentionsIn, newMentions } from "./mentions.ts";
 
@@ -26,12 +26,9 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   const login = textAt(payload, "sender", "login");
   return reader(payload, textAt(payload, "action")).map(({ number, ...told }) => ({
     provider: "github", repository, carried: {}, untold: [], pullRequests: [], actor: { login, isPlatform: isPlatform(login) },
-    ...told, attributes: { repos: [repository], ...told.attributes }, item: itemOf(repository, number, told.subject.url),
+    ...told, attributes: { repos: [repository], ...told.attributes }, item: number === undefined ? undefined : itemOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
   }));
 }
-
-/** GitHub counts issues and pull requests together. */
-const itemOf = (repository: string, number: number | undefined, url: string): Item | undefined => (number === undefined || url === "" ? undefined : { id: `${repository}#${number}`, url });
 
 function readIssue(payload: unknown, action: string): Told[] {
   const issue = at(payload, "issue");

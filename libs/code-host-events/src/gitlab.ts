@@ -1,4 +1,4 @@
-import type { CodeHostEvent, Item } from "./event.ts";
+import { itemOf, type CodeHostEvent, type Item } from "./event.ts";
 import { at, numberAt, some, textAt } from "./json.ts";
 import { mentionsIn } from "./mentions.ts";
 
@@ -9,7 +9,7 @@ export function gitlabEvents(payload: unknown, isPlatform: (login: string) => bo
   const login = textAt(payload, "user", "username");
   const common = { provider: "gitlab" as const, repository, carried: {}, untold: [], actor: { login, isPlatform: isPlatform(login) } };
   const subject = subjectOf(payload);
-  const item = itemOf(payload, repository, subject);
+  const item = itemIn(payload, repository, subject);
   const isMergeRequest = textAt(payload, "object_kind") === "merge_request";
   const pullRequests = numberAt(payload, isMergeRequest ? "object_attributes" : "merge_request", "iid");
   const happened: CodeHostEvent[] = [];
@@ -29,11 +29,11 @@ function newText(payload: unknown): string {
 }
 
 /** GitLab counts issues and merge requests each by themselves. */
-function itemOf(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): Item | undefined {
+function itemIn(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): Item | undefined {
   const isComment = textAt(payload, "object_kind") === "note";
   const [number] = numberAt(payload, isComment ? (kind === "issue" ? "issue" : "merge_request") : "object_attributes", "iid");
-  if (number === undefined || url === "" || kind === "comment") return undefined;
-  return { id: `${repository}${kind === "issue" ? "#" : "!"}${number}`, url };
+  if (number === undefined || kind === "comment") return undefined;
+  return itemOf(`${repository}${kind === "issue" ? "#" : "!"}${number}`, url);
 }
 
 function subjectOf(payload: unknown): CodeHostEvent["subject"] {

@@ -31,7 +31,7 @@ export function taskStore(database: Database, clock: Clock) {
           WHERE factory_uid = $1 AND deleted_at IS NULL AND stage <> 'CANCELLED'
             AND (lower(ticket_id) = ANY ($3::text[]) AND lower(ticket_source) = $2 OR conversation_uid = ANY ($4::uuid[]))
           ORDER BY created_at DESC, uid DESC LIMIT ${BOUND_MAX}`,
-        [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.replaceAll("\0", "").toLowerCase()), conversationUids],
+        [factoryUid, ticket.source.toLowerCase(), ticket.ids.map((id) => id.toLowerCase()), conversationUids],
       )).rows,
 
     /** With a request key that is known, answers the task as it was made then. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
