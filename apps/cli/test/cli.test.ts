@@ -57,6 +57,14 @@ test("--json prints the record itself", async () => {
   expect(seen).toEqual([{ method: "POST", path: "/api/v1/agent/runs", key: "Bearer mw_test", body: { prompt: "hello", config: {} } }]);
 });
 
+test("a repair asks for the definition anew, and says which version serves", async () => {
+  answers["GET /api/v1/factory?search=f1"] = { status: 200, body: { factories: [{ uid: "f1", name: "f1", alias: null }] } };
+  answers["POST /api/v1/factory/f1/source/apply"] = { status: 200, body: { source: { state: "APPLIED", active_version: 4 }, plan: [] } };
+  const { code, out } = await millwright("factory", "repair", "--factory", "f1");
+  expect([code, out.split("\n").at(-1)]).toEqual([0, "version 4 is applied."]);
+  expect(seen.at(-1)).toMatchObject({ method: "POST", path: "/api/v1/factory/f1/source/apply", body: { repair: true } });
+});
+
 test.each([
   [401, 3],
   [403, 3],

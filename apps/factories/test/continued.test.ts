@@ -89,6 +89,17 @@ describe("an event on an item to which a task is bound", () => {
     expect(w.orchestrator.runs.find(({ uid }) => uid === decision!.runUid)).toMatchObject({ conversationUid: task.run.conversationUid });
   });
 
+  test("continues it when it is replayed, too", async () => {
+    const uid = await automation("issue_created");
+    const delivered = fromGithub("issues", issue());
+    await settle();
+    const task = await aTask({ ticket: ["github", "acme/shop#7"] });
+    const { codeHostUid } = w.webhookIngress.codeHostDeliveries.find((one) => one.uid === delivered)!;
+    const { decision } = await w.automations.replayDelivery({ factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivered }, call(OWNER));
+    expect(decision).toMatchObject({ outcome: "continued", runUid: task.run.uid });
+    expect([fresh().length, w.orchestrator.continued.length]).toEqual([1, 1]);
+  });
+
   test("of GitLab continues it too", async () => {
     const url = "https://gitlab.test/acme/shop/-/merge_requests/12";
     await automation("bot_mentioned", { triggers: [{ provider: "gitlab", event: "bot_mentioned" }] });

@@ -29,7 +29,7 @@ export const ACCEPTED: readonly Case[] = [
   ["a schedule by descriptor", when(cron("'@daily'"))],
   ["a schedule with names of months and days", when(cron("0 3 1 JAN MON-FRI"))],
   ["a matcher that excludes", when(event("github", "pull_request_opened", "{ labels: { in: [ready], not_in: [wip] }, pr_numbers: [12, 13] }"))],
-  ["matchers that ask nothing", when(event("github", "pull_request_opened", "{ labels: {}, authors: null }"))],
+  ["matchers that ask nothing", when(event("github", "pull_request_opened", "{ labels: {}, authors: null }") + event("teams", "app_mention", "{ team_ids: [t], channel_ids: [c], keywords: null }"))],
   ["labels that differ in case where case counts", when(event("jira", "issue_labeled", "{ labels: { in: [Bug], not_in: [bug] } }"))],
   ["labels of a Jira agent session", when(event("jira", "agent_session_created", "{ project_keys: [ENG], labels: [triage], keywords: [urgent] }"))],
   ["merge requests and stages", when(event("gitlab", "merge_request", "{ repos: [acme/shop], actions: [open] }") + event("factory", "work_item_stage_changed", "{ stages: [REVIEW] }"))],

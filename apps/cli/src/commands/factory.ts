@@ -81,7 +81,7 @@ export const factoryCommands: Command[] = [
     words: "factory repair",
     args: [],
     options: FACTORY,
-    summary: "Put the registered definition in force anew, where something serves otherwise.",
+    summary: "Put the source's definition in force anew (of a git source: its newest head), where something serves otherwise.",
     run: async (cli, _args, values) => {
       const factory = await factoryOf(cli, textOption(values, "factory"));
       showApplied(cli, await cli.api().post<Applied>(`/factory/${factory.uid}/source/apply`, { repair: true }));

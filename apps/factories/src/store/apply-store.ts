@@ -24,9 +24,10 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
       return taken === 1;
     },
 
+    /** From when the row is held, for which this may have waited. */
     async renew(uid: FactoryUid, token: string, seconds: number): Promise<void> {
       await prisma.$executeRaw`
-        UPDATE definition_sources SET apply_until = now() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid`;
+        UPDATE definition_sources SET apply_until = clock_timestamp() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid`;
     },
 
     async end(uid: FactoryUid, token: string): Promise<void> {

@@ -27,8 +27,8 @@ export type ReplayDeliveryDeps = AutomationScopeDeps & KeepToldDeps & {
 export type ReplayAsked = AutomationRef & { webhookUid: string; codeHostUid: string; deliveryUid: string; dryRun: boolean; idempotencyKey: string };
 
 /**
- * Has one automation look at a stored delivery again, as it is now; unless it is a dry run, a match starts another run. Either
- * is told to the audit log.
+ * Has one automation look at a stored delivery again, as it is now; unless it is a dry run, a match starts another run, or continues the
+ * task that is bound to the item. Either is told to the audit log.
  *
  * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory or team) · payload_not_stored · not_authorized · automation_failed (conflict)
  *   · those of a code host that is asked what a filter wants to know.

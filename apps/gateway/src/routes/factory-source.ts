@@ -133,7 +133,7 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       summary: "Put the definition in force",
       description:
         "Takes the registered source, and either all of it serves afterwards or the last valid version goes on. Applying what serves already changes nothing, " +
-        "unless `repair` is true: then it is projected anew, as another version, which mends what `source/drift` shows as `serving`.",
+        "unless `repair` is true: then it is projected anew, as another version, which mends what `source/drift` shows as `serving`. Either takes the newest head of a source in git.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,

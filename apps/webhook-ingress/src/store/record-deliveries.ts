@@ -1,4 +1,4 @@
-import { Gathering, isTransient, type Database } from "@millwright/database";
+import { Gathering, isConflict, isTransient, type Database } from "@millwright/database";
 import { EVENTS_APPENDED } from "@millwright/events";
 import { DELIVERIES_PER_WINDOW, FAILURES_PER_ADDRESS } from "../domain/limits.ts";
 import { DELIVERIES, RECENT } from "./rate-windows.ts";
@@ -36,7 +36,7 @@ const TOGETHER = { atOnce: 2, isPatient: true };
  * of copies that come at once, in one statement or several, exactly one is stored.
  */
 export function letterFile(database: Database): (letter: Letter) => Promise<Filed> {
-  const letters = new Gathering((all: readonly Letter[]) => fileTogether(database, all), (error) => !isTransient(error) || isDeadlock(error), TOGETHER);
+  const letters = new Gathering((all: readonly Letter[]) => fileTogether(database, all), (error) => !isTransient(error) || isConflict(error), TOGETHER);
   return (letter) => letters.ask(letter);
 }
 
@@ -54,9 +54,6 @@ async function fileTogether(database: Database, all: readonly Letter[]): Promise
   if (filed.includes("stored")) database.sql.announce?.(EVENTS_APPENDED);
   return filed;
 }
-
-/** Undone as a whole, for certain. */
-const isDeadlock = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "40P01";
 
 // $1 the letters without their payloads, $2 the payloads, one after the other.
 // JSON, because PostgreSQL plans arrays anew at each use; subqueries, because it would rather read small tables whole than look things up in them. Budgets are taken in the

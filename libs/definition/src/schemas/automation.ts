@@ -5,11 +5,12 @@ const values = (rule: FilterRule): JsonSchema => {
   if (rule.kind === "payload") return common("payloadFilter");
   const items = rule.kind === "numbers" ? NUMBER : rule.oneOf ? enumOf(rule.oneOf) : TEXT;
   const list = { type: "array", items, ...(rule.isRequired && { minItems: 1 }), ...(rule.max !== undefined && { maxItems: rule.max }) };
-  if (rule.isInclusionOnly) return { oneOf: [list, closed({ in: list }, { required: rule.isRequired ? ["in"] : [] })] };
+  if (rule.isInclusionOnly) return { oneOf: [...(rule.isRequired ? [] : [{ type: "null" }]), list, closed({ in: list }, { required: rule.isRequired ? ["in"] : [] })] };
   return rule.oneOf || rule.kind ? { oneOf: [{ type: "null" }, list, closed({ in: list, not_in: list })] } : common("values");
 };
 
-const NUMBER: JsonSchema = { anyOf: [{ type: "integer", minimum: 1 }, { type: "string", pattern: "^[1-9][0-9]*$" }] };
+/** Whole numbers of at most 16 digits, as the parser takes them; 9999999999999999 is none, because no double holds it. */
+const NUMBER: JsonSchema = { anyOf: [{ type: "integer", minimum: 1, maximum: 9_999_999_999_999_998 }, { type: "string", pattern: "^[1-9][0-9]{0,15}$" }] };
 
 /** What holds for the triggers of one provider; an attribute is only there on the events that have it. */
 function triggerOf([name, { events, filters }]: [string, Provider]): JsonSchema {

@@ -32,7 +32,7 @@ export const COMMON = document("common.schema.json", "Common parts", "Parts that
       type: "object",
       properties: {
         model: TEXT_OR_NULL, harness: here("harness"), runner: TEXT_OR_NULL, environmentId: TEXT_OR_NULL, secrets: TEXTS, mcpServers: here("mcpServers"),
-        workerHost: { type: ["string", "null"], description: "A self-hosted worker's id; warp, service, null or nothing: hosted by the service." },
+        workerHost: { type: ["string", "null"], pattern: "^$|\\S", description: "A self-hosted worker's id; warp, service, null or nothing: hosted by the service." },
       },
       not: { required: ["model", "harness"] },
     },
