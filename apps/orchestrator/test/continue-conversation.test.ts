@@ -4,11 +4,20 @@ import { domainError } from "@millwright/testing";
 import type { NewRun } from "../src/domain/new-run.ts";
 import { conversationsByUrl } from "../src/store/run-list-store.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
-import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
+/** What happens before a new run's configuration is known, once. */
+let meanwhile: (() => Promise<void>) | undefined;
 beforeAll(async () => {
-  platform = await testPlatform();
+  platform = await testPlatform({
+    resolveRun: async (_caller, request) => {
+      const happening = meanwhile;
+      meanwhile = undefined;
+      await happening?.();
+      return resolvedFor(request);
+    },
+  });
 });
 afterAll(() => platform.close());
 
@@ -96,6 +105,19 @@ test("a run that its people wake meanwhile is told", async () => {
   // Whichever was first, it is said once: to the run that was woken, or by a new run that came before.
   const { rows: said } = await platform.database.sql.query("SELECT 1 FROM messages WHERE run_uid = ANY($1::uuid[]) AND text = 'Because of a.'", [await runs()]);
   expect(said).toHaveLength(1);
+});
+
+test("a run that is woken, told and over while another call with the cause is about to make one stays the only one", async () => {
+  const { caller, worker, run, goOn, runs, followups } = await aConversation();
+  await (await holdStarted(platform, worker)).complete("DONE");
+  const told: string[] = [];
+  meanwhile = async () => {
+    await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Wake up.", mode: "normal", attachmentUids: [] });
+    told.push(await goOn("a"));
+    await (await holdStarted(platform, worker)).complete("DONE");
+  };
+  expect([await goOn("a"), told, await runs()]).toEqual([run.uid, [run.uid], [run.uid]]);
+  expect((await followups()).map(({ text }) => text)).toEqual(["Wake up.", "Because of a."]);
 });
 
 test("conversations that are not the team's cannot be continued", async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "@jest/globals";
+import { newUid, type RunUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import { checkNewRun, titleOf, type NewRun } from "./new-run.ts";
 
@@ -31,8 +32,9 @@ test.each<Partial<NewRun>>([
   { metadata: { "A.b_c-9": "é".repeat(128) } },
 ])("%j is accepted", (run) => expect(() => checkNewRun(aRun(run))).not.toThrow());
 
-test("an automation attaches as much as a code host may send, others ten megabytes", () => {
+test("an automation attaches as much as a code host may send, and so does a retry of its run; others ten megabytes", () => {
   expect(() => checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], origin: "automation" }))).not.toThrow();
+  expect(() => checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], retryOfRunUid: newUid<RunUid>() }))).not.toThrow();
   expect(() => checkNewRun(aRun({ attachments: [file(10_000_000)] }))).not.toThrow();
 });
 

@@ -59,7 +59,7 @@ const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
 const ATTACHMENTS_MAX = 5;
 const ATTACHMENT_BYTES_MAX = 10_000_000;
-/** What started an automation is attached whole: GitHub sends at most so much, and the ingress takes no more. */
+/** What started an automation is attached whole, also to a retry: GitHub sends at most so much, and the ingress takes no more. */
 const EVENT_PAYLOAD_BYTES_MAX = 25 * 1024 * 1024;
 
 /**
@@ -77,7 +77,7 @@ export function checkNewRun(run: NewRun): void {
   }
   if (!MODES.includes(run.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
   if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
-  const bytesMax = run.origin === "automation" ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
+  const bytesMax = run.origin === "automation" || run.retryOfRunUid !== undefined ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
   if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > bytesMax)) {
     throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${bytesMax} bytes each.`);
   }

@@ -57,16 +57,16 @@ export function halvesOf({ sortBy, isDescending, createdBefore, updatedAfter }: 
 /** The order of agents is two ranges of its index, one after the other: runs with a skill, and those without. */
 export const partsAfter = ({ sortBy }: RunListQuery, after: RunPosition | undefined): number => (sortBy === "agent" && after?.key !== null ? 2 : 1);
 
-/** The runs after a position: conditions for each range of the index, or for the first `parts` of them. */
-export function continuedBy(query: RunListQuery, after: RunPosition | undefined, bind: Bind, parts = partsAfter(query, after)): string[][] {
-  const { sortBy, isDescending } = query;
+/** The runs after a position in the range `part` of those: conditions. */
+export function continuedBy({ sortBy, isDescending }: RunListQuery, after: RunPosition | undefined, bind: Bind, part: number): string[] {
   const { expression, type } = KEYS[sortBy];
   const comparison = isDescending ? "<" : ">";
   const sealed = after ? [`${sortBy === "updated_at" ? "r.updated_at" : "r.created_at"} <= ${bind(after.asOf, "timestamptz")}`] : [];
   const without = [...sealed, "r.skill_spec IS NULL", `${expression} IS NULL`];
-  if (after?.key === null) return [[...without, `r.uid ${comparison} ${bind(after.uid, "uuid")}`]];
-  const beyond = [...sealed, ...(after ? [`(${expression}, r.uid) ${comparison} (${bind(after.key, type)}, ${bind(after.uid, "uuid")})`] : [])];
-  return sortBy === "agent" ? [["(r.skill_spec IS NULL) IS FALSE", ...beyond], without].slice(0, parts) : [beyond];
+  if (after?.key === null) return [...without, `r.uid ${comparison} ${bind(after.uid, "uuid")}`];
+  if (part === 1) return without;
+  const beyond = after ? [`(${expression}, r.uid) ${comparison} (${bind(after.key, type)}, ${bind(after.uid, "uuid")})`] : [];
+  return [...sealed, ...(sortBy === "agent" ? ["(r.skill_spec IS NULL) IS FALSE"] : []), ...beyond];
 }
 
 function columns(query: RunListQuery, bind: Bind): string[] {

@@ -34,7 +34,7 @@ export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, af
   const isOneTree = query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
   const rows = (isOneTree ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
-  const asOf = after?.asOf ?? new Date((rows[0]?.as_of.getTime() ?? 0) + 1);
+  const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
 }
 
@@ -43,27 +43,29 @@ type Statement = (asked: Asked, bind: Bind) => string;
 
 /** The page, when walks come to its last run or to the end of all. */
 async function walked({ query, after, limit }: Asked, ask: (statement: Statement) => Promise<ListedRow[]>): Promise<ListedRow[] | undefined> {
-  const parts = partsAfter(query, after);
-  for (let upTo = 1; ; upTo++) {
-    const rows = await ask((asked, bind) => walk(asked, bind, upTo));
+  const found: ListedRow[] = [];
+  for (let part = 0; part < partsAfter(query, after) && found.length < limit; part++) {
+    const wanted = limit - found.length;
+    const rows = await ask((asked, bind) => walk(asked, bind, part, wanted));
     // What lies behind the end of a walk is unknown.
     const end = rows.findIndex((row) => row.is_end);
-    if (end !== -1 && !(end === limit - 1 && rows[end]!.matches)) return undefined;
-    if (rows.length === limit || upTo === parts) return rows;
+    if (end !== -1 && !(end === wanted - 1 && rows[end]!.matches)) return undefined;
+    found.push(...rows);
   }
+  return found;
 }
 
-function walk({ owners, query, after, limit }: Asked, bind: Bind, parts: number): string {
+function walk({ owners, query, after, limit }: Asked, bind: Bind, part: number, wanted: number): string {
   const order = orderOf(query);
   const { bounds, others } = conditionsOf(query, bind, "walk");
-  const most = `LIMIT ${bind(limit, "integer")}`;
+  const most = `LIMIT ${bind(wanted, "integer")}`;
   const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
-  const ranges = continuedBy(query, after, bind, parts).flatMap((range) => halvesOf(query, bind).map((half) => [...range, ...half]));
-  const ways = ranges.map((range) => `
+  const range = continuedBy(query, after, bind, part);
+  const ways = halvesOf(query, bind).map((half) => `
     (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
        FROM (SELECT *, row_number() OVER (ORDER BY ${order.ofRange}) AS nth
                FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
-                      WHERE ${["r.owner_uid = o.uid", ...bounds, ...range].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
+                      WHERE ${["r.owner_uid = o.uid", ...bounds, ...range, ...half].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
       WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`);
   return `SELECT ${RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
     FROM (SELECT w.* FROM unnest(${bind(owners.map(({ uid }) => uid), "uuid[]")}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
@@ -81,7 +83,7 @@ function stepsFor({ sortBy, artifactType, search, taskStatuses }: RunListQuery, 
 function sorted({ owners, query, after, limit }: Asked, bind: Bind): string {
   const order = orderOf(query);
   const { bounds, others } = conditionsOf(query, bind, "set");
-  const ranges = continuedBy(query, after, bind).map((range) => `(${range.join(" AND ") || "true"})`);
+  const ranges = Array.from({ length: partsAfter(query, after) }, (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`);
   const uids = bind(owners.map(({ uid }) => uid), "uuid[]");
   // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.
   return `SELECT ${RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of

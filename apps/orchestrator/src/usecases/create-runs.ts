@@ -2,7 +2,7 @@ import type { Caller } from "@millwright/caller";
 import { actorOf, requireVerb } from "@millwright/caller";
 import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
-import { isOver } from "../domain/followup.ts";
+import { isOver, messageUidOf } from "../domain/followup.ts";
 import type { Attachment } from "../domain/message.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../domain/queue-settings.ts";
@@ -182,9 +182,10 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
   throw new DomainError({ kind: "conflict", reason: "factory_closed", message: "The factory is being deleted; it gets no new runs." });
 }
 
-/** Errors: conversation_moving. */
-async function requireOver(tx: RunTransaction, conversationUid: string, newestUid: string): Promise<void> {
+/** Errors: conversation_moving, also when a run was told of the cause meanwhile. */
+async function requireOver(tx: RunTransaction, conversationUid: string, newestUid: string, { owner, causeKey }: NewRun): Promise<void> {
   const isNewest = (await tx.holdConversation(conversationUid)) === newestUid;
+  if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
   const [run] = isNewest ? await tx.lockRuns([newestUid]) : [];
   if (!run || !isOver(lifeOf(run).run)) throw conversationMoving();
 }
@@ -199,7 +200,7 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
   const record = recordOf(caller, prepared, parent);
   const { factory_uid: factoryUid } = resolved.frozen;
   if (factoryUid) await requireFactoryOpen(tx, factoryUid);
-  if (request.afterRunUid !== undefined) await requireOver(tx, prepared.conversationUid, request.afterRunUid);
+  if (request.afterRunUid !== undefined) await requireOver(tx, prepared.conversationUid, request.afterRunUid, request);
   const subject = { owner: request.owner, agentUid: resolved.frozen.agent_uid, factoryUid };
   const context = { actor: actorOf(caller), requestId: caller.requestId, ...(causeKey ? { cause: causeKey } : {}) };
   const inserting = tx.insertRun(record, context);
