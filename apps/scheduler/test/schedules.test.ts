@@ -63,6 +63,20 @@ describe("a new schedule", () => {
     await expect(ask("two")).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
     expect(await names(OWNER)).toEqual(["one"]);
   });
+  test("asked for again is answered as it was made, also when its agent and its environment are no more, and when the time was not noted", async () => {
+    const agentUid = newUid();
+    w.agents.add(agentUid);
+    w.environments.add(`team ${TEAM} e-1`);
+    const ask = async () => (await w.schedules.createSchedule({ schedule: { ...A_SCHEDULE, agentUid, agentConfig: { environment_id: "e-1" } }, idempotencyKey: "k" }, call(OWNER))).schedule!;
+    const first = await ask();
+    w.agents.clear();
+    w.environments.clear();
+    await w.advance(5);
+    expect(await ask()).toEqual(first);
+    await w.rows("UPDATE idempotency_keys SET answer = answer - 'at'");
+    const { createdAt, ...again } = await ask();
+    expect([again.uid, createdAt!.seconds - first.createdAt!.seconds]).toEqual([first.uid, 5n]);
+  });
   test.each<[string, Settings]>([
     ["name_invalid", { name: "  " }],
     ["name_invalid", { name: "x".repeat(201) }],

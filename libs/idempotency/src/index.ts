@@ -1,2 +1,2 @@
 export { idempotencyMismatch, idempotentRequest, type IdempotentRequest } from "./idempotent-request.ts";
-export { rememberAnswer } from "./remember-answer.ts";
+export { rememberAnswer, rememberedAnswer } from "./remember-answer.ts";

@@ -6,6 +6,9 @@ import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { AUTOMATIONS_PER_FACTORY_MAX, type Automation, type AutomationRules, type AutomationUid, type ProjectedChange } from "../domain/automation.ts";
 import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
 
+/** What is remembered of a request; answers of earlier releases are without the time. */
+type Made = { readonly uid: AutomationUid; readonly at?: string };
+
 /** Automations; deleted ones are hidden from every method. */
 export function automationStore(database: Database) {
   const { sql } = database;
@@ -23,8 +26,11 @@ export function automationStore(database: Database) {
     /** Saves it with its fact, unless the factory has too many: undefined then. With a request key that is known, answers the one of then as it was made. */
     create: (automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined> =>
       database.transaction(async (tx) => {
-        const made = request && (await rememberAnswer(tx, request, { uid: automation.uid, at: automation.createdAt.toISOString() }, automation.createdAt));
-        if (made && made.uid !== automation.uid) return { ...automation, uid: made.uid, createdAt: new Date(made.at), updatedAt: new Date(made.at) };
+        const made = request && (await rememberAnswer<Made>(tx, request, { uid: automation.uid, at: automation.createdAt.toISOString() }, automation.createdAt));
+        if (made && made.uid !== automation.uid) {
+          const at = made.at === undefined ? automation.createdAt : new Date(made.at);
+          return { ...automation, uid: made.uid, createdAt: at, updatedAt: at };
+        }
         await lockSet(tx, automation.factoryUid);
         if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
         await insert(tx, automation);

@@ -1,13 +1,16 @@
 import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
 import { goOnAfter, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
 import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
 
 export type Change = { readonly next: Schedule; readonly event: NewEvent };
+type Build = (now: Date) => Change;
+/** What is remembered of a request; answers of earlier releases are without the time. */
+type Made = { readonly uid: ScheduleUid; readonly at?: string };
 
 /** Schedules; deleted ones are hidden from every method. */
 export function scheduleStore(database: Database, time: DatabaseTime, ring: () => void) {
@@ -33,12 +36,19 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
       return rows.map(toSchedule);
     },
 
+    /** The schedule that a request made when it came before, as it made it then. Errors: idempotency_mismatch. */
+    async findMade(build: Build, request: IdempotentRequest): Promise<Schedule | undefined> {
+      const now = await readTime(database.sql, time);
+      const made = await rememberedAnswer<Made>(database.sql, request, now);
+      return made && asMade(build, made, now);
+    },
+
     /** Saves a new schedule with its fact; for a request that came before, answers the schedule as it made it then. Errors: idempotency_mismatch. */
-    create: (build: (now: Date) => Change, request: IdempotentRequest | undefined): Promise<Schedule> =>
+    create: (build: Build, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
-        const made = request && (await rememberAnswer(tx, request, { uid: next.uid, at: now.toISOString() }, now));
-        if (made && made.uid !== next.uid) return { ...build(new Date(made.at)).next, uid: made.uid };
+        const made = request && (await rememberAnswer<Made>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
+        if (made && made.uid !== next.uid) return asMade(build, made, now);
         await tx.query(
           `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid, mode, metadata, overlap_policy,
                                   catch_up_seconds, editor_uid, next_slot, updated_at, version, creator_type, creator_uid, created_at)
@@ -76,18 +86,16 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
   };
 }
 
-/** The live schedules of an agent, in the transaction that hears that it is no more. */
-export function schedulesOfAgent(tx: Sql, agentUid: string) {
-  return {
-    async updateAll(change: (schedule: Schedule) => Change): Promise<void> {
-      const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE agent_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE`, [agentUid]);
-      for (const row of rows) {
-        const { next, event } = change(toSchedule(row));
-        await save(tx, next);
-        await appendEvents(tx, [event]);
-      }
-    },
-  };
+const asMade = (build: Build, { uid, at }: Made, now: Date): Schedule => ({ ...build(at === undefined ? now : new Date(at)).next, uid });
+
+/** Changes the live schedules of an agent, in the transaction that hears that it is no more. */
+export async function updateSchedulesOfAgent(tx: Sql, agentUid: string, change: (schedule: Schedule) => Change): Promise<void> {
+  const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE agent_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE`, [agentUid]);
+  for (const row of rows) {
+    const { next, event } = change(toSchedule(row));
+    await save(tx, next);
+    await appendEvents(tx, [event]);
+  }
 }
 
 async function lock(tx: Sql, uid: ScheduleUid): Promise<Schedule> {

@@ -23,8 +23,13 @@ export async function requireReferences(deps: ReferenceDeps, caller: Caller, own
   if (environment !== undefined && environment !== (earlier && environmentOf(earlier))) await deps.environments.requireEnvironment(caller, owner, environment);
 }
 
+type Build = (now: Date) => { next: Schedule; event: NewEvent };
+
 export type CreateScheduleDeps = ReferenceDeps & {
-  schedules: { create(build: (now: Date) => { next: Schedule; event: NewEvent }, request: IdempotentRequest | undefined): Promise<Schedule> };
+  schedules: {
+    create(build: Build, request: IdempotentRequest | undefined): Promise<Schedule>;
+    findMade(build: Build, request: IdempotentRequest): Promise<Schedule | undefined>;
+  };
 };
 
 /**
@@ -37,11 +42,14 @@ export async function createSchedule(deps: CreateScheduleDeps, caller: Caller, i
   if (owner.type === "team") requireVerb(caller, owner.uid, "schedule.manage", "team");
   else if (!isOneself(caller, owner) || caller.run) throw notFound("user");
   const settings = checkSettings(input.settings, owner);
-  await requireReferences(deps, caller, owner, settings);
   const { type, uid } = actorOf(caller);
   const request = idempotentRequest(uid, "create-schedule", idempotencyKey, { owner, settings });
-  return deps.schedules.create((now) => {
+  const build: Build = (now) => {
     const next = newSchedule(newUid<ScheduleUid>(), owner, { type, uid }, settings, now);
     return { next, event: scheduleCreated(next, originOf(caller)) };
-  }, request);
+  };
+  const made = request && (await deps.schedules.findMade(build, request));
+  if (made) return made;
+  await requireReferences(deps, caller, owner, settings);
+  return deps.schedules.create(build, request);
 }
