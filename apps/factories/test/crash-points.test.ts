@@ -87,7 +87,7 @@ async function prepared(): Promise<{ factoryUid: string; branchUid: string; firs
   await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
   await w.service.work.drain();
   const second = repository.commit([{ path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") }]);
-  await w.rows("UPDATE tracked_branches SET check_at = now()");
+  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
   await w.service.lookUpHeads();
   const [branch] = (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches;
   return { factoryUid, branchUid: branch!.uid, first, second };

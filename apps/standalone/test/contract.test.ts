@@ -57,11 +57,14 @@ afterAll(async () => {
 
 type AnyClient = Readonly<Record<string, (request: unknown, options: object) => unknown>>;
 
+/** A stream that goes on is left after so long. */
+const STREAM_MS = 5_000;
+
 /** What became of a call: the answer, or the messages of the stream, or everything public of the error. */
 async function outcome(transport: Transport, method: DescMethod, request: unknown, caller: Caller | undefined): Promise<unknown> {
   const by = caller?.principal.type === "service" ? signers[caller.principal.uid] : signer;
   const client = clientFor(method.parent, transport, by ? { signer: by } : {}) as unknown as AnyClient;
-  const options = caller ? call(caller) : {};
+  const options = caller ? call(caller, method.methodKind === "unary" ? {} : { timeoutMs: STREAM_MS }) : {};
   try {
     const answer = client[method.localName]!(request, options);
     const messages: unknown[] = [];

@@ -13,6 +13,9 @@ import type { Changes, PrismaTx } from "./prisma-client.ts";
 /** What a look for a head found: a commit, that there is no such branch (null), or why nobody could say. */
 export type Observation = { head: string | null; error: BranchError | null };
 
+/** A branch whose turn it is, and what says that nobody has looked, or been told, since. */
+export type DueBranch = { readonly branch: TrackedBranch; readonly claim: string };
+
 export type BranchFacts = Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
 
 /** Tracked branches of live factories. Retired ones stay to be read until they are forgotten. */
@@ -53,10 +56,11 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       }),
 
     /** Keeps what a look has found, and says when the next one is due; a retired branch stays as it is. Gives the branch afterwards. */
-    observe: (uid: string, { head, error }: Observation, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent): Promise<TrackedBranch | undefined> =>
+    observe: (uid: string, { head, error }: Observation, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent, claim?: string): Promise<TrackedBranch | undefined> =>
       changes.change(async (tx, inTx) => {
         const before = await lockBranch(tx, uid);
         if (!before || before.deletedAt) return before;
+        if (claim !== undefined && !(await isClaimed(tx, uid, claim))) return before;
         const { checksFailed } = await tx.trackedBranch.update({
           where: { uid },
           data: { lastCheckedAt: now, checkError: errorData(error), checksFailed: error ? { increment: 1 } : 0 },
@@ -71,15 +75,16 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       }),
 
     /** Up to `limit` branches whose heads are due to be looked up, taken so that nobody else looks for `leaseSeconds`. */
-    async claimDue(limit: number, leaseSeconds: number): Promise<TrackedBranch[]> {
-      const { rows } = await sql.query<{ uid: string }>(
+    async claimDue(limit: number, leaseSeconds: number): Promise<DueBranch[]> {
+      const { rows } = await sql.query<{ uid: string; claim: string }>(
         `UPDATE tracked_branches SET check_at = now() + make_interval(secs => $2)
           WHERE uid IN (SELECT b.uid FROM tracked_branches b JOIN factories f ON f.uid = b.factory_uid AND f.deleted_at IS NULL
                          WHERE b.deleted_at IS NULL AND b.check_at <= now() ORDER BY b.check_at LIMIT $1 FOR UPDATE OF b SKIP LOCKED)
-        RETURNING uid`,
+        RETURNING uid, check_at::text AS claim`,
         [limit, leaseSeconds],
       );
-      return (await prisma.trackedBranch.findMany({ where: { uid: { in: rows.map(({ uid }) => uid) } } })).map(toBranch);
+      const claims = new Map(rows.map(({ uid, claim }) => [uid, claim]));
+      return (await prisma.trackedBranch.findMany({ where: { uid: { in: [...claims.keys()] } } })).map((row) => ({ branch: toBranch(row), claim: claims.get(row.uid)! }));
     },
 
     async findNamed(teamUid: string, name: string): Promise<TrackedBranch[]> {
@@ -123,6 +128,12 @@ async function insert(tx: PrismaTx, sql: Sql, factory: Factory, { url, name, isP
 async function retire(tx: PrismaTx, sql: Sql, { uid }: TrackedBranch, now: Date, fact: BranchFacts["deleted"]): Promise<void> {
   const row = await tx.trackedBranch.update({ where: { uid }, data: { deletedAt: now, updatedAt: now, version: { increment: 1 } } });
   await appendEvents(sql, [fact(toBranch(row))]);
+}
+
+/** Every claim, finding and wish for a look moves the time of the next one. */
+async function isClaimed(tx: PrismaTx, uid: string, claim: string): Promise<boolean> {
+  const rows = await tx.$queryRaw<unknown[]>`SELECT 1 FROM tracked_branches WHERE uid = ${uid}::uuid AND check_at = ${claim}::text::timestamptz`;
+  return rows.length > 0;
 }
 
 async function lockBranch(tx: PrismaTx, uid: string): Promise<TrackedBranch | undefined> {

@@ -12,8 +12,9 @@ import { originOf, type Origin } from "../events/origin.ts";
 export type HeadDeps = {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   branches: {
-    observe(uid: string, observation: { head: string | null; error: BranchError | null }, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent): Promise<TrackedBranch | undefined>;
-    claimDue(limit: number, leaseSeconds: number): Promise<TrackedBranch[]>;
+    observe(uid: string, observation: { head: string | null; error: BranchError | null }, now: Date, nextMs: (failed: number) => number, fact: (branch: TrackedBranch) => NewEvent, claim?: string): Promise<TrackedBranch | undefined>;
+    /** `claim` stays true until somebody else looks, is told, or wants a look. */
+    claimDue(limit: number, leaseSeconds: number): Promise<{ branch: TrackedBranch; claim: string }[]>;
     forget(days: number): Promise<void>;
   };
   trees: {
@@ -37,8 +38,10 @@ export const MISSING: BranchError = { code: "branch_missing", message: "The repo
 /**
  * Asks the repository for the head of a tracked branch and registers it. That it cannot be reached, or has no such branch, is a
  * finding as well; it is no error. Gives the branch afterwards; undefined: it was forgotten meanwhile.
+ *
+ * @param claim of a look that counts only while the claim holds: one that takes long must not undo what was found since
  */
-export async function lookUpHead(deps: HeadDeps, branch: TrackedBranch): Promise<TrackedBranch | undefined> {
+export async function lookUpHead(deps: HeadDeps, branch: TrackedBranch, claim?: string): Promise<TrackedBranch | undefined> {
   const source = await deps.sources.find(branch.factoryUid);
   if (source?.settings.kind !== "git" || source.settings.url !== branch.repositoryUrl) return branch; // named another repository meanwhile
   const settings = { ...source.settings, branch: branch.name };
@@ -49,17 +52,17 @@ export async function lookUpHead(deps: HeadDeps, branch: TrackedBranch): Promise
       return { head: null, error: branchErrorOf(error) };
     },
   );
-  return registerHead(deps, branch, found);
+  return registerHead(deps, branch, found, claim);
 }
 
 /** Keeps what was found about a branch's head, and when to look again. Gives the branch afterwards; undefined: it was forgotten meanwhile. */
-export const registerHead = (deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">, { uid }: TrackedBranch, found: { head: string | null; error: BranchError | null }): Promise<TrackedBranch | undefined> =>
-  deps.branches.observe(uid, found, deps.clock.now(), (failed) => pauseAfter(deps.headPollMs, failed), (next) => branchUpdated(next, ownOrigin(), ["registered_head_sha"]));
+export const registerHead = (deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">, { uid }: TrackedBranch, found: { head: string | null; error: BranchError | null }, claim?: string): Promise<TrackedBranch | undefined> =>
+  deps.branches.observe(uid, found, deps.clock.now(), (failed) => pauseAfter(deps.headPollMs, failed), (next) => branchUpdated(next, ownOrigin(), ["registered_head_sha"]), claim);
 
 /** Looks up what is due, a few at once. More may be due when it answers "again". */
 export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> {
   const due = await deps.branches.claimDue(AT_ONCE, CLAIM_SECONDS);
-  const looks = await Promise.allSettled(due.map((branch) => lookUpHead(deps, branch)));
+  const looks = await Promise.allSettled(due.map(({ branch, claim }) => lookUpHead(deps, branch, claim)));
   const failed = looks.find((look) => look.status === "rejected");
   if (failed) throw failed.reason;
   if (due.length === AT_ONCE) return "again";
