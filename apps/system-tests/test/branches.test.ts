@@ -7,8 +7,8 @@ import { bareRepository, git } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { runOf, script, succeeded } from "./support/runs.ts";
-import { applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
+import { applied, aTeam, definitionFiles, settled, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -42,7 +42,12 @@ beforeEach(async () => {
 });
 
 const status = () => api.get(`/factory/${factory}/branches/${branch}`);
-const apply = () => api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
+/** The answer, when what it brings into force is. */
+const apply = async () => {
+  const told = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
+  if (told.status === 200) await settled(api, factory!);
+  return told;
+};
 /** Commits these files and pushes; answers the new head. */
 function push(files: { path: string; content: string }[], ...how: string[]): string {
   for (const { path, content } of files) {
@@ -57,12 +62,13 @@ function push(files: { path: string; content: string }[], ...how: string[]): str
 const registered = (sha: string) => eventually(async () => {
   const now = await status();
   return now.registered_head_sha === sha && now;
-});
+}, { timeoutMs: RUN_TIMEOUT_MS });
 
 test("a push is noticed, makes the branch stale, and is applied; a run that was there keeps its settings", async () => {
   const first = git(bare!, "rev-parse", "main").trim();
   expect(await registered(first)).toMatchObject({ name: "main", state: "ACTIVE", freshness: "STALE", is_production: true, applied_sha: null, repository: { owner: "acme", code_forge: "NONE" } });
-  expect(await apply()).toMatchObject({ status: 200, body: { uid: branch, state: "ACTIVE", freshness: "CURRENT", applied_sha: first, is_serving: true } });
+  expect(await apply()).toMatchObject({ status: 200, body: { uid: branch, freshness: "CURRENT", applied_sha: first } });
+  expect(await status()).toMatchObject({ uid: branch, state: "ACTIVE", freshness: "CURRENT", applied_sha: first, is_serving: true });
   const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
   const before = await succeeded(api, run);
   const second = push(definitionFiles(script("say: Second.")));
@@ -88,7 +94,7 @@ test("a force push and the end of a branch are told, and what serves serves on",
   expect(await eventually(async () => {
     const now = await status();
     return now.registered_head_sha === null && now;
-  })).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", is_serving: true, last_error: { code: "branch_missing" } });
+  }, { timeoutMs: RUN_TIMEOUT_MS })).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", is_serving: true, last_error: { code: "branch_missing" } });
   expect(await apply()).toMatchObject({ status: 409, body: { reason: "branch_head_unknown" } });
   expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
 });

@@ -15,7 +15,7 @@ import { Depot } from "./support/depot.ts";
 import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
-import { aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, applied, aTeam, definitionFiles, settled, teamOf } from "./support/world.ts";
 
 const PATIENCE_MS = 3 * RUN_TIMEOUT_MS;
 
@@ -34,12 +34,12 @@ beforeAll(async () => {
   api = await connect(cluster);
   works = await aFactory(api, definitionFiles(script("say: Done.")));
   everyMinute = await anAutomation({ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *", name: "often" } });
-}, 180_000);
+}, SLOW_MS);
 afterAll(async () => {
   await cluster?.remove();
   await models?.stop();
   if (harnesses) await removeDirectory(harnesses);
-}, 60_000);
+}, SLOW_MS);
 
 const anAutomation = async (trigger: object, prompt = script("say: Done.")): Promise<string> => (await api.post(`/factory/${works}/automations`, { name: "auto", prompt, triggers: [trigger] })).uid;
 /** What was decided for an automation, once something is. */
@@ -159,14 +159,20 @@ test("a push to a tracked branch is noticed, and applied once by many who ask fo
   const registered = (sha: string) => eventually(async () => expect((await api.get(`/factory/${uid}/branches/${branch}`)).registered_head_sha).toBe(sha), { timeoutMs: PATIENCE_MS });
   const first = git(bare, "rev-parse", "main").trim();
   await registered(first);
-  const apply = () => api.post(`/factory/${uid}/branches/${branch}/apply`);
-  for (const answer of await Promise.all([apply(), apply(), apply(), apply()])) expect(answer).toMatchObject({ freshness: "CURRENT", applied_sha: first, is_serving: true });
+  const apply = async () => {
+    const told = await api.post(`/factory/${uid}/branches/${branch}/apply`);
+    await settled(api, uid);
+    return told;
+  };
+  const status = () => api.get(`/factory/${uid}/branches/${branch}`);
+  for (const answer of await Promise.all([apply(), apply(), apply(), apply()])) expect(answer).toMatchObject({ freshness: "CURRENT", applied_sha: first });
+  expect(await status()).toMatchObject({ freshness: "CURRENT", applied_sha: first, is_serving: true });
   const checkout = `${cluster.path("repositories")}/acme-definition-checkout`;
   writeFileSync(`${checkout}/agents/foreman/agent.md`, definitionFiles(script("say: Second."))[1]!.content);
   git(checkout, "commit", "--quiet", "--all", "--message", "Change");
   git(checkout, "push", "--quiet", bare, "HEAD:main");
   await registered(git(checkout, "rev-parse", "HEAD").trim());
-  expect(await api.get(`/factory/${uid}/branches/${branch}`)).toMatchObject({ freshness: "STALE", applied_sha: first });
+  expect(await status()).toMatchObject({ freshness: "STALE", applied_sha: first });
   await apply();
   expect((await api.get(`/factory/${uid}/source`)).active_version).toBe(2);
   const { run_id: run } = await api.post(`/factory/${uid}/runs`, { prompt: "Go." });
@@ -233,8 +239,8 @@ needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it co
   const first = await listen();
   const before = await startRun(api, script("say: before"));
   await succeeded(api, before);
-  await eventually(() => expect(first.heard.filter(({ payload }) => payload.run_uid === before).map(({ subject }) => subject)).toEqual(expect.arrayContaining(["millwright.run.created.v1", "millwright.run.finished.v1"])));
-  expect(first.heard.find(({ subject }) => subject === "millwright.run.finished.v1")).toMatchObject({
+  await eventually(() => expect(first.heard.filter(({ payload }) => payload.run_uid === before).map(({ subject }) => subject)).toEqual(expect.arrayContaining(["millwright.run.created.v1", "millwright.run.finished.v1"])), { timeoutMs: RUN_TIMEOUT_MS });
+  expect(first.heard.find(({ subject, entityUid }) => subject === "millwright.run.finished.v1" && entityUid === before)).toMatchObject({
     type: "millwright.run.finished.v1", entity: "run", entityUid: before, uid: expect.any(String), position: expect.any(String), occurredAt: expect.any(String), payload: { run_uid: before, state: "SUCCEEDED" },
   });
   await first.nats.close();
@@ -246,7 +252,7 @@ needs("nats-server", "NATS tells outsiders what happens; killed and wiped, it co
   const second = await listen();
   const after = await startRun(api, script("say: after"));
   await succeeded(api, after);
-  await eventually(() => expect(new Set(second.heard.filter(({ subject }) => subject === "millwright.run.finished.v1").map(({ entityUid }) => entityUid))).toEqual(new Set([without, after])), { timeoutMs: 30_000 });
+  await eventually(() => expect(second.heard.filter(({ subject }) => subject === "millwright.run.finished.v1").map(({ entityUid }) => entityUid)).toEqual(expect.arrayContaining([without, after])), { timeoutMs: RUN_TIMEOUT_MS });
   await second.nats.close();
 }, PATIENCE_MS);
 
@@ -260,4 +266,4 @@ test("each process tells how it is, and stops in order", async () => {
     }
   }
   expect(await cluster.stop()).toEqual([]);
-}, 60_000);
+}, SLOW_MS);

@@ -5,7 +5,7 @@ import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { bareRepository, git } from "../src/git.ts";
 import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -155,6 +155,6 @@ test("a webhook that a file defines takes deliveries, by its secret's present va
   const tested = await api.post("/factory/webhooks/dry-run", { factory_uid: factory, webhook_ids: [hook.uid], delivery_uid: accepted[0].uid, payload_filter: { n: [1] } });
   expect(tested).toMatchObject({ would_trigger: true, label: "Would trigger" });
   await api.put(`/factory/${factory}/source`, { files: tree });
-  await api.post(`/factory/${factory}/source/apply`);
+  await applied(api, factory);
   expect((await send("three", "second")).status).toBe(404);
 }, SLOW_MS);

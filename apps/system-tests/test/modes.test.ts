@@ -5,7 +5,7 @@ import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { toolServer } from "./support/mcp.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
 const SERVER = toolServer.config;
 
@@ -103,7 +103,7 @@ describe("limits", () => {
     const foreman = agents.find(({ name }) => name === "foreman").uid;
     await api.put(`/agent/identities/${foreman}`, { step_limit: 2 });
     await api.put(`/factory/${factory}/source`, { files: definitionFiles("Another.") });
-    await api.post(`/factory/${factory}/source/apply`);
+    await applied(api, factory);
     expect(await api.get(`/agent/identities/${foreman}`)).toMatchObject({ step_limit: 2, prompt: expect.stringContaining("Another.") });
     expect(await limited({}, { agent_identity_uid: foreman })).toEqual(OVER);
     expect((await api.call("PUT", `/agent/identities/${foreman}`, { body: { step_limit: 3, name: "other" } })).status).toBe(409);

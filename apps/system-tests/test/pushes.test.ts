@@ -8,8 +8,8 @@ import { bareRepository, git } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { script } from "./support/runs.ts";
-import { aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
+import { applied, aTeam, definitionFiles, settled, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   server = await new GitServer().start();
   own = mkdtempSync(join(tmpdir(), "millwright-authority-"));
   writeFileSync(join(own, "ca.pem"), AUTHORITY);
-  platform = await startPlatform({ workers: 0, env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "1000h", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") } });
+  platform = await startPlatform({ workers: 0, env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "10m", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") } });
   api = await connect(platform);
   server.root = platform.path("repositories");
   const team = await teamOf(api);
@@ -57,16 +57,21 @@ async function tracked(client: Client): Promise<[string, string]> {
   const production = await eventually(async () => {
     const [found] = (await client.get(`/factory/${uid}/branches`)).branches;
     return found.registered_head_sha === first && found;
-  });
+  }, { timeoutMs: RUN_TIMEOUT_MS });
   return [uid, production.uid];
 }
 
 const status = () => api.get(`/factory/${factory}/branches/${branch}`);
-const apply = () => api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
+/** The answer, when what it brings into force is. */
+const apply = async () => {
+  const told = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
+  if (told.status === 200) await settled(api, factory!);
+  return told;
+};
 const registered = (sha: string | null) => eventually(async () => {
   const now = await status();
   return now.registered_head_sha === sha && now;
-});
+}, { timeoutMs: RUN_TIMEOUT_MS });
 
 /** Commits and pushes; answers the new head. */
 function commit(say: string, ...how: string[]): string {
@@ -108,7 +113,8 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
     expect(await registered(second)).toMatchObject(told);
     expect(await status()).toMatchObject(told);
     const answers = await Promise.all([apply(), apply()]);
-    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second, state: "ACTIVE" } });
+    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second } });
+    expect(await status()).toMatchObject({ freshness: "CURRENT", applied_sha: second, state: "ACTIVE" });
     expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
   });
 
@@ -150,8 +156,8 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
 
 test("a repair puts what is in force in force anew: another version, the same agents and automations", async () => {
   commit("Second.");
-  await api.post(`/factory/${factory}/source/apply`);
-  await api.post(`/factory/${factory}/source/apply`);
+  await applied(api, factory!);
+  await applied(api, factory!);
   const known = async () => ({
     agents: (await api.get(`/agent/identities?factory_uid=${factory}`)).agents.map(({ uid, name, prompt }: any) => ({ uid, name, prompt })),
     revision: (await api.get(`/factory/${factory}/source`)).active_revision,
@@ -159,8 +165,7 @@ test("a repair puts what is in force in force anew: another version, the same ag
   });
   const before = await known();
   expect([before.agents.length, before.serving]).toEqual([2, []]);
-  const { source } = await api.post(`/factory/${factory}/source/apply`, { repair: true });
-  expect(source).toMatchObject({ active_version: 2, state: "APPLIED" });
+  expect(await applied(api, factory!, { repair: true })).toMatchObject({ active_version: 2, state: "APPLIED" });
   expect(await known()).toEqual(before);
   expect(await api.call("POST", `/factory/${factory}/source/apply`, { body: { repair: "yes" } })).toMatchObject({ status: 400 });
 });

@@ -105,7 +105,8 @@ describe("a transaction", () => {
       });
     let holding = 0;
     expect(await Promise.all([lockBoth(1, 2), lockBoth(2, 1)])).toEqual([1, 2]);
-    expect([tries, heard.length, new Set(heard.flat()).size]).toEqual([3, 2, 2]);
+    expect(tries).toBeGreaterThanOrEqual(3);
+    expect([heard.length, new Set(heard.flat()).size]).toEqual([2, 2]);
   });
 
   test("gives its connection back, however it ends", async () => {

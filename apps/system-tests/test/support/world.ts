@@ -22,14 +22,17 @@ export async function aFactory(api: Client, files: { path: string; content: stri
   return uid;
 }
 
-/** Applies a factory's source; answers it when every owner has followed, which may be after the answer. */
-export async function applied(api: Client, factory: string): Promise<any> {
-  const { source } = await api.post(`/factory/${factory}/source/apply`);
-  if (source.state !== "APPLYING") return source;
-  return eventually(async () => {
+/** A factory's source once every owner has followed, which may be after the answer to an apply. */
+export const settled = (api: Client, factory: string): Promise<any> =>
+  eventually(async () => {
     const now = await api.get(`/factory/${factory}/source`);
     return now.state !== "APPLYING" && now;
   }, { timeoutMs: RUN_TIMEOUT_MS });
+
+/** Applies a factory's source; answers it settled. */
+export async function applied(api: Client, factory: string, body: object = {}): Promise<any> {
+  await api.post(`/factory/${factory}/source/apply`, body);
+  return settled(api, factory);
 }
 
 /** A new team; answers a client with the key of its owner. */
