@@ -41,7 +41,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     expect(requested().config).toEqual({ name: "n" });
   });
   test("of an agent's key is executed by that agent, unless another is named, and created by whom it acts for", async () => {
-    for (const [body, agentUid, creatorUid] of [[{}, AGENT, undefined], [{ agent_identity_uid: RUN, on_behalf_of: "ada@example.com" }, RUN, USER]] as const) {
+    for (const [body, agentUid, creatorUid] of [[{}, AGENT, undefined], [{ agent_name: "implementer" }, undefined, undefined], [{ agent_identity_uid: RUN, on_behalf_of: "ada@example.com" }, RUN, USER]] as const) {
       door.answer(created);
       await post(path, { prompt: "p", ...body }, { key: "agent" });
       expect([requested().agentUid, requested().creatorUid]).toEqual([agentUid, creatorUid]);

@@ -209,7 +209,7 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
       prompt: body.prompt,
       title: body.title,
       skill: body.skill,
-      agentUid: body.agent_identity_uid ?? ownAgentOf(caller),
+      agentUid: body.agent_identity_uid ?? (body.agent_name === undefined ? ownAgentOf(caller) : undefined),
       agentName: body.agent_name,
       conversationUid: body.conversation_id,
       parentRunUid,

@@ -15,9 +15,9 @@ export type JsonRpcDeps = {
   readonly send: (line: string) => void;
   /** Answers whether there is such a notification. */
   readonly onNotification: (method: string, params: JsonObject) => boolean;
-  /** Answers a request of the other side; undefined: there is no such method. */
   /** A line that is no message, or of which nobody knows what it is for. */
   readonly onUnknown: (line: string) => void;
+  /** Answers a request of the other side; undefined: there is no such method. */
   readonly onRequest: (method: string, params: JsonObject) => JsonValue | undefined;
 };
 

@@ -18,6 +18,7 @@ export async function keepTranscript({ platform, mask, log }: Pick<ExecutionCont
   await bestEffort("keep the transcript of a harness", log, async () => {
     const text = (await sandbox.readFile(sandbox.workspace, file, BYTES_MAX)).toString("utf8");
     const unknown = unknownLinesIn(events).map((line) => `${line}\n`);
-    await platform.putTranscript(Buffer.from(mask([text, ...unknown].join(""))));
+    const gap = unknown.length === 0 || text === "" || text.endsWith("\n") ? "" : "\n";
+    await platform.putTranscript(Buffer.from(mask([text, gap, ...unknown].join(""))));
   });
 }

@@ -27,3 +27,12 @@ test("a run keeps 200 of them over all its processes, and says once that there a
   expect(unknownLinesIn(events)).toEqual(Array.from({ length: 200 }, (_none, n) => `line ${n}`));
   expect(events.slice(200)).toEqual([{ kind: "warning", payload: { text: expect.stringContaining("left out from now on") } }]);
 });
+
+test("that there are more is said once, however many executions follow and though the first one kept exactly as many", () => {
+  const events: ConversationEvent[] = [];
+  for (const count of [200, 2, 2, 2]) {
+    const { unknown } = lines(events);
+    for (let n = 0; n < count; n += 1) unknown.add(`line ${n}`);
+  }
+  expect(events.slice(200)).toEqual([{ kind: "warning", payload: { text: expect.stringContaining("left out from now on") } }]);
+});

@@ -7,6 +7,8 @@ const KIND = "harness_line";
 const CHARACTERS_MAX = 16_000;
 const LINES_MAX = 200;
 
+const moreOf = (harness: string): string => `${harness} says more that is not known here than is kept; it is left out from now on.`;
+
 export type UnknownLinesDeps = { readonly harness: string; readonly mask: (text: string) => string; readonly record: (kind: string, payload: JsonObject) => void };
 
 /** Lines of an agent program that nobody here knows, such as those of a later version: they mean nothing, and are kept as they came, masked and not without end. */
@@ -17,13 +19,16 @@ export class UnknownLines {
   /** @param events of the run so far */
   constructor(events: readonly ConversationEvent[], deps: UnknownLinesDeps) {
     this.#deps = deps;
-    this.#count = events.filter(({ kind }) => kind === KIND).length;
+    const more = moreOf(deps.harness);
+    const kept = events.filter(({ kind }) => kind === KIND).length;
+    const isTold = events.some(({ kind, payload }) => kind === "warning" && textAt(payload, "text") === more);
+    this.#count = kept + (isTold ? 1 : 0);
   }
 
   add(line: string): void {
     const { harness, mask, record } = this.#deps;
     if (line.trim() === "" || (this.#count += 1) > LINES_MAX + 1) return;
-    if (this.#count > LINES_MAX) return record("warning", { text: `${harness} says more that is not known here than is kept; it is left out from now on.` });
+    if (this.#count > LINES_MAX) return record("warning", { text: moreOf(harness) });
     const text = mask(line);
     record(KIND, { harness, line: text.slice(0, CHARACTERS_MAX), ...(text.length > CHARACTERS_MAX ? { truncated: true } : {}) });
   }
