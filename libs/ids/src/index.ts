@@ -1,2 +1,2 @@
 export * from "./uids.ts";
-export { newUid, isUuid, newEnvironmentUid, randomHex, randomToken } from "./make.ts";
+export { newUid, uidOf, isUuid, newEnvironmentUid, randomHex, randomToken } from "./make.ts";

@@ -1,11 +1,15 @@
 import { expect, test } from "@jest/globals";
-import { isUuid, newEnvironmentUid, newUid, randomHex, randomToken } from "./index.ts";
+import { isUuid, newEnvironmentUid, newUid, randomHex, randomToken, uidOf } from "./index.ts";
 
 test("uids are UUIDv7 and sort in the order they were made", () => {
   const uids = Array.from({ length: 20_000 }, () => newUid());
   expect(uids.every((uid) => /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uid))).toBe(true);
   expect([...uids].sort()).toEqual(uids);
   expect(new Set(uids).size).toBe(uids.length);
+});
+
+test("the uid of a text is a UUIDv8, and never another one", () => {
+  expect(uidOf("second of a")).toBe("8c74c3cd-8773-8462-8c3b-4af23a2a9390");
 });
 
 test.each([

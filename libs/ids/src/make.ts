@@ -1,4 +1,4 @@
-import { randomBytes, randomFillSync } from "node:crypto";
+import { hash, randomBytes, randomFillSync } from "node:crypto";
 import { as, type EnvironmentUid, type Uid } from "./uids.ts";
 
 /** Random bytes in stock: asking the system for a few at a time costs ten times as much. For ids; secrets are drawn by themselves. */
@@ -31,9 +31,16 @@ export function newUid<T extends Uid<string> = Uid<string>>(): T {
   bytes.writeUIntBE(lastMs, 0, 6);
   bytes.writeUInt16BE(0x7000 | sequence, 6);
   bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8);
-  const hex = bytes.toString("hex");
-  return as<T>(`${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`);
+  return as<T>(dashed(bytes.toString("hex")));
 }
+
+/** The same uid for the same text, for ever: a UUIDv8 of its SHA-256. */
+export function uidOf(text: string): string {
+  const hex = hash("sha256", text);
+  return dashed(`${hex.slice(0, 12)}8${hex.slice(13, 16)}8${hex.slice(17, 32)}`);
+}
+
+const dashed = (hex: string): string => `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 

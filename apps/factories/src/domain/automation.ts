@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import { parseAutomation, type AutomationPart, type ExecutionBlock } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { isUuid, newUid, type FactoryUid, type TeamUid, type Uid } from "@millwright/ids";
+import { isUuid, newUid, uidOf, type FactoryUid, type TeamUid, type Uid } from "@millwright/ids";
 import { canonicalJson, present } from "@millwright/json";
 import type { JsonObject } from "@millwright/json";
 
@@ -109,11 +108,7 @@ export function dispatcherConfig({ model, harness, runner, environment_id, secre
 export const causeKeyOf = (eventUid: string, automationUid: string): string => `automation/${automationUid}/${eventUid}`;
 
 /** An event's uid that repetitions of one request share. */
-export function eventUidOf(principalUid: string, operation: string, key: string): string {
-  if (key === "") return newUid();
-  const hex = createHash("sha256").update(JSON.stringify([principalUid, operation, key])).digest("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-}
+export const eventUidOf = (principalUid: string, operation: string, key: string): string => (key === "" ? newUid() : uidOf(JSON.stringify([principalUid, operation, key])));
 
 /** After so many automations that have set each other off, the next one does not start. */
 const CHAIN_MAX = 5;

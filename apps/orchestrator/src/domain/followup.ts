@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { uidOf } from "@millwright/ids";
 import { isTerminal, type RunState } from "./run.ts";
 import type { Life } from "./run-state.ts";
 import { isHeld, isLive } from "./run-state.ts";
@@ -50,10 +50,7 @@ export function routeFollowup(life: Life): FollowupRoute {
 export const isOver = (state: RunState): boolean => isTerminal(state) && state !== "BLOCKED";
 
 /** The message that goes on with a conversation has its uid of the cause, so that there is one for ever. */
-export function messageUidOf(ownerUid: string, causeKey: string): string {
-  const hex = createHash("sha256").update(JSON.stringify([ownerUid, causeKey])).digest("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-}
+export const messageUidOf = (ownerUid: string, causeKey: string): string => uidOf(JSON.stringify([ownerUid, causeKey]));
 
 /** The submitted prompt with a follow-up that was sent before the start (fields-runs §6.3). */
 export const appendToPrompt = (prompt: string | undefined, message: string): string =>

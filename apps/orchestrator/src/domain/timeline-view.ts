@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { uidOf } from "@millwright/ids";
 import type { RunEvent } from "./run-events.ts";
 import type { JsonObject, TerminalState } from "./run.ts";
 
@@ -69,7 +69,4 @@ const pick = (payload: JsonObject, ...keys: readonly string[]): JsonObject =>
   Object.fromEntries(keys.flatMap((key) => (payload[key] === undefined || payload[key] === null ? [] : [[key, payload[key]]])));
 
 /** One event of ours can be two published ones; the second needs a uid of its own, the same at each reading. */
-function secondUid(uid: string): string {
-  const hex = createHash("sha256").update(`second of ${uid}`).digest("hex");
-  return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join("-");
-}
+const secondUid = (uid: string): string => uidOf(`second of ${uid}`);

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import type { V1Job, V1Pod } from "@kubernetes/client-node";
 import type { Clock } from "@millwright/clock";
 import { bestEffort } from "@millwright/errors";
+import { uidOf } from "@millwright/ids";
 import type { Logger } from "@millwright/telemetry";
 import { pause, type Timers } from "../../time.ts";
 import { MachineFailed, type Backend, type Machine, type Order } from "../backend.ts";
@@ -73,7 +73,7 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
   return {
     name: "kubernetes",
     ...(settings.images.size > 0 ? { images: [...settings.images.keys()] } : {}),
-    instanceUid: async () => uuidOf(`${owner.url}\n${owner.workerId}`),
+    instanceUid: async () => uidOf(`worker of ${owner.url}\n${owner.workerId}`),
     async known() {
       const jobs = await insisting(() => cluster.listJobs(selector));
       return jobs.filter((job) => !hasEnded(job)).flatMap((job) => machineOf(job) ?? []);
@@ -127,9 +127,3 @@ export function kubernetesBackend({ cluster, owner, settings, clock, timers, log
 const jobOf = ({ metadata }: V1Pod): string => metadata?.labels?.["batch.kubernetes.io/job-name"] ?? metadata?.labels?.["job-name"] ?? "";
 
 const hasEnded = ({ status }: V1Job): boolean => status?.conditions?.some(({ type, status: is }) => (type === "Complete" || type === "Failed") && is === "True") === true;
-
-/** The same for the same text, in the form of a uid. */
-function uuidOf(text: string): string {
-  const hex = createHash("sha256").update(`worker of ${text}`).digest("hex");
-  return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join("-");
-}
