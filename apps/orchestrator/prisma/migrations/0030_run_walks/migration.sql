@@ -6,7 +6,6 @@ CREATE INDEX IF NOT EXISTS runs_updated_late_with_creation ON runs (owner_uid, u
 CREATE INDEX IF NOT EXISTS runs_created_late_with_update ON runs (owner_uid, created_at DESC, uid DESC) INCLUDE (updated_at) WHERE updated_at - created_at > interval '1 day';
 -- What few or no runs of a team are, or nearly all: an entry for the former only.
 CREATE INDEX IF NOT EXISTS runs_local ON runs (owner_uid) WHERE execution_location = 'LOCAL';
-CREATE INDEX IF NOT EXISTS runs_without_environment ON runs (owner_uid) WHERE environment_uid IS NULL;
 -- With the state, which is asked for together with everything else; PostgreSQL puts no two indexes together that begin with the same owner.
 CREATE INDEX IF NOT EXISTS runs_by_factory_state ON runs (owner_uid, factory_uid, state) WHERE factory_uid IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_by_name_state ON runs (owner_uid, config_name, state);
@@ -14,6 +13,7 @@ CREATE INDEX IF NOT EXISTS runs_by_model_state ON runs (owner_uid, model_id, sta
 CREATE INDEX IF NOT EXISTS runs_by_creator_state ON runs (owner_uid, creator_uid, state);
 CREATE INDEX IF NOT EXISTS runs_by_executor_state ON runs (owner_uid, executor_uid, state);
 CREATE INDEX IF NOT EXISTS runs_by_source_state ON runs (owner_uid, source, state);
+CREATE INDEX IF NOT EXISTS runs_by_environment_state ON runs (owner_uid, environment_uid, state);
 CREATE INDEX IF NOT EXISTS runs_by_schedule_state ON runs (owner_uid, (schedule->>'schedule_id'), state) WHERE schedule IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_by_skill_state ON runs (owner_uid, (skill_spec COLLATE "C"), state) WHERE skill_spec IS NOT NULL;
 -- Their forerunners; and with a skill and without are two walks now, each of which `runs_by_skill` has in both directions.
