@@ -6,7 +6,7 @@ import { checkNewRun, modeOf, type NewRun } from "../domain/new-run.ts";
 import { lifeOf } from "../domain/run-change.ts";
 import type { Run } from "../domain/run.ts";
 import { follow } from "./create-followup.ts";
-import { conversationMoving, createRuns, type CreateRunsDeps } from "./create-runs.ts";
+import { conversationMoving, createRuns, lockNewest, type CreateRunsDeps } from "./create-runs.ts";
 import { requireRunVerb } from "./run-access.ts";
 import { dropFiles, storeFiles } from "./run-files.ts";
 
@@ -65,11 +65,10 @@ async function tell(deps: ContinueConversationDeps, caller: Caller, newest: Run,
   const uid = messageUidOf(owner.uid, causeKey);
   const attachments = await storeFiles(deps, request.attachments);
   const isTold = await deps.runs(async (tx) => {
-    const isNewest = (await tx.holdConversation(conversationUid)) === newest.uid;
-    const isKnown = Boolean((await tx.findByCause(owner.uid, causeKey)) ?? (await tx.runOfMessage(uid)));
-    const [run] = isNewest && !isKnown ? await tx.lockRuns([newest.uid]) : [];
+    const run = await lockNewest(tx, conversationUid, newest.uid);
     if (!run || isOver(lifeOf(run).run)) return false;
-    await follow(tx, caller, newest.uid, { uid, message: prompt, mode: modeOf(request), attachments });
+    if ((await tx.findByCause(owner.uid, causeKey)) ?? (await tx.runOfMessage(uid))) return false;
+    await follow(tx, caller, run, { uid, message: prompt, mode: modeOf(request), attachments });
     return true;
   });
   if (isTold) return newest.uid;

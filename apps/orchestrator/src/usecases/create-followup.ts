@@ -48,23 +48,27 @@ export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, r
   const attachments = await takeAttachments(deps, uid, { uids, names });
   const body = [uid, message, mode, ...attachments.map((file) => [file.uid, file.fileName])];
   const said = { uid: newUid(), message, mode, attachments };
-  return deps.runs((tx) => tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, () => follow(tx, caller, uid, said)));
+  return deps.runs((tx) =>
+    tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, async () => {
+      const [run] = await tx.lockRuns([uid]);
+      if (!run) throw notFound("run");
+      return follow(tx, caller, run, said);
+    }),
+  );
 }
 
 export type Said = Pick<FollowupRequest, "message" | "mode"> & { readonly uid: string; readonly attachments: readonly Attachment[] };
 
-/** Stores a message to a run, which it locks, and what follows from it. Errors: run_not_found. */
-export async function follow(tx: RunTransaction, caller: Caller, runUid: string, { uid, message, mode, attachments }: Said): Promise<FollowupAnswer> {
+/** Stores a message to a run, and what follows from it. */
+export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun, { uid, message, mode, attachments }: Said): Promise<FollowupAnswer> {
   const text = storable(message);
-  const [run] = await tx.lockRuns([runUid]);
-  if (!run) throw notFound("run");
   const route = routeFollowup(lifeOf(run));
   const by = actorOf(caller);
   const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
-  await tx.addMessage({ uid, runUid, kind: "followup", text, mode, author: by, attachments, ...directiveTo });
+  await tx.addMessage({ uid, runUid: run.uid, kind: "followup", text, mode, author: by, attachments, ...directiveTo });
   const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };
   await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode, attachments })], [], { actor: by, requestId: caller.requestId });
-  return { outcome: route.outcome, runUid, ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }) };
+  return { outcome: route.outcome, runUid: run.uid, ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }) };
 }
 
 function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, message: Omit<Message, "kind">): RunChange {

@@ -8,7 +8,7 @@ import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../dom
 import type { CapacityDefaults } from "../domain/queue-settings.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
-import { lifeOf } from "../domain/run-change.ts";
+import { lifeOf, type LockedRun } from "../domain/run-change.ts";
 import type { RunRecord } from "../domain/run-record.ts";
 import { DEPTH_MAX, isTerminal, type Run } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
@@ -184,11 +184,14 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
 
 /** Errors: conversation_moving, also when a run was told of the cause meanwhile. */
 async function requireOver(tx: RunTransaction, conversationUid: string, newestUid: string, { owner, causeKey }: NewRun): Promise<void> {
-  const isNewest = (await tx.holdConversation(conversationUid)) === newestUid;
-  if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
-  const [run] = isNewest ? await tx.lockRuns([newestUid]) : [];
+  const run = await lockNewest(tx, conversationUid, newestUid);
   if (!run || !isOver(lifeOf(run).run)) throw conversationMoving();
+  if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
 }
+
+/** A run, while it is the newest of its conversation, with which nobody else goes on until the transaction ends. */
+export const lockNewest = async (tx: RunTransaction, conversationUid: string, uid: string): Promise<LockedRun | undefined> =>
+  (await tx.holdConversation(conversationUid)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
 
 /** Somebody else goes on with it at the same time: it stands elsewhere when it is looked at again. */
 export const conversationMoving = (): DomainError =>
