@@ -26,9 +26,11 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   const login = textAt(payload, "sender", "login");
   return reader(payload, textAt(payload, "action")).map(({ number, ...told }) => ({
     provider: "github", repository, carried: {}, untold: [], pullRequests: [], actor: { login, isPlatform: isPlatform(login) },
-    ...told, attributes: { repos: [repository], ...told.attributes }, item: number === undefined ? undefined : itemOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
+    ...told, attributes: { repos: [repository], ...pullRequestNumbers(told), ...told.attributes }, item: number === undefined ? undefined : itemOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
   }));
 }
+
+const pullRequestNumbers = ({ pullRequests = [] }: Pick<Told, "pullRequests">): Attributes => (pullRequests.length > 0 ? { pr_numbers: pullRequests.map(String) } : {});
 
 function readIssue(payload: unknown, action: string): Told[] {
   const issue = at(payload, "issue");

@@ -44,7 +44,7 @@ describe("a trigger takes an event", () => {
     expect(take({ repos: { in: ["acme/*"] } })).toBe(false);
   });
   test("by the number of the pull request, or of several", () => {
-    const of = { ...event, pullRequests: [12, 13] };
+    const of = { ...event, attributes: { ...event.attributes, pr_numbers: ["12", "13"] } };
     expect([take({ pr_numbers: { in: ["13"] } }, of), take({ pr_numbers: { in: ["1"] } }, of), take({ pr_numbers: { not_in: ["12"] } }, of)]).toEqual([true, false, false]);
   });
   test("only with what the code host must say, when a filter asks for it", () => {

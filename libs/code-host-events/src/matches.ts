@@ -45,7 +45,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
 }
 
 function checkKey(key: FilterKey, set: { readonly in?: readonly string[]; readonly not_in?: readonly string[] }, event: CodeHostEvent): Check {
-  const values = key === "pr_numbers" ? event.pullRequests.map(String) : (event.attributes[key] ?? []);
+  const values = event.attributes[key] ?? [];
   const present = [...values, ...(event.carried[key] ?? [])];
   const isSame = sameness(key);
   const wanted = set.in ?? [];

@@ -50,6 +50,14 @@ describe("of GitHub's published payloads", () => {
     expect(assigned).toMatchObject({ event: "pull_request_assigned", attributes: { assignees: ["bob"] }, carried: { assignees: ["ada", "bob"] } });
   });
 
+  test("a pull request, and a build of one, tell its number", () => {
+    const [event] = told("pull_request", exampleOf("pull_request", "opened", { "pull_request.number": 7 }));
+    const take = (...numbers: string[]) => matches({ provider: "github", event: "pull_request_opened", filter: { pr_numbers: { in: numbers } } }, event!).matches;
+    expect([take("6", "7"), take("6")]).toEqual([true, false]);
+    const [build] = told("workflow_run", exampleOf("workflow_run", "completed", { "workflow_run.pull_requests": [{ number: 7 }, { number: 8 }] }));
+    expect(build?.attributes.pr_numbers).toEqual(["7", "8"]);
+  });
+
   test.each([
     ["an issue's text", "issues", "opened", { "issue.body": "cc @Ada" }, "issue_mentioned"],
     ["a comment on an issue", "issue_comment", "created", { "comment.body": "cc @Ada" }, "issue_mentioned"],

@@ -26,7 +26,7 @@ export function readFactoryFile(path: string, text: string, problems: Problems):
   const alias = fields.text("alias", { max: ALIAS_MAX, pattern: ALIAS, hint: "consist of letters, digits, spaces, and . _ -" });
   const strategy = fields.oneOf("credentialStrategy", CREDENTIAL_STRATEGIES);
   const repositories = readRepositories(fields);
-  const forges = readForges(fields);
+  const forges = fields.texts("codeForges", { oneOf: CODE_FORGES }) as CodeForge[] | undefined;
   const secrets = fields.texts("secrets");
   const mcpServers = readMcpServers(fields);
   const cloudProviders = readCloudProviders(fields);
@@ -66,15 +66,6 @@ function readSchemaVersion(fields: Fields): void {
     fields.error(fields.valueAt("schemaVersion"), "FF_UNSUPPORTED_VERSION", "The only schema version is v1alpha1.");
   }
 }
-
-function readForges(fields: Fields): FactoryPart["code_forges"] {
-  const named = fields.texts("codeForges");
-  const unknown = named?.find((forge) => !isForge(forge));
-  if (unknown !== undefined) fields.error(fields.valueAt("codeForges"), "FF_INVALID_VALUE", `Entries of codeForges are among: ${CODE_FORGES.join(", ")}.`);
-  return named?.filter(isForge);
-}
-
-const isForge = (name: string): name is CodeForge => CODE_FORGES.some((forge) => forge === name);
 
 function readRepositories(fields: Fields): FactoryPart["repositories"] {
   const seen = new Set<string>();

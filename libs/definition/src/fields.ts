@@ -125,11 +125,9 @@ export class Fields {
   }
 
   /** A list of texts; repeated ones count once. */
-  texts(key: string): string[] | undefined {
-    const items = this.#items(key);
-    if (!items) return undefined;
-    const found = items.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, {}));
-    return [...new Set(found.filter((text) => text !== undefined))];
+  texts(key: string, rule: TextRule = {}): string[] | undefined {
+    const found = this.lines(key, rule);
+    return found && [...new Set(found)];
   }
 
   /** A list of whole numbers from 1, as texts; repeated ones count once. */
@@ -144,9 +142,9 @@ export class Fields {
   }
 
   /** As `texts`, in order, repetitions kept. */
-  lines(key: string): string[] | undefined {
+  lines(key: string, rule: TextRule = {}): string[] | undefined {
     return this.#items(key)
-      ?.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, {}))
+      ?.map(({ node, at }) => this.#text(node, at, `each entry of ${key}`, rule))
       .filter((text) => text !== undefined);
   }
 
