@@ -5,6 +5,7 @@ import { newUid } from "@millwright/ids";
 import type { Provider } from "../src/domain/code-host-webhook.ts";
 import type { CodeHostEntry, CodeHostReceiver } from "../src/store/code-host-delivery-store.ts";
 import { receiveCodeHostDelivery, type InboundCodeHostDelivery } from "../src/usecases/receive-code-host-delivery.ts";
+import { isJsonText } from "./fuzz.ts";
 import { NOW } from "./setup.ts";
 
 const pick = <T>(values: readonly T[]): T => values[randomInt(values.length)]!;
@@ -62,16 +63,6 @@ function aRequest() {
   const noToken = proof === "signature" && fault === "absent"; // what would be a signature is missing, and so is a token
   const expected = noToken || !isReadAtAll ? "rejected_auth" : claimed > LIMIT ? "rejected_too_large" : !isRight ? "rejected_auth" : isJson && !("content-encoding" in headers) ? "accepted" : "rejected_invalid_json";
   return { to, inbound, body, expected, at: new Date((seconds + skew) * 1000) };
-}
-
-/** What JSON is, as another reader says. */
-function isJsonText(body: Uint8Array): boolean {
-  try {
-    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 test("no request to a connection gets a wrong verdict at the use case", async () => {

@@ -7,6 +7,7 @@ import { call } from "@millwright/rpc";
 import { serviceCaller } from "@millwright/caller";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { codeHostsOf, example, hmac, type CodeHosts } from "./code-host-setup.ts";
+import { isJsonText } from "./fuzz.ts";
 import { BASE, MEMBER, NOW, OTHER_TEAM, OWNER, startWorld, STRANGER, TEAM, type World } from "./setup.ts";
 
 let w: World;
@@ -314,16 +315,6 @@ test("no request through the door is answered with a status of our own fault, or
   await Promise.all([0, 1, 2, 3].map(work));
   expect(w.log.entries.filter(({ level }) => level === "error")).toEqual([]);
 }, 600_000);
-
-/** What JSON is, as another reader says. */
-function isJsonText(body: Uint8Array): boolean {
-  try {
-    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 test("GitHub's own library and ours agree", async () => {
   expect(await signForGitHub("s", "{}")).toBe(hmac("s", "{}"));

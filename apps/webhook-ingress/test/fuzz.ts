@@ -81,3 +81,13 @@ function aBody(): Buffer {
       return Buffer.from(JSON.stringify({ id: randomBytes(6).toString("hex"), list: Array.from({ length: randomInt(5) }, () => randomInt(9)) }));
   }
 }
+
+/** What JSON is, as another reader says. */
+export function isJsonText(body: Uint8Array): boolean {
+  try {
+    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -4,7 +4,7 @@ import { IncomingMessage } from "node:http";
 import { connect, Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { manualClock } from "@millwright/clock";
-import { aRequest } from "./fuzz.ts";
+import { aRequest, isJsonText } from "./fuzz.ts";
 import { readBody } from "../src/http/read-body.ts";
 import { identityOf } from "../src/domain/delivery.ts";
 import { receiveDelivery } from "../src/usecases/receive-delivery.ts";
@@ -103,16 +103,6 @@ test("no request gets a wrong verdict at the use case", async () => {
     expect([n, reception.outcome, kept]).toEqual([n, expected, expected === "accepted" ? [[body.toString("latin1"), identityOf(to, inbound.header, body)]] : []]);
   }
 }, 600_000);
-
-/** What JSON is, as another reader says. */
-function isJsonText(body: Uint8Array): boolean {
-  try {
-    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 test("no request through the door is answered with a status of our own fault, or another verdict than it deserves", async () => {
   const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 2_000);
