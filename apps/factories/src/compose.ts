@@ -1,18 +1,16 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
 import { rememberAnswer } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
-import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
-import { watchService } from "@millwright/service";
-import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import { allowServices, call, clientFor } from "@millwright/rpc";
+import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { composeAutomations, type AutomationsOptions } from "./compose-automations.ts";
@@ -45,37 +43,21 @@ export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", impor
 /** Which services may call in their own name. */
 export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler"] });
 
-export type FactoriesOptions = {
-  databaseUrl: string;
-  /** 32 bytes; the key of page tokens is derived from it. */
-  masterKey: Uint8Array;
-  publicUrl: string;
-  signer: CallerSigner;
-  verifier: CallerVerifier;
-  clock: Clock;
-  log: Logger;
-  metrics: Metrics;
-  /** Records spans; absent: none. */
-  tracer?: Tracer;
-  neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; webhookIngress: Transport };
-  poolSize?: number;
-  /** Rung by this service's log, and heard by its consumer of the orchestrator's. */
-  doorbell?: Doorbell;
-  /** Where the events of this service are published; absent: nowhere. */
-  nats?: NatsLink;
+export type FactoriesOptions = ServiceOptions & {
+  readonly neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; webhookIngress: Transport };
   /** Directories below which definition repositories may lie on disk; none by default. */
-  localRepositoryRoots?: readonly string[];
+  readonly localRepositoryRoots?: readonly string[];
   /** What may be reached at addresses that teams have set; by default the outside only. */
-  outbound?: OutboundRule;
-  gitTimeoutMs?: number;
+  readonly outbound?: OutboundRule;
+  readonly gitTimeoutMs?: number;
   /** A file with further certificate authorities of repositories' hosts (PEM). */
-  gitCaFile?: string | undefined;
+  readonly gitCaFile?: string | undefined;
   /** Of any one file of a fetched repository; 512 MiB by default. */
-  gitFileBytesMax?: number;
+  readonly gitFileBytesMax?: number;
   /** Between two looks at the head of a tracked branch; 30 s by default. */
-  headPollMs?: number;
+  readonly headPollMs?: number;
   /** How long an apply waits for the owners; 10 s by default. */
-  activationWaitMs?: number;
+  readonly activationWaitMs?: number;
 };
 
 export type Factories = {

@@ -3,16 +3,14 @@ import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { BlobStore } from "@millwright/blobs";
 import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
 import { events, worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type Doorbell, type EventHandlers, type NatsLink, type ReplicaBell, type ReplicaCast } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, type EventHandlers, type ReplicaBell, type ReplicaCast } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
-import { call, clientFor, mountHttp1, type CallerSigner, type CallerVerifier, type PublicKey, type ServerOptions } from "@millwright/rpc";
-import { watchService } from "@millwright/service";
-import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import { call, clientFor, mountHttp1, type PublicKey, type ServerOptions } from "@millwright/rpc";
+import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { workerKeysClient } from "./clients/worker-keys-client.ts";
@@ -36,22 +34,7 @@ export { modelSettings, platformProviders } from "./model-settings.ts";
 /** Where this service's migrations are; whoever starts it applies them first. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
-export type OrchestratorOptions = {
-  readonly databaseUrl: string;
-  readonly poolSize?: number;
-  readonly masterKey: Uint8Array;
-  /** Origin of links and signed URLs. */
-  readonly publicUrl: string;
-  readonly signer: CallerSigner;
-  readonly verifier: CallerVerifier;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  /** Records spans; absent: none. */
-  readonly tracer?: Tracer;
-  readonly doorbell?: Doorbell;
-  /** Where the events of this service are published; absent: nowhere. */
-  readonly nats?: NatsLink;
+export type OrchestratorOptions = ServiceOptions & {
   /** Wakes the workers and readers that wait at other replicas; absent: there is one. */
   readonly replicas?: ReplicaBell;
   /** Tells the readers at other replicas what models are saying. */

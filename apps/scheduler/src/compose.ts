@@ -1,15 +1,13 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type ConsumerDeps, type FeedReader, type NatsLink } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type ConsumerDeps, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
-import { allowServices, call, clientFor, type CallerSigner, type CallerVerifier } from "@millwright/rpc";
-import { watchService } from "@millwright/service";
-import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import { allowServices, call, clientFor } from "@millwright/rpc";
+import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { environmentClient, orchestratorClient } from "./clients/orchestrator-client.ts";
@@ -35,31 +33,14 @@ export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", impor
 /** Which services may call in their own name. */
 export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "factories"] });
 
-export type SchedulerOptions = {
-  databaseUrl: string;
-  /** 32 bytes; the key of page tokens is derived from it. */
-  masterKey: Uint8Array;
-  /** Where the page of a schedule is, which its runs link to. */
-  publicUrl: string;
-  signer: CallerSigner;
-  verifier: CallerVerifier;
-  clock: Clock;
-  log: Logger;
-  metrics: Metrics;
-  /** Records spans; absent: none. */
-  tracer?: Tracer;
-  neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
-  poolSize?: number;
-  /** Rung by this service's log, and heard by its consumers of others'. */
-  doorbell?: Doorbell;
-  /** Where the events of this service are published; absent: nowhere. */
-  nats?: NatsLink;
+export type SchedulerOptions = ServiceOptions & {
+  readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
   /** How long the ledger tells what became of a slot; 90 by default. */
-  slotDays?: number;
+  readonly slotDays?: number;
   /** Divides every lease and wait; for tests of failures. Default 1. */
-  timeScale?: number;
+  readonly timeScale?: number;
   /** What time it is, as SQL: the only clock that slots go by. Default `now()`; tests drive their own. */
-  databaseTime?: string;
+  readonly databaseTime?: string;
 };
 
 export type Scheduler = {

@@ -2,15 +2,13 @@ import type { RequestListener } from "node:http";
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
 import { events, webhooks } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type Doorbell, type NatsLink } from "@millwright/events";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
-import { allowServices, call, clientFor, type CallerSigner } from "@millwright/rpc";
-import { watchService } from "@millwright/service";
-import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import { allowServices, call, clientFor } from "@millwright/rpc";
+import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
@@ -45,31 +43,16 @@ const LARGE_BODIES_AT_ONCE = 8;
 const PRUNE_EVERY_MS = 600_000;
 const CONFIRM_EVERY_MS = 5_000;
 
-export type WebhookIngressOptions = {
-  databaseUrl: string;
-  masterKey: Uint8Array;
-  /** Where users reach the platform; problems link there. */
-  publicUrl: string;
+export type WebhookIngressOptions = Omit<ServiceOptions, "verifier"> & {
   /** Where senders reach it. */
-  webhookBase: string;
-  signer: CallerSigner;
-  clock: Clock;
-  log: Logger;
-  metrics: Metrics;
-  /** Records spans; absent: none. */
-  tracer?: Tracer;
-  neighbours: { identity: Transport; factories: Transport };
-  poolSize?: number;
-  /** Rung by this service's log, and heard by its consumers. */
-  doorbell?: Doorbell;
-  /** Where the events of this service are published; absent: nowhere. */
-  nats?: NatsLink;
+  readonly webhookBase: string;
+  readonly neighbours: { identity: Transport; factories: Transport };
   /** Addresses and networks whose `X-Forwarded-For` is believed; none by default. */
-  trustedProxies?: readonly string[];
+  readonly trustedProxies?: readonly string[];
   /** 30 s by default. */
-  bodyTimeoutMs?: number;
+  readonly bodyTimeoutMs?: number;
   /** How many large bodies of code hosts are held at once; 8 by default. */
-  largeBodiesAtOnce?: number;
+  readonly largeBodiesAtOnce?: number;
 };
 
 export type WebhookIngress = {

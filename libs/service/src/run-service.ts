@@ -1,9 +1,9 @@
 import type { RequestListener } from "node:http";
 import type { Transport } from "@connectrpc/connect";
-import { systemClock, type Clock } from "@millwright/clock";
+import { systemClock } from "@millwright/clock";
 import type { Env } from "@millwright/config";
 import { migrate } from "@millwright/database";
-import { localDoorbell, NatsLink, type Doorbell } from "@millwright/events";
+import { localDoorbell, NatsLink } from "@millwright/events";
 import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
 import {
   CallerSigner,
@@ -17,32 +17,17 @@ import {
   type Routes,
   type ServerOptions,
 } from "@millwright/rpc";
-import { createLogger, loadTracingSettings, Metrics, startTracing, type Logger, type Tracer, type Tracing } from "@millwright/telemetry";
+import { createLogger, loadTracingSettings, Metrics, startTracing, type Logger, type Tracing } from "@millwright/telemetry";
 import { listen, type HttpServer } from "./http-server.ts";
 import { answerOperations } from "./operations.ts";
 import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
+import type { ServiceOptions } from "./service-options.ts";
 import type { ServiceSettings } from "./settings.ts";
 
 /** Where a neighbour answers: its RPC addresses, and the addresses of its public keys. */
 export type NeighbourAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
 
 type Surroundings = { readonly secrets: Secrets; readonly tls: Tls; readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing };
-
-/** What the graph of a service is composed of, the same for all. */
-export type ServiceBase = {
-  readonly databaseUrl: string;
-  readonly poolSize: number;
-  readonly masterKey: Uint8Array;
-  readonly publicUrl: string;
-  readonly signer: CallerSigner;
-  readonly verifier: CallerVerifier;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  readonly tracer: Tracer;
-  readonly doorbell: Doorbell;
-  readonly nats?: NatsLink;
-};
 
 export type Composed = {
   readonly routes: Routes;
@@ -67,7 +52,7 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
   neighbours(config: C): Readonly<Record<N, NeighbourAddresses>>;
   /** Applied before it is composed; replicas may race. */
   readonly migrationsDir: string;
-  compose(config: C, base: ServiceBase, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
+  compose(config: C, base: ServiceOptions, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
 };
 
 /**
