@@ -1,52 +1,10 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { execute } from "../src/execute.ts";
+import { fakeApi } from "./fake-api.ts";
 
-type Seen = { method: string; path: string; key: string | undefined; body: unknown };
-
-let server: Server;
-let url: string;
-let seen: Seen[];
-let answers: Record<string, { status: number; body?: unknown; text?: string; type?: string }>;
-
-beforeEach(async () => {
-  seen = [];
-  answers = {};
-  server = createServer((request, response) => {
-    let text = "";
-    request.on("data", (chunk) => (text += String(chunk)));
-    request.on("end", () => {
-      const isJson = request.headers["content-type"] === "application/json";
-      seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
-      const answer = answers[`${request.method} ${request.url}`] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
-      response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
-      response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-
-afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-});
-
-async function millwright(...argv: string[]) {
-  const out: string[] = [];
-  const err: string[] = [];
-  const code = await execute(argv, {
-    env: { MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: "mw_test", HOME: "/nonexistent" },
-    isColour: false,
-    print: (text) => out.push(text),
-    printError: (text) => err.push(text),
-  });
-  return { code, out: out.join("\n"), err: err.join("\n") };
-}
+const { seen, answers, millwright, url } = fakeApi();
 
 test("--json prints the record itself", async () => {
   const run = { run_id: "r1", state: "QUEUED" };
@@ -113,7 +71,7 @@ describe("files", () => {
   });
 
   test("are prepared, uploaded and named by a follow-up", async () => {
-    const target = { url: `${url}/blobs/1?sig=s`, method: "PUT", headers: { "content-type": "image/png" } };
+    const target = { url: `${url()}/blobs/1?sig=s`, method: "PUT", headers: { "content-type": "image/png" } };
     answers["POST /api/v1/agent/runs/r1/attachments/prepare"] = { status: 200, body: { attachments: [{ attachment_id: "a1", upload_target: target }] } };
     answers["PUT /blobs/1?sig=s"] = { status: 200 };
     answers["POST /api/v1/agent/runs/r1/followups"] = { status: 200, body: { outcome: "live_session" } };

@@ -1,48 +1,7 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { execute } from "../src/execute.ts";
+import { expect, test } from "@jest/globals";
+import { fakeApi } from "./fake-api.ts";
 
-type Seen = { method: string; path: string; key: string | undefined; body: unknown };
-
-let server: Server;
-let url: string;
-let seen: Seen[];
-let answers: Record<string, { status: number; body?: unknown; text?: string; type?: string }>;
-
-beforeEach(async () => {
-  seen = [];
-  answers = {};
-  server = createServer((request, response) => {
-    let text = "";
-    request.on("data", (chunk) => (text += String(chunk)));
-    request.on("end", () => {
-      seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text ? JSON.parse(text) : undefined });
-      const answer = answers[`${request.method} ${request.url}`] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
-      response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
-      response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-
-afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-});
-
-async function millwright(...argv: string[]) {
-  const out: string[] = [];
-  const err: string[] = [];
-  const code = await execute(argv, {
-    env: { MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: "mw_test", HOME: "/nonexistent" },
-    isColour: false,
-    print: (text) => out.push(text),
-    printError: (text) => err.push(text),
-  });
-  return { code, out: out.join("\n"), err: err.join("\n") };
-}
+const { seen, answers, millwright } = fakeApi();
 
 const SCHEDULE = {
   id: "s1", name: "Nightly", cron_schedule: "0 3 * * *", time_zone: "Europe/Berlin", enabled: true, prompt: "Look.", mode: "normal", metadata: { a: "b" }, overlap_policy: "skip", catch_up_seconds: 60,

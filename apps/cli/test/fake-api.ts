@@ -1,0 +1,50 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach } from "@jest/globals";
+import { execute } from "../src/execute.ts";
+
+type Seen = { method: string; path: string; key: string | undefined; body: unknown };
+type Answer = { status: number; body?: unknown; text?: string; type?: string };
+
+/** For each test of a file an API that answers as it is told, by method and path, and keeps what it was asked; and the client, pointed at it. */
+export function fakeApi() {
+  const seen: Seen[] = [];
+  const answers: Record<string, Answer> = {};
+  let server: Server;
+  let url: string;
+
+  beforeEach(async () => {
+    seen.length = 0;
+    for (const path of Object.keys(answers)) delete answers[path];
+    server = createServer((request, response) => {
+      let text = "";
+      request.on("data", (chunk) => (text += String(chunk)));
+      request.on("end", () => {
+        const isJson = request.headers["content-type"] === "application/json";
+        seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
+        const answer = answers[`${request.method} ${request.url}`] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
+        response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
+        response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  const millwright = async (...argv: string[]) => {
+    const out: string[] = [];
+    const err: string[] = [];
+    const code = await execute(argv, {
+      env: { MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: "mw_test", HOME: "/nonexistent" },
+      isColour: false,
+      print: (text) => out.push(text),
+      printError: (text) => err.push(text),
+    });
+    return { code, out: out.join("\n"), err: err.join("\n") };
+  };
+  return { seen, answers, millwright, url: () => url };
+}
