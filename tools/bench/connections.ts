@@ -1,5 +1,8 @@
 import { connect, type Socket } from "node:net";
 
+/** Servers close connections that were idle for longer, `node:http` after 5 s. */
+const IDLE_MS_MAX = 2_000;
+
 /** Connections to one server that are kept open: one request at a time on each, as many as are needed. Costs less than what it measures. */
 export class Connections {
   readonly #host: string;
@@ -14,10 +17,17 @@ export class Connections {
 
   /** Answers the status. Errors: the connection broke. */
   async post(path: string, headers: string, body: Buffer): Promise<number> {
-    const connection = this.#free.pop() ?? new Connection(connect(this.#port, this.#host).setNoDelay());
+    const connection = this.#take() ?? new Connection(connect(this.#port, this.#host).setNoDelay());
     const status = await connection.send(`POST ${path} HTTP/1.1\r\nhost: ${this.#host}:${this.#port}\r\n${headers}content-length: ${body.length}\r\n\r\n`, body);
     this.#free.push(connection);
     return status;
+  }
+
+  #take(): Connection | undefined {
+    const connection = this.#free.pop();
+    if (!connection || performance.now() - connection.usedMs < IDLE_MS_MAX) return connection;
+    connection.end();
+    return undefined;
   }
 
   close(): void {
@@ -26,6 +36,8 @@ export class Connections {
 }
 
 class Connection {
+  /** When its last answer came. */
+  usedMs = 0;
   readonly #socket: Socket;
   #read = "";
   #waiting: { resolve(status: number): void; reject(error: Error): void } | undefined;
@@ -57,6 +69,7 @@ class Connection {
     if (this.#read.length < end + 4 + Number(length)) return;
     const status = Number(this.#read.slice(9, 12));
     this.#read = "";
+    this.usedMs = performance.now();
     this.#waiting?.resolve(status);
   }
 }

@@ -25,6 +25,14 @@ test("the targets are those of the standalone platform", () => {
   expect(judge(rows, [{ on: "processes", name: "gateway", residentMb: 900 }])).toEqual([{ name: "read a run, one at a time, against floor", wanted: "≥ 0.5", measured: "0.75", isMet: true }]);
 });
 
+test("deliveries are held to half of their floor 16 and 64 at a time", () => {
+  const delivered = (what: string, ours: number): Row => ({ on: "standalone", what: `deliver ${what} at a time`, who: "floor", ours });
+  const targets = judge([delivered("1 KB to webhooks, 16", 0.4), delivered("1 KB to webhooks, 64", 0.6), delivered("64 KB to webhooks, 16", 0.7)], []);
+  expect(targets.map(({ name, isMet }) => [name, isMet])).toEqual([
+    ["deliver 1 KB to webhooks, 16 at a time, against floor", false], ["deliver 1 KB to webhooks, 64 at a time, against floor", true], ["deliver 64 KB to webhooks, 16 at a time, against floor", true],
+  ]);
+});
+
 test("work that does not end is given up when the time is over, and no other begins", async () => {
   const deadline = new Deadline(5);
   await expect(deadline.within(() => new Promise(() => {}))).rejects.toThrow(OutOfTime);
