@@ -67,6 +67,11 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     expect([requested().idempotencyKey, requested().agentUid]).toEqual([undefined, undefined]);
     expect(door.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
   });
+  test("under a run's token is executed by the run's agent, unless another is named", async () => {
+    door.answer(created);
+    await post(path, { prompt: "p" }, { key: "run_of_agent" });
+    expect([requested().agentUid, requested().parentRunUid]).toEqual([AGENT, RUN]);
+  });
 });
 
 describe("POST /agent/runs/{runId}/retry", () => {

@@ -105,7 +105,8 @@ describe("a run that takes every step of a script", () => {
     const [child, other, ...more] = await children();
     expect(more).toEqual([]);
     expect(child).toMatchObject({ state: "SUCCEEDED", parent_run_id: runId, root_run_id: runId, factory_uid: factory, executor: { display_name: "helper" }, source: "ORCHESTRATION" });
-    expect(other).toMatchObject({ state: "SUCCEEDED", parent_run_id: runId });
+    // Who is not named is the agent itself, with all that it is.
+    expect(other).toMatchObject({ state: "SUCCEEDED", parent_run_id: runId, factory_uid: factory, executor: { display_name: "foreman" }, agent_config: { name: "foreman" } });
     const kinds = (await eventsOf(api, runId)).map(({ kind }) => kind);
     expect(kinds.filter((kind) => kind === "child_finished")).toHaveLength(2);
     expect(kinds.filter((kind) => kind === "run_waiting")).toHaveLength(1);

@@ -173,7 +173,7 @@ export const CreateRunRequest = z
     team: z.boolean().optional(),
     agent_identity_uid: z.string().optional().meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
     on_behalf_of: z.string().min(1).optional().meta({ description: "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403." }),
-    agent_name: z.string().optional().meta({ description: "Ours: an agent of the parent run's factory, by name." }),
+    agent_name: z.string().optional().meta({ description: "Ours: an agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent." }),
     conversation_id: z.string().optional(),
     parent_run_id: z.string().optional(),
     interactive: z.boolean().optional(),

@@ -218,8 +218,8 @@ function runRequest(body: z.output<typeof CreateRunRequest>, caller: Caller, key
   });
 }
 
-/** A key of an agent starts and schedules runs of that agent; a run of an agent says by itself whose its children are. */
-export const ownAgentOf = ({ principal, run }: Caller): string | undefined => (principal.type === "agent" && !run ? principal.uid : undefined);
+/** What an agent starts and schedules, by its key or from one of its runs, it executes itself (fields-runs §6.3). */
+export const ownAgentOf = ({ principal }: Caller): string | undefined => (principal.type === "agent" ? principal.uid : undefined);
 
 /** What an execution makes by its run token is made once per tool call, for ever. */
 function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: string; idempotencyKey?: string } {
