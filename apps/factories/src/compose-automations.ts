@@ -58,7 +58,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
-  const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, codeHosts: o.runs, service: signer.service }, event, automations);
+  const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, builds: decisions, codeHosts: o.runs, service: signer.service }, event, automations);
   const looks: Looks = {
     webhook: (event) => lookAtDelivery({ deliveries }, event),
     factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),

@@ -3,6 +3,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
+import { BUILDS_PER_DAY_MAX } from "../src/domain/bound-task.ts";
 import { START } from "../src/domain/decision.ts";
 import { OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
 
@@ -33,6 +34,7 @@ const repository = { full_name: "acme/shop" };
 const sender = { login: "ada" };
 const issue = (more: object = {}) => ({ action: "opened", repository, sender, issue: { number: 7, title: "Broken", body: "x", html_url: ISSUE, labels: [], user: sender }, ...more });
 const review = (more: object = {}) => ({ action: "submitted", repository, sender, review: { state: "changes_requested", body: "no" }, pull_request: { number: 9, title: "Mend", html_url: PULL, labels: [], user: sender, base: { ref: "main" } }, ...more });
+const build = (more: object = {}) => ({ action: "completed", repository: { id: 1, full_name: "acme/shop", html_url: "https://github.test/acme/shop" }, sender: { login: "millwright[bot]" }, check_suite: { conclusion: "failure", head_branch: "agent/x", pull_requests: [{ number: 9, base: { repo: { id: 1 } } }], ...more } });
 const fromGithub = (name: string, payload: unknown) => w.webhookIngress.acceptFromCodeHost(TEAM, "github", { "x-github-event": name, "content-type": "application/json" }, payload);
 const fromGitlab = (payload: unknown) => w.webhookIngress.acceptFromCodeHost(TEAM, "gitlab", { "x-gitlab-event": "Note Hook", "content-type": "application/json" }, payload);
 
@@ -166,16 +168,71 @@ test("a task that is made of an automation's run is bound to the item of its eve
   expect((await decisions())[0]).toMatchObject({ outcome: "continued", runUid: run!.uid });
 });
 
-test("pushes, builds and deliveries to webhooks never continue", async () => {
+describe("a build of a pull request to which a task is bound", () => {
+  const aBoundTask = async () => {
+    const task = await aTask();
+    w.orchestrator.about.set(PULL, [task.run.conversationUid]);
+    return task;
+  };
+  const outcomes = async () => (await decisions()).map(({ outcome }) => outcome);
+
+  test("continues that task, whoever caused it", async () => {
+    await automation("check_suite_completed", { triggers: [{ provider: "github", event: "check_suite_completed", filter: { conclusions: ["failure"] } }] });
+    const task = await aBoundTask();
+    fromGithub("check_suite", build());
+    await settle();
+    expect(await decisions()).toMatchObject([{ outcome: "continued", runUid: task.run.uid, explanation: expect.stringContaining(task.uid) }]);
+    expect(w.orchestrator.continued[0]!.request.prompt).toContain(`\ntask: ${task.uid}\n`);
+    fromGithub("check_suite", build({ conclusion: "success" }));
+    await settle();
+    expect(await outcomes()).toEqual(["not_matched", "continued"]);
+  });
+
+  test.each<[string, object]>([
+    ["that it is for none", { pull_requests: [] }],
+    ["that it is for another one", { pull_requests: [{ number: 90 }] }],
+    ["that the one of this number is another repository's", { pull_requests: [{ number: 9, base: { repo: { id: 2 } } }] }],
+  ])("is not meant when it says %s: it starts a run of its own", async (_what, more) => {
+    await automation("check_suite_completed");
+    await aBoundTask();
+    fromGithub("check_suite", build(more));
+    await settle();
+    expect([await outcomes(), w.orchestrator.continued]).toEqual([["fired"], []]);
+  });
+
+  test("continues it so often within a day, and no more; by hand it goes on, and so do reviews", async () => {
+    const uid = await automation("any", { triggers: [{ provider: "github", event: "check_suite_completed" }, { provider: "github", event: "pull_request_review_submitted" }] });
+    const task = await aBoundTask();
+    const delivered: string[] = [];
+    for (let n = 0; n <= BUILDS_PER_DAY_MAX; n += 1) {
+      delivered.push(fromGithub("check_suite", build()));
+      await settle();
+    }
+    const [last, ...others] = await decisions();
+    expect(others.map(({ outcome }) => outcome)).toEqual(Array(BUILDS_PER_DAY_MAX).fill("continued"));
+    expect(last).toMatchObject({ outcome: "suppressed", explanation: `It matches, but it has continued task ${task.uid} for ${BUILDS_PER_DAY_MAX} builds within a day. Replay the delivery to continue it once more.` });
+    fromGithub("pull_request_review", review());
+    await settle();
+    expect((await outcomes())[0]).toBe("continued");
+    const { codeHostUid } = w.webhookIngress.codeHostDeliveries.find((one) => one.uid === delivered[0])!;
+    expect((await w.automations.replayDelivery({ factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivered[0]! }, call(OWNER))).decision).toMatchObject({ outcome: "continued" });
+    await w.rows("UPDATE decisions SET decided_at = decided_at - interval '48 h'");
+    fromGithub("check_suite", build());
+    await settle();
+    expect((await outcomes())[0]).toBe("continued");
+    expect(fresh()).toEqual([]);
+  });
+});
+
+test("pushes and deliveries to webhooks never continue", async () => {
   const hook = newUid();
-  await automation("any", { triggers: [{ provider: "github", event: "push" }, { provider: "github", event: "check_suite_completed" }, { provider: "webhook", event: "received", filter: { webhook_ids: [hook] } }] });
+  await automation("any", { triggers: [{ provider: "github", event: "push" }, { provider: "webhook", event: "received", filter: { webhook_ids: [hook] } }] });
   const task = await aTask({ ticket: ["github", "acme/shop#9"] });
   w.orchestrator.about.set(PULL, [task.run.conversationUid]);
   fromGithub("push", { ref: "refs/heads/main", repository, sender, compare: PULL, commits: [] });
-  fromGithub("check_suite", { action: "completed", repository, sender, check_suite: { conclusion: "failure", html_url: PULL, pull_requests: [{ number: 9 }] } });
   w.webhookIngress.accept({ factoryUid, teamUid: TEAM, webhookUid: hook }, review());
   await settle();
-  expect((await decisions()).map(({ outcome }) => outcome)).toEqual(["fired", "fired", "fired"]);
+  expect((await decisions()).map(({ outcome }) => outcome)).toEqual(["fired", "fired"]);
 });
 
 test("what the platform's own account does continues nothing, and a disabled automation neither", async () => {

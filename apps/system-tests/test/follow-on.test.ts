@@ -22,6 +22,7 @@ beforeAll(async () => {
   [hub, lab] = [await connected("github"), await connected("gitlab")];
   factory = await aFactory(api, definitionFiles(script("say: Begun.")));
   await api.post(`/factory/${factory}/automations`, { name: "on issues", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "issue_mentioned" }] });
+  await api.post(`/factory/${factory}/automations`, { name: "on builds", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "workflow_run_completed", filter: { conclusions: ["failure"] } }] });
   await api.post(`/factory/${factory}/automations`, { name: "on requests", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "gitlab", event: "bot_mentioned" }] });
 }, SLOW_MS);
 afterAll(() => platform?.remove());
@@ -41,12 +42,22 @@ async function connected(kind: "github" | "gitlab"): Promise<typeof hub> {
 const acceptedOf = async ({ log }: typeof hub, id: string): Promise<string> => (await api.get(log)).deliveries.find((one: any) => one.delivery_id === id && one.outcome === "accepted").uid;
 
 /** Somebody writes on an issue; answers the delivery, which may be sent again under its id. */
-async function comment(number: number, id: string = randomUUID(), login = "ada"): Promise<string> {
-  const body = JSON.stringify({
+const comment = (number: number, id: string = randomUUID(), login = "ada"): Promise<string> =>
+  fromGithub("issue_comment", id, {
     action: "created", comment: { body: "@mill go on" }, sender: { login }, repository: { full_name: "acme/shop" },
     issue: { number, title: "Broken", html_url: issueUrl(number) }, end: "of it",
   });
-  const headers = { "content-type": "application/json", "x-github-event": "issue_comment", "x-github-delivery": id, "x-hub-signature-256": await sign(hub.secret, body) };
+
+/** A build of a pull request of ours ends, which our own push has caused. */
+const built = (number: number, conclusion: string): Promise<string> =>
+  fromGithub("workflow_run", randomUUID(), {
+    action: "completed", sender: { login: "mill" }, repository: { id: 1, full_name: "acme/shop", html_url: "https://github.com/acme/shop" },
+    workflow_run: { name: "CI", conclusion, head_branch: "agent/x", html_url: "https://github.com/acme/shop/actions/runs/1", pull_requests: [{ number, base: { repo: { id: 1 } } }] }, end: "of it",
+  });
+
+async function fromGithub(event: string, id: string, payload: object): Promise<string> {
+  const body = JSON.stringify(payload);
+  const headers = { "content-type": "application/json", "x-github-event": event, "x-github-delivery": id, "x-hub-signature-256": await sign(hub.secret, body) };
   expect((await api.fetch(hub.url, { method: "POST", headers, body })).status).toBe(202);
   return acceptedOf(hub, id);
 }
@@ -121,6 +132,18 @@ test("a merge request that a run of the task has reported is the task's", async 
   const decision = await decided(await note(3));
   expect(decision).toMatchObject({ outcome: "continued", automation: "on requests" });
   expect(await succeeded(api, decision.run_id)).toMatchObject({ conversation_id: task.conversation_id, source: "GITLAB_WEBHOOK" });
+}, SLOW_MS);
+
+test("a build that fails on a pull request of the task goes on with it, and one that does not fail starts nothing", async () => {
+  const task = await aTask(undefined, script("external_reference: https://github.com/acme/shop/pull/30"));
+  const decision = await decided(await built(30, "failure"));
+  expect(decision).toMatchObject({ outcome: "continued", automation: "on builds" });
+  const run = await succeeded(api, decision.run_id);
+  expect(run).toMatchObject({ conversation_id: task.conversation_id, source: "GITHUB_WEBHOOK" });
+  expect(run.prompt).toContain(`\ntask: ${task.uid}\n`);
+  expect(await shellOutputs(api, run.run_id)).toEqual([expect.stringContaining('"of it"}')]);
+  expect((await decided(await built(30, "success"))).outcome).toBe("not_matched");
+  expect((await decided(await built(31, "failure"))).outcome).toBe("fired");
 }, SLOW_MS);
 
 test("a task that is made of an event's own run is continued by the next event", async () => {

@@ -26,7 +26,7 @@ export type Item = {
 };
 
 /** None without a URL, nor with NUL in either text: no code host has such an item, and neither a request nor a column can hold it. */
-export const itemOf = (id: string, url: string): Item | undefined => (url === "" || id.includes("\0") || url.includes("\0") ? undefined : { id, url });
+export const itemsOf = (id: string, url: string): readonly Item[] => (url === "" || id.includes("\0") || url.includes("\0") ? [] : [{ id, url }]);
 
 /** Something that happened at a code host, in the words of triggers (spec factory-files §6.1). One delivery can tell of several. */
 export type CodeHostEvent = {
@@ -47,8 +47,8 @@ export type CodeHostEvent = {
   readonly pullRequests: readonly number[];
   /** Who did it; absent for builds, which nobody does. */
   readonly actor: { readonly login: string; readonly isPlatform: boolean } | undefined;
-  /** The issue or pull request on which it happened, for finding the work that is bound to it; absent for pushes, builds and comments on something else. */
-  readonly item?: Item | undefined;
+  /** The issue or pull request on which it happened, of builds those that they are for: to find the work that is bound to them. None of pushes, and of comments on something else. */
+  readonly items: readonly Item[];
   /** What it is about, for people. */
   readonly subject: { readonly kind: "issue" | "pull_request" | "push" | "build" | "comment"; readonly url: string; readonly title: string };
 };

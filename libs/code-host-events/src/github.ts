@@ -1,4 +1,4 @@
-import { itemOf, type Attributes, type CodeHostEvent, type FilterKey } from "./event.ts";
+import { itemsOf, type Attributes, type CodeHostEvent, type FilterKey, type Item } from "./event.ts";
 import { at, listAt, numberAt, some, textAt, textsOf } from "./json.ts";
 import { mentionsIn, newMentions } from "./mentions.ts";
 
@@ -26,8 +26,15 @@ export function githubEvents(name: string, payload: unknown, isPlatform: (login:
   const login = textAt(payload, "sender", "login");
   return reader(payload, textAt(payload, "action")).map(({ number, ...told }) => ({
     provider: "github", repository, carried: {}, untold: [], pullRequests: [], actor: { login, isPlatform: isPlatform(login) },
-    ...told, attributes: { repos: [repository], ...pullRequestNumbers(told), ...told.attributes }, item: number === undefined ? undefined : itemOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
+    ...told, attributes: { repos: [repository], ...pullRequestNumbers(told), ...told.attributes },
+    items: told.subject.kind === "build" ? itemsOfBuild(payload, repository, told) : number === undefined ? [] : itemsOf(`${repository}#${number}`, told.subject.url), // GitHub counts issues and pull requests together
   }));
+}
+
+/** The addresses of pull requests are not in payloads of builds, the repository's is. */
+function itemsOfBuild(payload: unknown, repository: string, { pullRequests = [] }: Pick<Told, "pullRequests">): readonly Item[] {
+  const url = textAt(payload, "repository", "html_url");
+  return url === "" ? [] : pullRequests.flatMap((number) => itemsOf(`${repository}#${number}`, `${url}/pull/${number}`));
 }
 
 const pullRequestNumbers = ({ pullRequests = [] }: Pick<Told, "pullRequests">): Attributes => (pullRequests.length > 0 ? { pr_numbers: pullRequests.map(String) } : {});
@@ -115,7 +122,7 @@ const BUILD_EVENTS: ReadonlySet<string> = new Set(["check_suite_completed", "che
 /** Labels and authors are those of the linked pull requests, of which payloads say the numbers only. */
 function readBuild(payload: unknown, event: string, build: unknown, onBranch: unknown): Told[] {
   if (!BUILD_EVENTS.has(event)) return [];
-  const pullRequests = listAt(build, "pull_requests").flatMap((one) => numberAt(one, "number"));
+  const pullRequests = listAt(build, "pull_requests").filter((one) => isOfRepository(one, payload)).flatMap((one) => numberAt(one, "number"));
   const workflow = at(payload, "workflow");
   const path = textAt(workflow, "path");
   const title = textAt(build, "name") || textAt(build, "app", "name");
@@ -129,6 +136,9 @@ function readBuild(payload: unknown, event: string, build: unknown, onBranch: un
     untold: pullRequests.length === 0 ? [] : ["labels", "authors"],
   }];
 }
+
+/** Builds of a fork name pull requests of the repository that it is of, which are counted there. */
+const isOfRepository = (pullRequest: unknown, payload: unknown): boolean => [undefined, at(payload, "repository", "id")].includes(at(pullRequest, "base", "repo", "id"));
 
 function pullRequestBase(payload: unknown): Pick<Told, "number" | "subject" | "attributes" | "untold" | "pullRequests"> {
   const pullRequest = at(payload, "pull_request");

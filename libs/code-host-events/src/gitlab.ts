@@ -1,4 +1,4 @@
-import { itemOf, type CodeHostEvent, type Item } from "./event.ts";
+import { itemsOf, type CodeHostEvent, type Item } from "./event.ts";
 import { at, numberAt, some, textAt } from "./json.ts";
 import { mentionsIn } from "./mentions.ts";
 
@@ -9,15 +9,15 @@ export function gitlabEvents(payload: unknown, isPlatform: (login: string) => bo
   const login = textAt(payload, "user", "username");
   const common = { provider: "gitlab" as const, repository, carried: {}, untold: [], actor: { login, isPlatform: isPlatform(login) } };
   const subject = subjectOf(payload);
-  const item = itemIn(payload, repository, subject);
+  const items = itemsIn(payload, repository, subject);
   const isMergeRequest = textAt(payload, "object_kind") === "merge_request";
   const pullRequests = numberAt(payload, isMergeRequest ? "object_attributes" : "merge_request", "iid");
   const happened: CodeHostEvent[] = [];
   if (isMergeRequest) {
     const attributes = { repos: [repository], actions: some(textAt(payload, "object_attributes", "action")), base_branches: some(textAt(payload, "object_attributes", "target_branch")) };
-    happened.push({ ...common, event: "merge_request", subject, item, pullRequests, attributes });
+    happened.push({ ...common, event: "merge_request", subject, items, pullRequests, attributes });
   }
-  if (mentionsIn(newText(payload)).some(isPlatform)) happened.push({ ...common, event: "bot_mentioned", subject, item, pullRequests, attributes: { repos: [repository] } });
+  if (mentionsIn(newText(payload)).some(isPlatform)) happened.push({ ...common, event: "bot_mentioned", subject, items, pullRequests, attributes: { repos: [repository] } });
   return happened;
 }
 
@@ -29,11 +29,11 @@ function newText(payload: unknown): string {
 }
 
 /** GitLab counts issues and merge requests each by themselves. */
-function itemIn(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): Item | undefined {
+function itemsIn(payload: unknown, repository: string, { kind, url }: CodeHostEvent["subject"]): readonly Item[] {
   const isComment = textAt(payload, "object_kind") === "note";
   const [number] = numberAt(payload, isComment ? (kind === "issue" ? "issue" : "merge_request") : "object_attributes", "iid");
-  if (number === undefined || kind === "comment") return undefined;
-  return itemOf(`${repository}${kind === "issue" ? "#" : "!"}${number}`, url);
+  if (number === undefined || kind === "comment") return [];
+  return itemsOf(`${repository}${kind === "issue" ? "#" : "!"}${number}`, url);
 }
 
 function subjectOf(payload: unknown): CodeHostEvent["subject"] {

@@ -9,7 +9,7 @@ import { branchPushOf } from "./push.ts";
 import { repositoryAddress } from "./repository-address.ts";
 
 const event: CodeHostEvent = {
-  provider: "github", event: "push", repository: "Acme/Shop", carried: {}, untold: [], pullRequests: [], actor: { login: "ada", isPlatform: false },
+  provider: "github", event: "push", repository: "Acme/Shop", carried: {}, untold: [], pullRequests: [], items: [], actor: { login: "ada", isPlatform: false },
   subject: { kind: "push", url: "", title: "" },
   attributes: { repos: ["Acme/Shop"], branches: ["feature/x"], paths: ["api/v1/a.ts", "README.md"], labels: ["Bug", "api"], authors: ["Ada"], mentioned: ["ada", "acme/core"], workflows: ["CI"] },
 };

@@ -28,15 +28,20 @@ describe("of GitHub's published payloads", () => {
       for (const { repository, attributes } of told(name, payload)) expect([repository, attributes.repos]).toEqual([expect.stringMatching(/^[^/]+\/[^/]+$/), [repository]]);
   });
 
-  test("issues, pull requests, reviews and comments are on an item; pushes and builds are not", () => {
+  test("issues, pull requests, reviews and comments are on an item; pushes are not", () => {
     const all = allExamples.flatMap(({ name, payload }) => told(name, payload).map((event) => ({ name, ...event })));
-    const items = new Map(all.map(({ name, item }) => [name, item !== undefined]));
-    const named = all.flatMap(({ item, repository, subject }) => (item ? [{ item, repository, subject }] : []));
-    for (const { item, repository, subject } of named) expect([item.id, item.url]).toEqual([expect.stringMatching(new RegExp(`^${repository}#\\d+$`)), subject.url]);
-    for (const event of ["issues", "pull_request", "pull_request_review"]) expect([event, items.get(event)]).toEqual([event, true]);
-    for (const event of ["push", "check_suite", "workflow_run"]) expect([event, items.get(event)]).toEqual([event, false]);
+    const items = new Map(all.map((event) => [event.name, event.items.length]));
+    for (const event of ["issues", "pull_request", "pull_request_review"]) expect([event, items.get(event)]).toEqual([event, 1]);
+    expect(items.get("push")).toBe(0);
+    for (const { items: [item], repository, subject } of all.filter((one) => one.items.length > 0 && one.subject.kind !== "build")) expect([item!.id, item!.url]).toEqual([expect.stringMatching(new RegExp(`^${repository}#\\d+$`)), subject.url]);
     const [comment] = told("issue_comment", exampleOf("issue_comment", "created", { "comment.body": "cc @ada", "issue.number": 7, "issue.html_url": "https://github.com/a/b/issues/7" }));
-    expect(comment?.item).toEqual({ id: "Codertocat/Hello-World#7", url: "https://github.com/a/b/issues/7" });
+    expect(comment?.items).toEqual([{ id: "Codertocat/Hello-World#7", url: "https://github.com/a/b/issues/7" }]);
+  });
+  test("a build is on the pull requests of its repository that it is for, if it is for any", () => {
+    const itemsOf = (name: string, ...numbers: object[]) => told(name, exampleOf(name, "completed", { [`${name}.pull_requests`]: numbers, "repository.html_url": "https://ghe.test/a/b", "repository.id": 1 }))[0]?.items;
+    const repository = told("workflow_run", exampleOf("workflow_run", "completed"))[0]!.repository;
+    expect(itemsOf("workflow_run", { number: 7 }, { number: 8, base: { repo: { id: 1 } } }, { number: 9, base: { repo: { id: 2 } } })).toEqual([7, 8].map((number) => ({ id: `${repository}#${number}`, url: `https://ghe.test/a/b/pull/${number}` })));
+    expect([itemsOf("workflow_run"), itemsOf("check_suite", { number: 7 })?.length]).toEqual([[], 1]);
   });
   test("an issue tells its labels, assignees and author", () => {
     const [event] = told("issues", exampleOf("issues", "opened", { "issue.labels": [{ name: "bug" }, { name: "api" }], "issue.assignees": [{ login: "ada" }] }));

@@ -52,7 +52,7 @@ describe("of GitLab's documented payloads", () => {
     expect(codeHostEventsOf(fromGitlab(note()))[0]).toMatchObject({ subject: { kind: "pull_request", title: "Faster", url: "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12" }, pullRequests: [12] });
   });
   test("a merge request and an issue are items, each counted by itself; a commit is none", () => {
-    const itemOf = (payload: unknown) => codeHostEventsOf(fromGitlab(payload))[0]?.item;
+    const itemOf = (payload: unknown) => codeHostEventsOf(fromGitlab(payload))[0]?.items[0];
     const url = "https://gitlab.test/mike/tools/diaspora/-/merge_requests/12";
     expect([itemOf(mergeRequest()), itemOf(note())]).toEqual([{ id: "mike/tools/diaspora!12", url }, { id: "mike/tools/diaspora!12", url }]);
     expect(itemOf(note({ noteable_type: "Issue", url: "https://gitlab.test/i/3#note_1" }, { issue: { iid: 3, title: "Slow" } }))).toEqual({ id: "mike/tools/diaspora#3", url: "https://gitlab.test/i/3" });

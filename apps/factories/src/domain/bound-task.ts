@@ -10,7 +10,21 @@ export type BoundTask = {
 };
 
 /** What an event on an item goes on with, instead of starting work of its own. */
-export type Continuation = { readonly taskUid: string; readonly conversationUid: string };
+export type Continuation = { readonly taskUid: string; readonly conversationUid: string; /** A build is the cause. */ readonly isForBuild?: true };
+
+/** How often within a day an automation continues a task for builds: nobody writes them, and what goes on may cause the next one. */
+export const BUILDS_PER_DAY_MAX = 10;
+
+/** How often an automation has continued a task for builds. */
+export type BuildsOfTask = { readonly automationUid: string; readonly taskUid: string; readonly times: number };
+
+/** Why an automation does not continue a task for one more build; undefined: it does. */
+export function tooManyBuilds(continues: Continuation | undefined, { uid }: Pick<Automation, "uid">, builds: readonly BuildsOfTask[]): string | undefined {
+  const times = builds.find(({ automationUid, taskUid }) => automationUid === uid && taskUid === continues?.taskUid)?.times ?? 0;
+  if (times < BUILDS_PER_DAY_MAX) return undefined;
+  return `It matches, but it has continued task ${continues!.taskUid} for ${times} builds within a day. Replay the delivery to continue it once more.`;
+}
+
 
 /**
  * The task that an automation continues, the newest one first: its conversation is held by the agent that the automation is for. Another agent's

@@ -1,5 +1,8 @@
 import type { JsonObject } from "@millwright/json";
 
+/** The event of a delivery that somebody has an automation look at again. */
+export const REPLAYED = "replayed";
+
 /** Something that happened and that automations of a factory may listen to. Plain JSON: it travels in rows of work. */
 export type TriggerEvent = {
   /** Of a delivery its own uid. */

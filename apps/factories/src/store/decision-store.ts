@@ -3,6 +3,7 @@ import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, type FactoryUid } from "@millwright/ids";
 import { enqueueAllWork, enqueueWork, type NewWork } from "@millwright/work";
 import type { AutomationUid } from "../domain/automation.ts";
+import type { BuildsOfTask } from "../domain/bound-task.ts";
 import { DECIDE, KEEP_DAYS, START, type Decision, type DecisionEnd, type DecisionQuery, type DecisionRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
@@ -71,6 +72,16 @@ export function decisionStore(database: Database) {
       return rows[0] && { event: toEvent(rows[0]), decidedAt: rows[0].decided_at };
     },
 
+    /** How often builds have had automations continue these tasks since then; those that are about to be told count. */
+    async continuedFor(factoryUid: string, taskUids: readonly string[], since: Date): Promise<BuildsOfTask[]> {
+      const { rows } = await sql.query<BuildsOfTask>(
+        `SELECT automation_uid AS "automationUid", built_task_uid AS "taskUid", count(*)::int AS times FROM decisions
+          WHERE factory_uid = $1 AND built_task_uid = ANY ($2::uuid[]) AND decided_at > $3 AND outcome IN ('pending', 'continued') GROUP BY 1, 2`,
+        [factoryUid, taskUids, since],
+      );
+      return rows;
+    },
+
     /** Runs of events and of the deliveries that they are about, oldest first. */
     async runsOf(factoryUid: FactoryUid, eventUids: readonly string[]): Promise<EventRun[]> {
       const { rows } = await sql.query<EventRun>(
@@ -117,9 +128,9 @@ async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly D
   );
   for (const one of decisions) {
     const { rowCount } = await tx.query(
-      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10) ON CONFLICT DO NOTHING`,
-      [event.factoryUid, event.uid, one.automationUid, one.automationName, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.runUid, now],
+      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at, built_task_uid)
+       VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10, $11) ON CONFLICT DO NOTHING`,
+      [event.factoryUid, event.uid, one.automationUid, one.automationName, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.runUid, now, builtTaskOf(one)],
     );
     if (rowCount === 0 || one.outcome !== "pending") continue;
     const ref: DecisionRef = { factoryUid: event.factoryUid, eventUid: event.uid, automationUid: one.automationUid };
@@ -127,6 +138,8 @@ async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly D
   }
   return isNew > 0;
 }
+
+const builtTaskOf = ({ order }: Decision): string | null => (order?.continues?.isForBuild ? order.continues.taskUid : null);
 
 const EVENT_COLUMNS = "e.uid, e.factory_uid, e.team_uid, e.provider, e.event, e.delivery_uid, e.subject, e.request_id, e.occurred_at";
 type EventRow = { uid: string; factory_uid: string; team_uid: string; provider: string; event: string; delivery_uid: string | null; subject: JsonObject; request_id: string; occurred_at: Date };

@@ -18,12 +18,12 @@ export type FindBoundTasksDeps = {
 };
 
 /**
- * The tasks of a factory that are bound to an item, newest first: by their ticket, by the ticket's URL, or because a run of theirs has reported the item
+ * The tasks of a factory that are bound to any of these items, newest first: by their ticket, by the ticket's URL, or because a run of theirs has reported the item
  * as its pull request or as an external reference. Deleted and cancelled tasks are bound to nothing.
  */
-export async function findBoundTasks({ tasks, runs }: FindBoundTasksDeps, { factoryUid, teamUid, provider }: TriggerEvent, item: Item): Promise<BoundTask[]> {
-  const conversationUids = await runs.conversationsByUrl(teamUid, item.url);
-  const found = await tasks.boundTo(as<FactoryUid>(factoryUid), { ticket: { source: provider, ids: [item.id, item.url] }, conversationUids });
+export async function findBoundTasks({ tasks, runs }: FindBoundTasksDeps, { factoryUid, teamUid, provider }: TriggerEvent, items: readonly Item[]): Promise<BoundTask[]> {
+  const conversationUids = (await Promise.all(items.map(({ url }) => runs.conversationsByUrl(teamUid, url)))).flat();
+  const found = await tasks.boundTo(as<FactoryUid>(factoryUid), { ticket: { source: provider, ids: items.flatMap(({ id, url }) => [id, url]) }, conversationUids });
   const standings = found.length > 0 ? await runs.standingsOf(teamUid, found.map((task) => task.conversationUid)) : undefined;
   return found.map((task) => {
     const at = standings?.get(task.conversationUid);

@@ -7,10 +7,10 @@ import { eventUidOf } from "../domain/automation.ts";
 import type { ShownDecision } from "../domain/decision.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
-import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { automationFact } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
+import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
 import { decideOne, type Looks } from "./decide-event.ts";
 import { started, type KeepToldDeps } from "./run-automation.ts";
 
@@ -39,7 +39,7 @@ export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, a
   const { provider, receivedAt, subject } = await findDelivery(deps, factory, asked);
   const [origin, now, deliveryUid] = [originOf(caller), deps.clock.now(), asked.deliveryUid.toLowerCase()];
   const event: TriggerEvent = {
-    uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, asked.idempotencyKey), factoryUid: factory.uid, teamUid: factory.teamUid, provider, event: "replayed",
+    uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, asked.idempotencyKey), factoryUid: factory.uid, teamUid: factory.teamUid, provider, event: REPLAYED,
     deliveryUid, requestId: caller.requestId, occurredAt: now.toISOString(), subject: { ...subject, replayed_by: origin.actor.uid },
   };
   const look = await deps.looks[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
