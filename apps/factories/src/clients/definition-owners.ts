@@ -10,9 +10,6 @@ import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
 import type { UnplacedDiagnostic } from "../domain/source.ts";
 
-const STAGE_TIMEOUT_MS = 30_000;
-const ACTIVATE_TIMEOUT_MS = 30_000;
-
 /** This service's own caller, carrying out what a principal was allowed to ask for. */
 export const callerFor = (service: string, { factory, actor, requestId }: Activation): Caller =>
   serviceCaller(service, requestId, { type: actor.type as PrincipalType, uid: actor.uid }, [{ teamUid: factory.teamUid, verbs: ["factory.view", "source.apply"] }]);
@@ -27,7 +24,7 @@ export function definitionOwners(transports: readonly Transport[], signer: Calle
         factoryUid: stage.factory.uid, teamUid: stage.factory.teamUid, version: BigInt(stage.version), dryRun: stage.isDryRun,
         definition: stage.definition as unknown as JsonObject,
       };
-      const answers = await all(owners.map((owner) => owner.stageDefinition(request, call(self, { timeoutMs: STAGE_TIMEOUT_MS }))));
+      const answers = await all(owners.map((owner) => owner.stageDefinition(request, call(self))));
       return {
         diagnostics: answers.flatMap((answer) => answer.diagnostics.map(toDiagnostic)),
         plan: answers.flatMap((answer) => answer.plan.map(({ kind, name, action, changedFields }) => ({ kind, name, action, changedFields }))),
@@ -38,7 +35,7 @@ export function definitionOwners(transports: readonly Transport[], signer: Calle
       const { factory, version } = activation;
       const self = callerFor(signer.service, activation);
       const request = { factoryUid: factory.uid, version: BigInt(version) };
-      const answers = await all(owners.map((owner) => owner.activateDefinition(request, call(self, { timeoutMs: ACTIVATE_TIMEOUT_MS }))));
+      const answers = await all(owners.map((owner) => owner.activateDefinition(request, call(self))));
       if (answers.some(({ activeVersion }) => activeVersion < request.version)) {
         throw new DomainError({ kind: "unavailable", reason: "definition_not_active", message: "An owner does not serve the version yet." });
       }

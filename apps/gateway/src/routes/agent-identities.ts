@@ -113,7 +113,7 @@ async function assertEnvironmentOfTeam({ catalog }: Pick<Neighbours, "catalog">,
 /** Each skill by its whole spec, once, in order. Errors: skill_not_found (invalid_argument), when the team's agents would not find one. */
 async function findSkills({ catalog }: Pick<Neighbours, "catalog">, caller: Caller, request: RequestInfo, teamUid: string, texts: readonly string[]): Promise<string[]> {
   if (texts.length === 0) return [];
-  const { specByText } = await catalog.findSkills({ teamUid, texts: [...texts] }, onBehalf({ caller, request }, { timeoutMs: 30_000 }));
+  const { specByText } = await catalog.findSkills({ teamUid, texts: [...texts] }, onBehalf({ caller, request }));
   const missing = texts.find((text) => specByText[text] === undefined);
   if (missing !== undefined) throw invalidArgument("skill_not_found", `The team's agents find no skill by "${missing}".`, { skill: missing });
   return [...new Set(texts.map((text) => specByText[text] ?? text))];

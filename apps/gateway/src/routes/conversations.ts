@@ -35,7 +35,7 @@ export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" 
       params: conversationParams,
       responses: { 302: { description: "`Location` is a signed URL of the transcript, valid for 15 minutes" } },
       handler: async (input) => {
-        const { url } = await runs.getTranscriptUrl({ conversationUid: input.params.conversationId }, onBehalf(input, { timeoutMs: 30_000 }));
+        const { url } = await runs.getTranscriptUrl({ conversationUid: input.params.conversationId }, onBehalf(input));
         return redirect(url, NOT_KEPT);
       },
     }),
@@ -62,7 +62,7 @@ export function conversationRoutes({ runs, artifacts }: Pick<Neighbours, "runs" 
       response: z.object({ download_url: z.url(), expires_at: timestamp() }),
       responses: { 302: { description: "`Location` is a signed URL of the snapshot, valid for 15 minutes" } },
       handler: async (input) => {
-        const { url, expiresAt } = await runs.getBlockSnapshotUrl({ conversationUid: input.params.conversationId }, onBehalf(input, { timeoutMs: 30_000 }));
+        const { url, expiresAt } = await runs.getBlockSnapshotUrl({ conversationUid: input.params.conversationId }, onBehalf(input));
         return input.query.redirect ? redirect(url, NOT_KEPT) : { download_url: url, expires_at: isoTime(expiresAt!) };
       },
     }),

@@ -162,7 +162,7 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
             idempotencyKey: request.idempotency?.key ?? "",
             ...present({ title: body.title, ticketRef: body.ticket_ref, ticketUrl: body.ticket_url }),
           },
-          onBehalf(input, { timeoutMs: 30_000 }),
+          onBehalf(input),
         );
         const record = await createdRun(sent.runUid, input);
         return { ...record, factory_uid: params.uid, foreman_agent: sent.foremanAgent, ticket_ref: sent.ticketRef, run_url: links.runUrl(sent.runUid) };

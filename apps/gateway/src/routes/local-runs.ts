@@ -77,7 +77,7 @@ export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
           ...{ prompt, metadata, config: {}, source: "LOCAL" },
           ...present({ title: title ?? command.join(" ").slice(0, 200), parentRunUid: named.parent_run_id ?? input.caller.run?.runUid, idempotencyKey: input.request.idempotency?.key }),
         });
-        const answer = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input, { timeoutMs: 30_000 }));
+        const answer = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input));
         return { run_id: answer.run!.uid, state: answer.run!.state as z.input<typeof RunState>, report_every_ms: answer.reportEveryMs };
       },
     }),

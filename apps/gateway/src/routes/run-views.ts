@@ -92,7 +92,7 @@ export function runViewRoutes({ runs }: Pick<Neighbours, "runs">, links: PageLin
       params: runParams,
       responses: { 302: { description: "`Location` is a signed URL of the transcript, valid for 15 minutes: what a third-party harness has written down itself once an execution has ended, else everything that happened in the run (JSON Lines)" } },
       handler: async (input) => {
-        const { url } = await runs.getTranscriptUrl({ runUid: input.params.runId }, onBehalf(input, { timeoutMs: 30_000 }));
+        const { url } = await runs.getTranscriptUrl({ runUid: input.params.runId }, onBehalf(input));
         return redirect(url, { "cache-control": "no-store" });
       },
     }),

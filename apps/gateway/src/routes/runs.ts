@@ -53,7 +53,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         const request = runRequest(input.body, input.caller, input.request.idempotency?.key);
         const { on_behalf_of: member } = input.body;
         if (member !== undefined) request.creatorUid = await findPrincipal(input.caller, request.ownerUid, member);
-        const answer = await runs.createRuns({ runs: [request] }, onBehalf(input, { timeoutMs: 30_000 }));
+        const answer = await runs.createRuns({ runs: [request] }, onBehalf(input));
         return createdRun(answer.runs[0]!);
       },
     });
@@ -158,7 +158,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       response: CreatedRun,
       handler: async (input) => {
         const key = input.request.idempotency?.key;
-        const answer = await runs.retryRun({ runUid: input.params.runId, ...idempotencyOf(input.caller, key) }, onBehalf(input, { timeoutMs: 30_000 }));
+        const answer = await runs.retryRun({ runUid: input.params.runId, ...idempotencyOf(input.caller, key) }, onBehalf(input));
         return createdRun(answer.run!);
       },
     }),
@@ -174,7 +174,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       query: z.object({ tree: queryBoolean().optional() }),
       response: z.string(),
       handler: async (input) => {
-        const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input, { timeoutMs: 30_000 }));
+        const { run } = await runs.cancelRun({ runUid: input.params.runId, tree: input.query.tree ?? false, idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
         return run!.uid;
       },
     }),
