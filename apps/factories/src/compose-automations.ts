@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { events } from "@millwright/contracts";
-import { BackgroundLoop, type Database } from "@millwright/database";
+import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
 import { Consumer, feedReader, type ConsumerDeps, type Doorbell, type EventLog, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
@@ -17,14 +17,15 @@ import { onScheduleEvents } from "./events/on-schedule-events.ts";
 import { onStageChanges } from "./events/on-stage-changes.ts";
 import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
-import { hasListener, listeningAmong, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
-import { decisionStore, enqueueDecision, enqueueDecisions } from "./store/decision-store.ts";
+import { listeningAmong, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
+import { decisionStore, enqueueDecisions } from "./store/decision-store.ts";
 import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
 import type { FindBoundTasksDeps } from "./usecases/find-bound-tasks.ts";
 import { lookAtCodeHostDelivery } from "./usecases/look-at-code-host-delivery.ts";
 import { lookAtDelivery } from "./usecases/look-at-delivery.ts";
 import { lookAtSlot } from "./usecases/look-at-slot.ts";
 import { lookAtStageChange, type LookAtStageChangeDeps } from "./usecases/look-at-stage-change.ts";
+import type { ReplayDeliveryDeps } from "./usecases/replay-delivery.ts";
 import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-decided-run.ts";
 
 export type AutomationsOptions = {
@@ -58,16 +59,19 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
-  const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, builds: decisions, codeHosts: o.runs, service: signer.service }, event, automations);
-  const looks: Looks = {
-    webhook: (event) => lookAtDelivery({ deliveries }, event),
-    factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
-    schedule: lookAtSlot,
-    github: fromCodeHost,
-    gitlab: fromCodeHost,
+  const looksWith: ReplayDeliveryDeps["looksWith"] = (known = {}) => {
+    const from = { ...deliveries, ...known };
+    const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries: from, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, builds: decisions, codeHosts: o.runs, service: signer.service }, event, automations);
+    return {
+      webhook: (event) => lookAtDelivery({ deliveries: from }, event),
+      factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
+      schedule: lookAtSlot,
+      github: fromCodeHost,
+      gitlab: fromCodeHost,
+    };
   };
-  const deciding: DecideEventDeps<Parameters<typeof enqueueDecision>[0]> = {
-    looks,
+  const deciding: DecideEventDeps<Sql> = {
+    looks: looksWith(),
     automations: { listeningTo: (factoryUid, provider) => listeningTo(database.sql, factoryUid, provider) },
     decisions,
     clock,
@@ -75,17 +79,17 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const starting: StartDecidedRunDeps = {
     decisions, deliveries, factories: o.deps.factories, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
   };
-  const follow = (source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
-    new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, ...react, read, ...(o.doorbell && { doorbell: o.doorbell }) });
+  const follow = (source: string, read: FeedReader, react: Partial<Pick<ConsumerDeps, "handlers" | "together">>) =>
+    new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, handlers: {}, ...react, read, ...(o.doorbell && { doorbell: o.doorbell }) });
   const feedOf = (transport: Transport) => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
-  const hearing = { hasListener, listeningAmong, listeningFactories, enqueueDecision, enqueueDecisions };
+  const hearing = { listeningAmong, listeningFactories, enqueueDecisions };
   const prune = () => decisions.prune(clock.now());
   return {
-    deps: { ...o.deps, decisions, deliveries, looks, start: (ref) => startDecidedRun(starting, ref) },
+    deps: { ...o.deps, decisions, deliveries, looksWith, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
       follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
-      follow("scheduler", feedOf(o.neighbours.scheduler), { handlers: onScheduleEvents(hearing) }),
-      follow("factories", (range) => o.eventLog.read(range), { handlers: onStageChanges(hearing) }), // its own log
+      follow("scheduler", feedOf(o.neighbours.scheduler), { together: onScheduleEvents(hearing) }),
+      follow("factories", (range) => o.eventLog.read(range), { together: onStageChanges(hearing) }), // its own log
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),

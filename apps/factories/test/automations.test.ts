@@ -374,10 +374,12 @@ describe("replaying a delivery", () => {
   test("says what would happen, and starts nothing", async () => {
     const { uid } = await create({ triggers: [trigger({ kind: ["a"] })] });
     const [yes, no] = [deliver({ kind: "a" }), deliver({ kind: "b" })];
+    const before = w.webhookIngress.reads;
     expect(await replay(uid, yes.uid, { dryRun: true })).toMatchObject({ wouldTrigger: true, decision: { outcome: "pending", checks: [{ passed: true }] } });
     expect(await replay(uid, no.uid, { dryRun: true })).toMatchObject({ wouldTrigger: false, decision: { outcome: "not_matched", checks: [{ failed: ["kind"] }] } });
     const deaf = await create({ triggers: [trigger(undefined, newUid())] });
     expect(await replay(deaf.uid, yes.uid, { dryRun: true })).toMatchObject({ wouldTrigger: false, decision: { outcome: "not_listening" } });
+    expect(w.webhookIngress.reads - before).toBe(3); // each stored delivery is read once
     expect(await w.rows("SELECT 1 FROM decisions")).toHaveLength(0);
     expect((await w.eventTypes()).filter((type) => type === "automation.requested")).toHaveLength(3);
   });

@@ -134,6 +134,16 @@ describe("a slot of a schedule", () => {
     expect(await decisions()).toMatchObject([{ automationUid: off, outcome: "disabled" }]);
   });
 
+  test("among many that come together is decided for its own factory", async () => {
+    const uid = await create(trigger);
+    const deaf = await aFactory();
+    const at = { automation_uid: uid, cron: "0 6 * * 1", name: "monday" };
+    const fired = [factoryUid, deaf, factoryUid].map((to) => w.scheduler.fire(TEAM, { factory_uid: to, ...at }));
+    await settle();
+    expect((await decisions(uid)).map(({ eventUid }) => eventUid).toSorted()).toEqual([fired[0], fired[2]].toSorted());
+    expect(await w.rows("SELECT 1 FROM trigger_events WHERE factory_uid = $1", [deaf])).toEqual([]);
+  });
+
   test("is asked of the scheduler by every fact about the automation", async () => {
     const uid = await create(trigger);
     await w.automations.replaceAutomation({ factoryUid, automationUid: uid, automation: { name: "auto", prompt: "x", enabled: false, triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "@daily" } }, { provider: "factory", event: "work_item_stage_changed" }] } }, call(OWNER));

@@ -71,12 +71,7 @@ export async function applyAutomations(tx: Sql, factoryUid: FactoryUid, project:
 export const listeningTo = (sql: Sql, factoryUid: string, provider: string): Promise<Automation[]> =>
   select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]);
 
-/** Whether any listens: what nobody listens to leaves no trace. */
-export async function hasListener(sql: Sql, factoryUid: string, provider: string): Promise<boolean> {
-  return (await sql.query("SELECT 1 FROM automations WHERE factory_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL LIMIT 1", [factoryUid, provider])).rowCount > 0;
-}
-
-/** Those of some factories in which any listens. */
+/** Those of some factories in which any listens: what nobody listens to leaves no trace. */
 export async function listeningAmong(sql: Sql, factoryUids: readonly string[], provider: string): Promise<Set<string>> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT DISTINCT factory_uid AS uid FROM automations WHERE factory_uid IN (SELECT jsonb_array_elements_text($1::jsonb)::uuid) AND $2 = ANY (providers) AND deleted_at IS NULL",

@@ -110,10 +110,7 @@ export function decisionStore(database: Database) {
 
 export type DecisionStore = ReturnType<typeof decisionStore>;
 
-/** An event that is to be decided about, in the transaction that heard of it. */
-export const enqueueDecision = (sql: Sql, event: TriggerEvent): Promise<unknown> => enqueueWork(sql, toDecide(event));
-
-/** The same for many; each with the trace of what brought it about. */
+/** Events that are to be decided about, in the transaction that heard of them; each with the trace of what brought it about. */
 export const enqueueDecisions = (sql: Sql, all: readonly { event: TriggerEvent; traceparent: string | undefined }[]): Promise<void> =>
   enqueueAllWork(sql, all.map(({ event, traceparent }) => ({ ...toDecide(event), ...(traceparent !== undefined && { traceparent }) })));
 

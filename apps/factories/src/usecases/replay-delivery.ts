@@ -12,6 +12,8 @@ import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
 import { decideOne, type Looks } from "./decide-event.ts";
+import type { LookAtCodeHostDeliveryDeps } from "./look-at-code-host-delivery.ts";
+import type { LookAtDeliveryDeps } from "./look-at-delivery.ts";
 import { started, type KeepToldDeps } from "./run-automation.ts";
 
 export type ReplayDeliveryDeps = AutomationScopeDeps & KeepToldDeps & {
@@ -21,8 +23,10 @@ export type ReplayDeliveryDeps = AutomationScopeDeps & KeepToldDeps & {
     delivery(uid: string): Promise<StoredDelivery | undefined>;
     codeHostEntry(uid: string): Promise<StoredCodeHostDelivery | undefined>;
   };
-  looks: Looks;
+  /** Looks for which some deliveries are known already. */
+  looksWith(known?: Partial<KnownDeliveries>): Looks;
 };
+type KnownDeliveries = LookAtDeliveryDeps["deliveries"] & LookAtCodeHostDeliveryDeps["deliveries"];
 /** Of a webhook of the factory, or of a code-host connection of its team; "" = not that. */
 export type ReplayAsked = AutomationRef & { webhookUid: string; codeHostUid: string; deliveryUid: string; dryRun: boolean; idempotencyKey: string };
 
@@ -36,13 +40,13 @@ export type ReplayAsked = AutomationRef & { webhookUid: string; codeHostUid: str
 export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, asked: ReplayAsked): Promise<{ decision: ShownDecision; wouldTrigger: boolean }> {
   const { factory, automation } = await findAutomation(deps, caller, asked, asked.codeHostUid === "" ? "webhook.manage" : "factory.manage");
   if (!asked.dryRun) requireVerb(caller, factory.teamUid, "run.create", "factory");
-  const { provider, receivedAt, subject } = await findDelivery(deps, factory, asked);
+  const { provider, receivedAt, subject, known } = await findDelivery(deps, factory, asked);
   const [origin, now, deliveryUid] = [originOf(caller), deps.clock.now(), asked.deliveryUid.toLowerCase()];
   const event: TriggerEvent = {
     uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, asked.idempotencyKey), factoryUid: factory.uid, teamUid: factory.teamUid, provider, event: REPLAYED,
     deliveryUid, requestId: caller.requestId, occurredAt: now.toISOString(), subject: { ...subject, replayed_by: origin.actor.uid },
   };
-  const look = await deps.looks[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
+  const look = await deps.looksWith(known)[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
   const decision = look && decideOne(automation, look);
   const wouldTrigger = decision?.outcome === "pending";
   const more = { mode: "replay", event_uid: event.uid, delivery_uid: deliveryUid, dry_run: asked.dryRun, outcome: decision?.outcome ?? "not_listening" };
@@ -54,20 +58,22 @@ export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, a
   return { decision: { ...unheard, ...decision, automationUid: automation.uid, automationName: automation.name, event, decidedAt: now }, wouldTrigger };
 }
 
-/** Who told of it, when, and what is known of it. Errors: delivery_not_found · payload_not_stored. */
-async function findDelivery({ deliveries }: ReplayDeliveryDeps, factory: Factory, asked: ReplayAsked): Promise<{ provider: string; receivedAt: Date; subject: JsonObject }> {
+/** Who told of it, when, what is known of it, and itself. Errors: delivery_not_found · payload_not_stored. */
+async function findDelivery({ deliveries }: ReplayDeliveryDeps, factory: Factory, asked: ReplayAsked): Promise<{ provider: string; receivedAt: Date; subject: JsonObject; known: Partial<KnownDeliveries> }> {
   const uid = asked.deliveryUid.toLowerCase();
   if (!isUuid(uid)) throw notFound("delivery");
   if (asked.codeHostUid === "") {
     const found = await deliveries.delivery(uid);
     if (!found || found.factoryUid !== factory.uid || found.webhookUid !== asked.webhookUid.toLowerCase()) throw notFound("delivery");
     if (!found.payload) throw notStored();
-    return { provider: "webhook", receivedAt: found.receivedAt, subject: { webhook_uid: found.webhookUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes } };
+    const subject = { webhook_uid: found.webhookUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes };
+    return { provider: "webhook", receivedAt: found.receivedAt, subject, known: { delivery: async () => found } };
   }
   const found = await deliveries.codeHostEntry(uid);
   if (!found || found.teamUid !== factory.teamUid || found.codeHostUid !== asked.codeHostUid.toLowerCase()) throw notFound("delivery");
   if (!found.told) throw notStored();
-  return { provider: found.provider, receivedAt: found.receivedAt, subject: { code_host_uid: found.codeHostUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes } };
+  const subject = { code_host_uid: found.codeHostUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes };
+  return { provider: found.provider, receivedAt: found.receivedAt, subject, known: { codeHostDelivery: async () => found.told } };
 }
 
 const notStored = () => invalidArgument("payload_not_stored", "Only accepted deliveries keep their payload.");
