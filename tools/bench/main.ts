@@ -1,5 +1,5 @@
 // npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--profile <dir>]: see docs/performance.md.
-// Ends by itself, in time.
+// Ends by itself, in time: with 0, with 1 when something was left out or went wrong, with 2 when its words are off.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -40,17 +40,13 @@ const MINUTES = { whole: 12, quick: 4 } as const;
 /** What stopping may take after the deadline. */
 const STOP_MS = 60_000;
 
-const { values: options } = parseArgs({
-  options: {
-    ...{ quick: { type: "boolean", default: false }, only: { type: "string", multiple: true }, on: { type: "string", multiple: true } },
-    ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
-  },
-});
+const options = readOptions();
 const known = [...Object.keys(SCENARIOS), ...WITH_WORKER];
 const wanted = chosen("scenario", known, options.only ?? known.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && name === "memory")));
 const setups = chosen("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
-if (!(limitMs > 0)) throw new Error("--minutes must be a positive number.");
+if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
+const out = directoryAt(options.out);
 
 const beganMs = performance.now();
 const deadline = new Deadline(limitMs);
@@ -71,7 +67,9 @@ try {
     isQuick: options.quick, leftOut, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
     rows, memory, targets: judge(rows, memory),
   };
-  process.stdout.write(`${tableOf(results)}\n\nWritten to ${save(results)}\n`);
+  writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
+  writeFileSync(join(out, "chart.svg"), chartOf(rows));
+  process.stdout.write(`${tableOf(results)}\n\nWritten to ${out}\n`);
 } finally {
   killTheRest();
   await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
@@ -127,15 +125,35 @@ async function inTime(what: string, measure: () => Promise<void>): Promise<void>
 
 function chosen<T extends string>(kind: string, all: readonly T[], names: readonly string[]): T[] {
   const unknown = names.filter((name) => !all.some((one) => one === name));
-  if (unknown.length > 0) throw new Error(`No ${kind} ${unknown.join(", ")}. There are: ${all.join(", ")}.`);
+  if (unknown.length > 0) refuse(`No ${kind} ${unknown.join(", ")}. There are: ${all.join(", ")}.`);
   return all.filter((one) => names.includes(one));
 }
 
-/** Answers where. */
-function save(results: Results): string {
-  const out = resolve(options.out);
-  mkdirSync(out, { recursive: true });
-  writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
-  writeFileSync(join(out, "chart.svg"), chartOf(results.rows));
-  return out;
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        ...{ quick: { type: "boolean", default: false }, only: { type: "string", multiple: true }, on: { type: "string", multiple: true } },
+        ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
+      },
+    }).values;
+  } catch (error) {
+    return refuse((error as Error).message);
+  }
+}
+
+/** Before anything is measured: what could not be written would have been measured for nothing. */
+function directoryAt(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true });
+    return resolve(path);
+  } catch (error) {
+    return refuse(`--out ${path} is not a directory, and none can be made there (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+/** Ends with 2: the call's words are off. */
+function refuse(why: string): never {
+  process.stderr.write(`${why}\n`);
+  process.exit(2);
 }
