@@ -66,6 +66,31 @@ describe("agents", () => {
       expect(found).toEqual(expected);
     }
   });
+
+  describe("whose defaults take credentials from the worker's environment", () => {
+    const own = (mark = "") => `agentDefaults:\n  harness: {type: codex, auth: {source: ${mark}workerEnvironment}}\n`;
+    const foreman = (line: string) => ({ "agents/foreman/agent.md": `---\nagentType: FOREMAN\n${line}\n---\nLead.\n` });
+    const automation = (line: string) => ({ "automations/nightly/automation.md": `---\n${line}\ntriggers: [{provider: github, event: push}]\n---\nDo.\n` });
+    const WRONG = "§FF_CONFLICTING_FIELDS§";
+    test.each([
+      ["may each name a host of their own", own(), foreman("workerHost: box"), AGENT("workerHost: other")],
+      ["may take another model instead", own(), foreman("workerHost: box"), AGENT("model: auto")],
+      ["may name their own host even below a hosted one", `${own()}  workerHost: warp\n`, foreman("workerHost: box"), AGENT("workerHost: box")],
+      ["are wrong as soon as one takes both from there", own(WRONG), foreman("workerHost: box"), AGENT("description: x")],
+      ["are wrong where one names the hosted worker", `${own()}  workerHost: box\n`, foreman("description: x"), AGENT(`workerHost: ${WRONG}warp`)],
+    ])("%s", (_name, defaults, ...files) => {
+      const { found, expected } = check(Object.assign({}, FACTORY({ defaults }), ...files));
+      expect(found).toEqual(expected);
+    });
+
+    test("go as far as an automation, which may choose another worker", () => {
+      const harness = "harness: {type: codex, auth: {source: workerEnvironment}}";
+      for (const [agent, line] of [[`${harness}\nworkerHost: box`, "enabled: true"], [`${harness}\nworkerHost: box`, `workerHost: ${WRONG}service`], [`${harness}\nworkerHost: box`, "workerHost: warp\nmodel: auto"]] as const) {
+        const { found, expected } = check({ ...foreman(agent), ...automation(line) });
+        expect(found).toEqual(expected);
+      }
+    });
+  });
 });
 
 describe("runners", () => {

@@ -91,23 +91,29 @@ function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: 
   }
 }
 
-/** Credentials from the worker's environment exist on self-hosted workers only (spec factory-files §4). */
+type Level = { readonly path: string; readonly read: ReadBlock };
+
+/**
+ * Credentials from the worker's environment exist on self-hosted workers only (spec factory-files §4): what an agent or an automation comes to, all its levels
+ * together. What is wrong is named where the later of the two was chosen, once.
+ */
 function checkWorkerAuth({ factory, agents, automations }: ReadTree, problems: Problems): void {
-  const message = "Credentials from the worker's environment need a self-hosted workerHost.";
-  const isHosted = (block: ReadBlock | undefined) => block?.workerHost === undefined || block.workerHost.value === HOSTED_WORKER;
-  const defaults = factory?.defaults;
-  const isDefaultWrong = defaults?.workerAuth !== undefined && isHosted(defaults);
-  if (defaults?.workerAuth && isDefaultWrong) problems.error(FACTORY, defaults.workerAuth.at, "FF_CONFLICTING_FIELDS", message);
-  for (const { path, part, read } of agents) {
-    const isInherited = part.model === undefined && part.harness === undefined;
-    const auth = isInherited ? defaults?.workerAuth : read.workerAuth;
-    if (!auth || !isHosted(read.workerHost ? read : defaults)) continue;
-    if (read.workerAuth) problems.error(path, read.workerAuth.at, "FF_CONFLICTING_FIELDS", message);
-    else if (read.workerHost) problems.error(path, read.workerHost.at, "FF_CONFLICTING_FIELDS", message);
-  }
-  for (const { path, part, read } of automations) {
-    const agent = agents.find((one) => (part.agent === undefined ? one.part.agent_type === "FOREMAN" : one.part.name === part.agent))?.read;
-    const host = [read, agent, defaults].find((block) => block?.workerHost);
-    if (read.workerAuth && isHosted(host)) problems.error(path, read.workerAuth.at, "FF_CONFLICTING_FIELDS", message);
+  const defaults: Level[] = factory ? [{ path: FACTORY, read: factory.defaults }] : [];
+  const wrong = new Set<string>();
+  const check = (levels: readonly Level[]): void => {
+    const harnessAt = levels.findIndex(({ read: { block } }) => block.model !== undefined || block.harness !== undefined);
+    const hostAt = levels.findIndex(({ read }) => read.workerHost);
+    const [auth, host] = [levels[harnessAt]?.read.workerAuth, levels[hostAt]?.read.workerHost];
+    if (!auth || (host && host.value !== HOSTED_WORKER)) return;
+    const [level, { at }] = host && hostAt < harnessAt ? [hostAt, host] : [harnessAt, auth];
+    const { path } = levels[level]!;
+    if (!wrong.has(path)) problems.error(path, at, "FF_CONFLICTING_FIELDS", "Credentials from the worker's environment need a self-hosted workerHost.");
+    wrong.add(path);
+  };
+  for (const agent of agents) check([agent, ...defaults]);
+  for (const automation of automations) {
+    const { part } = automation;
+    const agent = agents.find((one) => (part.agent === undefined ? one.part.agent_type === "FOREMAN" : one.part.name === part.agent));
+    check([automation, ...(agent ? [agent] : []), ...defaults]);
   }
 }
