@@ -140,7 +140,7 @@ describe("a slot of a schedule", () => {
     const at = { automation_uid: uid, cron: "0 6 * * 1", name: "monday" };
     const fired = [factoryUid, deaf, factoryUid].map((to) => w.scheduler.fire(TEAM, { factory_uid: to, ...at }));
     await settle();
-    expect((await decisions(uid)).map(({ eventUid }) => eventUid).toSorted()).toEqual([fired[0], fired[2]].toSorted());
+    expect(new Set((await decisions(uid)).map(({ eventUid }) => eventUid))).toEqual(new Set([fired[0], fired[2]]));
     expect(await w.rows("SELECT 1 FROM trigger_events WHERE factory_uid = $1", [deaf])).toEqual([]);
   });
 

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 /** Runs git as nobody in particular, untouched by the configuration of this machine. */
 export const git = (directory: string, ...args: string[]): string =>
@@ -11,16 +12,33 @@ export const git = (directory: string, ...args: string[]): string =>
 
 /** Makes the bare repository `<root>/<owner>/<name>.git` with one commit of these files on `main`; answers its directory. */
 export function bareRepository(root: string, owner: string, name: string, files: Readonly<Record<string, string>>): string {
-  const checkout = join(root, `${owner}-${name}-checkout`);
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(checkout, path)), { recursive: true });
-    writeFileSync(join(checkout, path), content);
-  }
+  const bare = join(root, owner, `${name}.git`);
+  const checkout = checkoutOf(bare);
+  write(checkout, files);
   git(checkout, "init", "--quiet", "--initial-branch=main");
   git(checkout, "add", "--all");
   git(checkout, "commit", "--quiet", "--message", "Begin");
-  const bare = join(root, owner, `${name}.git`);
   mkdirSync(dirname(bare), { recursive: true });
   git(root, "clone", "--quiet", "--bare", checkout, bare);
   return bare;
+}
+
+/** Writes files of a repository that was made here, commits them and pushes to `main`; forced, in place of the commit before. Answers the new head. */
+export function pushFiles(bare: string, files: Readonly<Record<string, string>>, { isForced = false } = {}): string {
+  const checkout = checkoutOf(bare);
+  write(checkout, files);
+  git(checkout, "add", "--all");
+  git(checkout, "commit", "--quiet", "--allow-empty", "--message", `Change ${randomUUID()}`, ...(isForced ? ["--amend"] : []));
+  git(checkout, "push", "--quiet", ...(isForced ? ["--force"] : []), bare, "HEAD:main");
+  return git(checkout, "rev-parse", "HEAD").trim();
+}
+
+/** `<root>/<owner>-<name>-checkout` of `<root>/<owner>/<name>.git`. */
+const checkoutOf = (bare: string): string => `${dirname(bare)}-${basename(bare, ".git")}-checkout`;
+
+function write(directory: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    writeFileSync(join(directory, path), content);
+  }
 }

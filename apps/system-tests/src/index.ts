@@ -3,7 +3,7 @@ export { Cluster, SERVICES, type ClusterOptions, type ServiceName } from "./clus
 export { OWNER_KEY, type Deployment, type DeploymentOptions } from "./deployment.ts";
 export { drill, type DrillOptions, type Report } from "./drill/drill.ts";
 export { drillTree, type TreeReport } from "./drill/tree.ts";
-export { bareRepository, git } from "./git.ts";
+export { bareRepository, git, pushFiles } from "./git.ts";
 export { Platform } from "./platform.ts";
 export { Relay, type Harm } from "./relay.ts";
 export { killAll, processesWith, type RunningProcess } from "./processes.ts";

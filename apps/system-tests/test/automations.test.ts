@@ -6,7 +6,7 @@ import { bareRepository, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
-import { aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -178,12 +178,8 @@ describe("an automation is started", () => {
   }, SLOW_MS);
 
   test("by what a code host delivers, with its payload as a file", async () => {
-    const team = await teamOf(api);
     const { uid } = await anAutomation({ name: "issues", triggers: [{ provider: "github", event: "issue_created", filter: { repos: ["acme/shop"], authors: ["ada"] } }] });
-    const connection = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind: "github", owners: [randomUUID()] });
-    const { ingress_url: url } = await api.put(`/team/${team}/code-hosts/${connection.uid}/webhook`, {});
-    const secret = randomUUID();
-    await api.post(`/team/${team}/code-hosts/${connection.uid}/webhook/rotate`, { secret });
+    const { uid: hostUid, url, secret } = await aCodeHost(api, "github");
     const body = JSON.stringify({ action: "opened", issue: { number: 1, title: "Broken", body: "[github event]", user: { login: "ada" } }, repository: { full_name: "acme/shop" }, sender: { login: "ada" } });
     const id = randomUUID();
     const headers = { "content-type": "application/json", "x-github-event": "issues", "x-github-delivery": id, "x-hub-signature-256": await sign(secret, body) };
@@ -194,7 +190,7 @@ describe("an automation is started", () => {
     }, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
     expect(decision).toMatchObject({ provider: "github", event: "issues", outcome: "fired", subject: { delivery_id: id } });
     const run = await succeeded(api, decision.run_id);
-    expect(run).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: uid, code_host_uid: connection.uid, delivery_id: id } });
+    expect(run).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: uid, code_host_uid: hostUid, delivery_id: id } });
     expect(run.prompt).toContain(`[github event]\nevents: issue_created\nrepository: acme/shop\ndelivery: ${id} received `);
   }, SLOW_MS);
 

@@ -1,20 +1,20 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { AUTHORITY, eventually, GitServer } from "@millwright/testing";
-import { bareRepository, git } from "../src/git.ts";
+import { bareRepository, git, pushFiles } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
-import { applied, aTeam, definitionFiles, settled, teamOf } from "./support/world.ts";
+import { applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
 let server: GitServer;
 let [root, own]: [string, string] = ["", ""];
-let [bare, checkout, factory, branch]: string[] = [];
+let [bare, factory, branch]: string[] = [];
 
 /** A repository that a team owns, whose heads are looked up all the time. */
 beforeAll(async () => {
@@ -34,8 +34,7 @@ afterAll(async () => {
 let count = 0;
 beforeEach(async () => {
   const name = `factory-${(count += 1)}`;
-  bare = bareRepository(root, "acme", name, Object.fromEntries(definitionFiles(script("say: First.")).map(({ path, content }) => [path, content])));
-  checkout = `${root}/acme-${name}-checkout`;
+  bare = bareRepository(root, "acme", name, treeOf(definitionFiles(script("say: First."))));
   ({ uid: factory } = await api.post("/factory", { name }));
   await api.put(`/factory/${factory}/source`, { repository_url: bare });
   [{ uid: branch }] = (await api.get(`/factory/${factory}/branches`)).branches;
@@ -48,17 +47,6 @@ const apply = async () => {
   if (told.status === 200) await settled(api, factory!);
   return told;
 };
-/** Commits these files and pushes; answers the new head. */
-function push(files: { path: string; content: string }[], ...how: string[]): string {
-  for (const { path, content } of files) {
-    mkdirSync(dirname(`${checkout}/${path}`), { recursive: true });
-    writeFileSync(`${checkout}/${path}`, content);
-  }
-  git(checkout!, "add", "--all");
-  git(checkout!, "commit", "--quiet", "--allow-empty", "--message", "Change");
-  git(checkout!, "push", "--quiet", ...how, bare!, "HEAD:main");
-  return git(checkout!, "rev-parse", "HEAD").trim();
-}
 const registered = (sha: string) => eventually(async () => {
   const now = await status();
   return now.registered_head_sha === sha && now;
@@ -71,7 +59,7 @@ test("a push is noticed, makes the branch stale, and is applied; a run that was 
   expect(await status()).toMatchObject({ uid: branch, state: "ACTIVE", freshness: "CURRENT", applied_sha: first, is_serving: true });
   const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
   const before = await succeeded(api, run);
-  const second = push(definitionFiles(script("say: Second.")));
+  const second = pushFiles(bare!, treeOf(definitionFiles(script("say: Second."))));
   expect(await registered(second)).toMatchObject({ freshness: "STALE", applied_sha: first });
   expect(await api.get(`/factory/${factory}/source/drift`)).toMatchObject({ active_revision: first, serving: [], head: { state: "DIFFERS", revision: second, plan: [{ kind: "agent", name: "foreman", action: "update", changed_fields: ["prompt"] }] } });
   const answers = await Promise.all([apply(), apply(), apply()]);
@@ -86,8 +74,7 @@ test("a push is noticed, makes the branch stale, and is applied; a run that was 
 test("a force push and the end of a branch are told, and what serves serves on", async () => {
   await registered(git(bare!, "rev-parse", "main").trim());
   await apply();
-  git(checkout!, "commit", "--quiet", "--amend", "--allow-empty", "--message", "Rewritten");
-  const rewritten = push([], "--force");
+  const rewritten = pushFiles(bare!, {}, { isForced: true });
   expect(await registered(rewritten)).toMatchObject({ freshness: "STALE" });
   expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: rewritten });
   git(bare!, "update-ref", "-d", "refs/heads/main");
@@ -99,7 +86,7 @@ test("a force push and the end of a branch are told, and what serves serves on",
   expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
 });
 test("a definition with faults is 400 with every one of them", async () => {
-  await registered(push([{ path: "agents/helper/agent.md", content: "---\nagentType: NONSENSE\ncolour: red\n---\n" }]));
+  await registered(pushFiles(bare!, { "agents/helper/agent.md": "---\nagentType: NONSENSE\ncolour: red\n---\n" }));
   const { status: code, body } = await apply();
   expect([code, body.reason, body.diagnostics.length]).toEqual([400, "definition_invalid", 3]);
   expect(await status()).toMatchObject({ state: "FAILED", applied_sha: null, last_error: { code: "definition_invalid", diagnostics: body.diagnostics } });

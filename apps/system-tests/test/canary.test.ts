@@ -9,7 +9,7 @@ import { connect, type Client } from "./support/client.ts";
 import { metricsUrls, onDeployments, startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { ended, eventsOf, RUN_TIMEOUT_MS, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, aTeam, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, teamOf } from "./support/world.ts";
 
 const PROVIDER_KEY = "sk-canary-of-the-platform/1+1==";
 const TEAM_PROVIDER_KEY = "sk-canary-of-a-team";
@@ -111,9 +111,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect([clone.state, host.tokens.has(HOST_TOKEN)]).toEqual(["FAILED", true]);
     await read(api, clone.run_id);
 
-    const labs = await api.post(`/team/${team}/code-hosts`, { name: "labs", kind: "gitlab", owners: ["labs"] });
-    const { ingress_url: address } = await api.put(`/team/${team}/code-hosts/${labs.uid}/webhook`, {});
-    await api.post(`/team/${team}/code-hosts/${labs.uid}/webhook/rotate`, { secret: HOST_WEBHOOK });
+    const { url: address } = await aCodeHost(api, "gitlab", { secret: HOST_WEBHOOK });
     for (const [token, status] of [[HOST_WEBHOOK, 202], [`${HOST_WEBHOOK}x`, 401]] as const)
       expect((await api.fetch(address, { method: "POST", headers: { "x-gitlab-token": token, "x-gitlab-event": "Push Hook" }, body: '{"object_kind":"push"}' })).status).toBe(status);
 

@@ -8,14 +8,14 @@ import { createDemoRepositories } from "@millwright/standalone/demo-repositories
 import { aFakeHarness, eventually, ModelServer, needs } from "@millwright/testing";
 import { connect as connectNats } from "nats";
 import { Cluster, SERVICES } from "../src/index.ts";
-import { bareRepository, git } from "../src/git.ts";
+import { bareRepository, git, pushFiles } from "../src/git.ts";
 import { newDirectory, removeDirectory } from "../src/directory.ts";
 import { connect, type Client } from "./support/client.ts";
 import { Depot } from "./support/depot.ts";
 import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
-import { aFactory, applied, aTeam, definitionFiles, settled, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
 
 const PATIENCE_MS = 3 * RUN_TIMEOUT_MS;
 
@@ -136,23 +136,19 @@ test("a delivery in copies to each ingress is one run, with its very bytes", asy
 }, PATIENCE_MS);
 
 test("what a code host delivers starts a run", async () => {
-  const team = await teamOf(api);
   const automation = await anAutomation({ provider: "github", event: "issue_created", filter: { repos: ["acme/shop"] } });
-  const host = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind: "github", owners: [randomUUID()] });
-  const { ingress_url: url } = await api.put(`/team/${team}/code-hosts/${host.uid}/webhook`, {});
-  const secret = randomUUID();
-  await api.post(`/team/${team}/code-hosts/${host.uid}/webhook/rotate`, { secret });
+  const { uid: hostUid, url, secret } = await aCodeHost(api, "github");
   const body = JSON.stringify({ action: "opened", issue: { number: 1, title: "Broken", user: { login: "ada" } }, repository: { full_name: "acme/shop" }, sender: { login: "ada" } });
   const headers = { "content-type": "application/json", "x-github-event": "issues", "x-github-delivery": randomUUID(), "x-hub-signature-256": await sign(secret, body) };
   const sent = cluster.ingressUrls().map((ingress) => fetch(ingress + new URL(url).pathname, { method: "POST", headers, body }));
   expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([202, 202]);
   const decisions = await decided(automation);
   expect(decisions).toMatchObject([{ provider: "github", outcome: "fired" }]);
-  expect(await succeeded(api, decisions[0].run_id)).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: automation, code_host_uid: host.uid } });
+  expect(await succeeded(api, decisions[0].run_id)).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: automation, code_host_uid: hostUid } });
 }, PATIENCE_MS);
 
 test("a push to a tracked branch is noticed, and applied once by many who ask for it at once", async () => {
-  const bare = bareRepository(cluster.path("repositories"), "acme", "definition", Object.fromEntries(definitionFiles(script("say: First.")).map(({ path, content }) => [path, content])));
+  const bare = bareRepository(cluster.path("repositories"), "acme", "definition", treeOf(definitionFiles(script("say: First."))));
   const { uid } = await api.post("/factory", { name: "Tracked" });
   await api.put(`/factory/${uid}/source`, { repository_url: bare });
   const [{ uid: branch }] = (await api.get(`/factory/${uid}/branches`)).branches;
@@ -167,11 +163,7 @@ test("a push to a tracked branch is noticed, and applied once by many who ask fo
   const status = () => api.get(`/factory/${uid}/branches/${branch}`);
   for (const answer of await Promise.all([apply(), apply(), apply(), apply()])) expect(answer).toMatchObject({ freshness: "CURRENT", applied_sha: first });
   expect(await status()).toMatchObject({ freshness: "CURRENT", applied_sha: first, is_serving: true });
-  const checkout = `${cluster.path("repositories")}/acme-definition-checkout`;
-  writeFileSync(`${checkout}/agents/foreman/agent.md`, definitionFiles(script("say: Second."))[1]!.content);
-  git(checkout, "commit", "--quiet", "--all", "--message", "Change");
-  git(checkout, "push", "--quiet", bare, "HEAD:main");
-  await registered(git(checkout, "rev-parse", "HEAD").trim());
+  await registered(pushFiles(bare, { "agents/foreman/agent.md": definitionFiles(script("say: Second."))[1]!.content }));
   expect(await status()).toMatchObject({ freshness: "STALE", applied_sha: first });
   await apply();
   expect((await api.get(`/factory/${uid}/source`)).active_version).toBe(2);

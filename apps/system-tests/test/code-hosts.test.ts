@@ -9,7 +9,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
-import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -26,16 +26,6 @@ const ISSUE = JSON.stringify({ action: "opened", issue: { number: 1, title: "Bro
 
 /** A connection takes 600 deliveries a minute; under fire some are sent again. */
 const IDS_OF_ONE = 60;
-
-/** A connection with an open address, and a secret of ours: what is shown once may be lost on the way to us. */
-async function connected(kind: "github" | "gitlab", more: object = {}) {
-  const secret: string = randomUUID();
-  const host = await api.post(`/team/${team}/code-hosts`, { name: randomUUID(), kind, owners: [randomUUID()], ...more });
-  const path = `/team/${team}/code-hosts/${host.uid}`;
-  const { ingress_url: url } = await api.put(`${path}/webhook`, {});
-  await api.post(`${path}/webhook/rotate`, { secret });
-  return { path, url: url as string, secret };
-}
 
 const github = async (url: string, secret: string, id: string = randomUUID(), body = ISSUE, event = "issues") =>
   api.fetch(url, { method: "POST", headers: { "content-type": "application/json", "x-github-event": event, "x-github-delivery": id, "x-hub-signature-256": await signForGitHub(secret, body) }, body });
@@ -56,7 +46,7 @@ async function logOf(path: string): Promise<any[]> {
 
 describe("a code host", () => {
   test("delivers to the address of its connection, which keeps what it sent", async () => {
-    const { path, url, secret } = await connected("github");
+    const { path, url, secret } = await aCodeHost(api, "github");
     const id = randomUUID();
     const told = await github(url, secret, id);
     expect([told.status, JSON.parse(told.text)]).toEqual([202, { delivery_id: id }]);
@@ -69,7 +59,7 @@ describe("a code host", () => {
     expect((await api.get(`${path}/webhook`)).last_delivery_at).toEqual(expect.any(String));
   });
   test("is refused with the old secret as soon as it was changed, and not found once its connection is removed", async () => {
-    const { path, url, secret } = await connected("gitlab");
+    const { path, url, secret } = await aCodeHost(api, "gitlab");
     expect((await gitlab(url, secret, "k1")).status).toBe(202);
     await api.post(`${path}/webhook/rotate`, { secret: "another" });
     expect([(await gitlab(url, secret, "k2")).status, (await gitlab(url, "another", "k2")).status]).toEqual([401, 202]);
@@ -79,7 +69,7 @@ describe("a code host", () => {
     expect((await api.call("GET", `${path}/webhook`, { isAbsent: true })).status).toBe(404);
   });
   test("of another team is as absent", async () => {
-    const { path } = await connected("github");
+    const { path } = await aCodeHost(api, "github");
     const theirs = await aTeam(api, `others-${randomUUID().slice(0, 8)}`);
     const others = await teamOf(theirs);
     for (const asked of [path, path.replace(team, others)]) {
@@ -91,7 +81,7 @@ describe("a code host", () => {
   });
   test("of copies that come at once one is accepted, each time, and every one that was answered is in the log", async () => {
     for (let left = Number(process.env["MILLWRIGHT_IDENTITIES"] ?? 30); left > 0; left -= IDS_OF_ONE) {
-      const { path, url, secret } = await connected("github");
+      const { path, url, secret } = await aCodeHost(api, "github");
       const ids = Array.from({ length: Math.min(left, IDS_OF_ONE) }, () => randomUUID());
       for (const id of ids) {
         const answers = await Promise.all(Array.from({ length: 4 }, () => github(url, secret, id)));
@@ -126,7 +116,7 @@ describe("published payloads of GitHub", () => {
 
   test("start runs by what they say, and by what the code host is asked for", async () => {
     await api.put(`/team/${team}/secrets/FORGE_TOKEN`, { value: "t0ken" });
-    const { path, url, secret } = await connected("github", { base_url: `http://127.0.0.1:${(forge.address() as AddressInfo).port}`, secret_name: "FORGE_TOKEN" });
+    const { path, url, secret } = await aCodeHost(api, "github", { base_url: `http://127.0.0.1:${(forge.address() as AddressInfo).port}`, secret_name: "FORGE_TOKEN" });
     const factory = await aFactory(api, definitionFiles("No script here."));
     const automation = async (name: string, event: string, filter: object): Promise<string> => (await api.post(`/factory/${factory}/automations`, { name, prompt: script("say: Done."), triggers: [{ provider: "github", event, filter }] })).uid;
     const ofApi = await automation("api", "pull_request_opened", { paths: ["api/**"], base_branches: ["master"] });
@@ -150,7 +140,7 @@ describe("published payloads of GitHub", () => {
   }, SLOW_MS);
 
   test("reach the run whole though they have more than what clients may attach", async () => {
-    const { path, url, secret } = await connected("github");
+    const { path, url, secret } = await aCodeHost(api, "github");
     const factory = await aFactory(api, definitionFiles("No script here."));
     await api.post(`/factory/${factory}/automations`, { name: "large", prompt: script("say: Done."), triggers: [{ provider: "github", event: "pull_request_opened" }] });
     const payload = JSON.stringify({ ...exampleOf("pull_request", ({ action }) => action === "opened"), padding: "x".repeat(11_000_000) });
@@ -165,8 +155,8 @@ describe("published payloads of GitHub", () => {
   }, SLOW_MS);
 
   test("are looked at again by one automation, dry or for good, which the audit log tells, and by nobody else's", async () => {
-    const { path, url, secret } = await connected("github");
-    const [factory, elsewhere] = [await aFactory(api, definitionFiles("No script here.")), await connected("github")];
+    const { path, url, secret } = await aCodeHost(api, "github");
+    const [factory, elsewhere] = [await aFactory(api, definitionFiles("No script here.")), await aCodeHost(api, "github")];
     const said = (branch: string) => ({ name: branch, enabled: true, prompt: script("say: Done."), triggers: [{ provider: "github", event: "pull_request_opened", filter: { base_branches: [branch] } }] });
     const { uid: automation } = await api.post(`/factory/${factory}/automations`, said("release"));
     expect((await github(url, secret, randomUUID(), JSON.stringify(exampleOf("pull_request", ({ action }) => action === "opened")), "pull_request")).status).toBe(202);

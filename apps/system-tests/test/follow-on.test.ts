@@ -6,20 +6,21 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
-import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, definitionFiles, type CodeHost } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
 let factory: string;
-let hub: { url: string; secret: string; log: string };
-let lab: typeof hub;
+let hub: CodeHost;
+let lab: CodeHost;
 
+const BOT = { webhook: { bot_login: "mill" } };
 const LOOK = script("shell: cat .attachments/*/event-payload.json | tail -c 8");
 
 beforeAll(async () => {
   platform = await startPlatform();
   api = await connect(platform);
-  [hub, lab] = [await connected("github"), await connected("gitlab")];
+  [hub, lab] = [await aCodeHost(api, "github", BOT), await aCodeHost(api, "gitlab", BOT)];
   factory = await aFactory(api, definitionFiles(script("say: Begun.")));
   await api.post(`/factory/${factory}/automations`, { name: "on issues", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "issue_mentioned" }] });
   await api.post(`/factory/${factory}/automations`, { name: "on builds", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "workflow_run_completed", filter: { conclusions: ["failure"] } }] });
@@ -27,19 +28,8 @@ beforeAll(async () => {
 }, SLOW_MS);
 afterAll(() => platform?.remove());
 
-/** A connection with an open address, and a secret of ours: what is shown once may be lost on the way to us. */
-async function connected(kind: "github" | "gitlab"): Promise<typeof hub> {
-  const team = await teamOf(api);
-  const secret: string = randomUUID();
-  const host = await api.post(`/team/${team}/code-hosts`, { name: kind, kind, owners: [randomUUID()] });
-  const log = `/team/${team}/code-hosts/${host.uid}/webhook`;
-  const { ingress_url: url } = await api.put(log, { bot_login: "mill" });
-  await api.post(`${log}/rotate`, { secret });
-  return { url, secret, log: `${log}/deliveries?limit=100` };
-}
-
 /** The event of an accepted delivery. */
-const acceptedOf = async ({ log }: typeof hub, id: string): Promise<string> => (await api.get(log)).deliveries.find((one: any) => one.delivery_id === id && one.outcome === "accepted").uid;
+const acceptedOf = async ({ path }: CodeHost, id: string): Promise<string> => (await api.get(`${path}/webhook/deliveries?limit=100`)).deliveries.find((one: any) => one.delivery_id === id && one.outcome === "accepted").uid;
 
 /** Somebody writes on an issue; answers the delivery, which may be sent again under its id. */
 const comment = (number: number, id: string = randomUUID(), login = "ada"): Promise<string> =>

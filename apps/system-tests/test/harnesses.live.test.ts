@@ -3,7 +3,7 @@ import { AGENT_PROGRAMS, eventually, isExpected, ModelServer, type AgentProgram,
 import { git } from "../src/git.ts";
 import type { Program } from "../src/index.ts";
 import { processesOfRuns } from "../src/processes.ts";
-import { HarnessPlatform, KEY } from "./support/agent-programs.ts";
+import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
 import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";
@@ -42,7 +42,6 @@ const lead = (by: typeof answer): void => {
 };
 const call = (...calls: ModelCall[]): ModelAnswer => ({ calls, ...USAGE });
 const say = (text: string): ModelAnswer => ({ text, ...USAGE });
-const saidIn = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "message" && payload.role === "assistant").map(({ payload }) => payload.text);
 const commandsOf = async (runId: string): Promise<any[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload }) => payload);
 const finished = (runId: string, times: number) =>
   eventually(async () => (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_finished").length >= times, { timeoutMs: RUN_TIMEOUT_MS });
@@ -62,7 +61,7 @@ for (const one of PROGRAMS)
       const { artifacts } = await succeeded(api, runId);
       expect(artifacts.map(({ artifact_type: type }: any) => type).toSorted()).toEqual(["FILE", "PULL_REQUEST"]);
       expect([git(works.repository, "show", `agent/${runId}:a.txt`), git(works.repository, "log", "--format=%s", `main..agent/${runId}`)]).toEqual(["two\n", "two\n"]);
-      expect((await saidIn(runId)).at(-1)).toBe("It is two.");
+      expect((await messagesOf(api, runId)).at(-1)).toBe("It is two.");
       expect(JSON.stringify(await eventsOf(api, runId))).not.toContain(KEY);
       expect(models.requests.every(({ key }) => key === KEY)).toBe(true);
     }, SLOW_MS);
@@ -77,14 +76,14 @@ for (const one of PROGRAMS)
       expect((await api.call("POST", `/agent/runs/${runId}/interrupt`)).status).toBe(422);
       expect(await api.post(`/agent/runs/${runId}/followups`, { message: "Stop that. Say hello to Ada." })).toMatchObject({ outcome: "live_session" });
       await succeeded(api, runId);
-      expect([await saidIn(runId), (await commandsOf(runId)).map(({ state }) => state)]).toEqual([["Hello Ada."], ["interrupted"]]);
+      expect([await messagesOf(api, runId), (await commandsOf(runId)).map(({ state }) => state)]).toEqual([["Hello Ada."], ["interrupted"]]);
 
       await workers.at(-1)!.kill();
       nextWorker();
       expect(await api.post(`/agent/runs/${runId}/followups`, { message: "Who was it?" })).toMatchObject({ outcome: "handoff_execution" });
       await finished(runId, 2);
       await succeeded(api, runId);
-      expect((await saidIn(runId)).at(-1)).toBe("It was Ada.");
+      expect((await messagesOf(api, runId)).at(-1)).toBe("It was Ada.");
     }, SLOW_MS);
 
     test("goes on elsewhere when its worker is killed in the middle of a tool, without a process left or a commit made twice", async () => {
@@ -101,7 +100,7 @@ for (const one of PROGRAMS)
       nextWorker();
       await succeeded(api, runId);
       expect(processesOfRuns([runId]).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
-      expect((await saidIn(runId)).at(-1)).toBe("I went on.");
+      expect((await messagesOf(api, runId)).at(-1)).toBe("I went on.");
 
       const answers = [call(platform("pull_request", { title: "Two" })), say("It is open.")];
       lead((step) => answers[step] ?? say("Nothing more."));

@@ -5,7 +5,7 @@ import { newDirectory, removeDirectory } from "../src/directory.ts";
 import { git } from "../src/git.ts";
 import type { Program } from "../src/index.ts";
 import { processesOfRuns } from "../src/processes.ts";
-import { HarnessPlatform, KEY } from "./support/agent-programs.ts";
+import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
 import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
@@ -40,11 +40,10 @@ afterAll(async () => {
 
 const lines = (...orders: string[]) => orders.join("\n");
 const start = (type: FakeHarness, ...orders: string[]) => works.startRun(AGENT_PROGRAMS[type], lines(...orders));
-const saidIn = (value: unknown) => JSON.stringify(value);
+const textOf = (value: unknown) => JSON.stringify(value);
 const usageOf = (runId: string): Promise<any> => api.get(`/agent/runs/${runId}/harness-usage`);
 const begun = (runId: string, calls: number) =>
   eventually(async () => expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start")).toHaveLength(calls), { timeoutMs: RUN_TIMEOUT_MS });
-const messagesOf = async (runId: string): Promise<string[]> => (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "message" && payload.role === "assistant").map(({ payload }) => payload.text);
 /** What its own shell has written, or how it ended otherwise. */
 const shellEndsOf = async (runId: string) =>
   (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command").map(({ payload: { state, output } }) => (state === "completed" ? output.output : state));
@@ -67,9 +66,9 @@ for (const { type, name, shell } of HARNESSES) {
     expect([git(works.repository, "show", `agent/${runId}:a.txt`), git(works.repository, "log", "--format=%s", `main..agent/${runId}`)]).toEqual(["two\n", "two\n"]);
     expect(run.request_usage.total_tokens).toBe(110);
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
-    for (const part of ["I begin.", "run_command", 'The model said \\"hello\\"', "report_artifact", "open_pull_request", "I end."]) expect(saidIn(steps)).toContain(part);
+    for (const part of ["I begin.", "run_command", 'The model said \\"hello\\"', "report_artifact", "open_pull_request", "I end."]) expect(textOf(steps)).toContain(part);
     expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: kind }: any) => kind)).toEqual(expect.arrayContaining(["agent_started", "oz_run_done"]));
-    expect(saidIn([run, steps, await eventsOf(api, runId)])).not.toContain(KEY);
+    expect(textOf([run, steps, await eventsOf(api, runId)])).not.toContain(KEY);
 
     // What the program has written down itself, and said beside; under either address. Those that tell nobody where they write have the run's events.
     for (const target of [`/agent/runs/${runId}`, `/agent/conversations/${run.conversation_id}`]) {
@@ -103,7 +102,7 @@ for (const { type, name, shell } of HARNESSES) {
     await succeeded(api, runId);
     const first = await usageOf(runId);
     await goOn(runId, "heard More", "bash cat kept.txt");
-    expect(await messagesOf(runId)).toEqual([expect.stringMatching(/^I heard "heard News" after 0 earlier/), expect.stringMatching(/^I heard "heard More.* after 2 earlier/)]);
+    expect(await messagesOf(api, runId)).toEqual([expect.stringMatching(/^I heard "heard News" after 0 earlier/), expect.stringMatching(/^I heard "heard More.* after 2 earlier/)]);
     expect(await shellEndsOf(runId)).toEqual(["", "interrupted", "kept\n"]);
 
     // Of the interrupted turn it has said nothing; the second execution adds to what the first one counted.
@@ -142,7 +141,7 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
   expect(processesOfRuns(runs).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
   for (const runId of runs) {
     expect([...new Set(await holdersOf(runId))]).toEqual(["one", "two"]);
-    expect(await messagesOf(runId)).toEqual([expect.stringMatching(/^I heard "\[From the platform\] You were interrupted.* after 1 earlier/)]);
+    expect(await messagesOf(api, runId)).toEqual([expect.stringMatching(/^I heard "\[From the platform\] You were interrupted.* after 1 earlier/)]);
     expect(await shellEndsOf(runId)).toEqual(["", "interrupted"]);
   }
 
@@ -152,7 +151,7 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
   await Promise.all(runs.map((runId) => goOn(runId, "heard Back", "bash cat a.txt; git log --format=%s main..", 'tool pull_request {"title": "Two"}')));
   for (const runId of runs) {
     expect((await holdersOf(runId)).at(-1)).toBe("three");
-    expect((await messagesOf(runId))[1]).toMatch(/^I heard "heard Back.* after 2 earlier/);
+    expect((await messagesOf(api, runId))[1]).toMatch(/^I heard "heard Back.* after 2 earlier/);
     expect((await shellEndsOf(runId)).at(-1)).toBe("two\ntwo\n");
     expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
   }

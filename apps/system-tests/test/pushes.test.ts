@@ -1,22 +1,23 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { AUTHORITY, eventually, GitServer } from "@millwright/testing";
-import { bareRepository, git } from "../src/git.ts";
+import { bareRepository, git, pushFiles } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
-import { applied, aTeam, definitionFiles, settled, teamOf } from "./support/world.ts";
+import { aCodeHost, applied, aTeam, definitionFiles, settled, treeOf, type CodeHost } from "./support/world.ts";
 
 let platform: Deployment;
 let api: Client;
 let server: GitServer;
 let own: string;
-const hosts: Record<"github" | "gitlab", { url: string; secret: string }> = { github: { url: "", secret: "" }, gitlab: { url: "", secret: "" } };
-let [bare, checkout, url, factory, branch, first]: string[] = [];
+let hub: CodeHost;
+let lab: CodeHost;
+let [bare, url, factory, branch, first]: string[] = [];
 
 /** A repository whose heads are looked up once, when they are first tracked: after that only pushes tell of them. */
 beforeAll(async () => {
@@ -26,13 +27,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 0, env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "10m", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") } });
   api = await connect(platform);
   server.root = platform.path("repositories");
-  const team = await teamOf(api);
-  for (const kind of ["github", "gitlab"] as const) {
-    const [secret, host] = [randomUUID(), await api.post(`/team/${team}/code-hosts`, { name: kind, kind, owners: [randomUUID()] })];
-    const { ingress_url: ingress } = await api.put(`/team/${team}/code-hosts/${host.uid}/webhook`, {});
-    await api.post(`/team/${team}/code-hosts/${host.uid}/webhook/rotate`, { secret });
-    hosts[kind] = { url: ingress, secret };
-  }
+  [hub, lab] = [await aCodeHost(api, "github"), await aCodeHost(api, "gitlab")];
 }, SLOW_MS);
 afterAll(async () => {
   await platform?.remove();
@@ -43,8 +38,7 @@ afterAll(async () => {
 let count = 0;
 beforeEach(async () => {
   const name = `factory-${(count += 1)}`;
-  bare = bareRepository(server.root, "acme", name, Object.fromEntries(definitionFiles(script("say: First.")).map(({ path, content }) => [path, content])));
-  checkout = `${server.root}/acme-${name}-checkout`;
+  bare = bareRepository(server.root, "acme", name, treeOf(definitionFiles(script("say: First."))));
   url = `${server.url}/acme/${name}.git`;
   first = git(bare, "rev-parse", "main").trim();
   [factory, branch] = await tracked(api);
@@ -73,33 +67,24 @@ const registered = (sha: string | null) => eventually(async () => {
   return now.registered_head_sha === sha && now;
 }, { timeoutMs: RUN_TIMEOUT_MS });
 
-/** Commits and pushes; answers the new head. */
-function commit(say: string, ...how: string[]): string {
-  for (const { path, content } of definitionFiles(script(`say: ${say}`))) {
-    mkdirSync(dirname(`${checkout}/${path}`), { recursive: true });
-    writeFileSync(`${checkout}/${path}`, content);
-  }
-  git(checkout!, "add", "--all");
-  git(checkout!, "commit", "--quiet", "--allow-empty", "--message", say, ...(how.includes("--force") ? ["--amend"] : []));
-  git(checkout!, "push", "--quiet", ...how, bare!, "HEAD:main");
-  return git(checkout!, "rev-parse", "HEAD").trim();
-}
+/** Pushes a definition whose foreman says so; answers the new head. */
+const push = (say: string, how?: { isForced: boolean }): string => pushFiles(bare!, treeOf(definitionFiles(script(`say: ${say}`))), how);
 
 const NONE = "0".repeat(40);
 type Push = { before: string; after: string; ref?: string; of?: string; forced?: boolean };
 type Tell = (push: Push) => Promise<void>;
-async function deliver({ url: ingress, secret }: { url: string; secret: string }, headers: Record<string, string>, payload: object): Promise<void> {
+async function deliver({ url: ingress, secret }: CodeHost, headers: Record<string, string>, payload: object): Promise<void> {
   const body = JSON.stringify(payload);
   const signature = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
   const all = { "content-type": "application/json", ...headers, ...(headers["x-github-event"] ? { "x-hub-signature-256": signature } : { "x-gitlab-token": secret }) };
   expect((await api.fetch(ingress, { method: "POST", headers: all, body })).status).toBe(202);
 }
 const github: Tell = ({ before, after, ref = "refs/heads/main", of = url!, forced = false }) =>
-  deliver(hosts.github, { "x-github-event": "push", "x-github-delivery": randomUUID() }, {
+  deliver(hub, { "x-github-event": "push", "x-github-delivery": randomUUID() }, {
     ref, before, after, forced, created: before === NONE, deleted: after === NONE, repository: { full_name: new URL(of).pathname.slice(1, -4), clone_url: of }, sender: { login: "ada" },
   });
 const gitlab: Tell = ({ before, after, ref = "refs/heads/main", of = url! }) =>
-  deliver(hosts.gitlab, { "x-gitlab-event": ref.startsWith("refs/tags/") ? "Tag Push Hook" : "Push Hook", "idempotency-key": randomUUID() }, {
+  deliver(lab, { "x-gitlab-event": ref.startsWith("refs/tags/") ? "Tag Push Hook" : "Push Hook", "idempotency-key": randomUUID() }, {
     object_kind: ref.startsWith("refs/tags/") ? "tag_push" : "push", ref, before, after, checkout_sha: after === NONE ? null : after, user_username: "ada",
     project: { path_with_namespace: new URL(of).pathname.slice(1, -4), git_http_url: of, web_url: of.replace(/\.git$/, "") },
   });
@@ -107,7 +92,7 @@ const gitlab: Tell = ({ before, after, ref = "refs/heads/main", of = url! }) =>
 describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s tells", (_host, tell) => {
   test("registers the head, which reading leaves as it is and applying brings into force", async () => {
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: first });
-    const second = commit("Second.");
+    const second = push("Second.");
     await tell({ before: first!, after: second });
     const told = { uid: branch, state: "ACTIVE", freshness: "STALE", registered_head_sha: second, applied_sha: first, is_serving: true };
     expect(await registered(second)).toMatchObject(told);
@@ -120,7 +105,7 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
 
   test("by force registers the new head, and what was is out of reach", async () => {
     await apply();
-    const rewritten = commit("Rewritten.", "--force");
+    const rewritten = push("Rewritten.", { isForced: true });
     await tell({ before: first!, after: rewritten, forced: true });
     expect(await registered(rewritten)).toMatchObject({ freshness: "STALE", applied_sha: first });
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: rewritten });
@@ -132,7 +117,7 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
     await tell({ before: first!, after: NONE });
     expect(await registered(null)).toMatchObject({ state: "ACTIVE", freshness: "UNKNOWN", is_serving: true, last_error: { code: "branch_missing" } });
     expect(await apply()).toMatchObject({ status: 409, body: { reason: "branch_head_unknown" } });
-    const back = commit("Back.");
+    const back = push("Back.");
     await tell({ before: NONE, after: back });
     expect(await registered(back)).toMatchObject({ freshness: "STALE", last_error: null });
     expect((await apply()).body).toMatchObject({ applied_sha: back });
@@ -141,7 +126,7 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
   test("of a tag, of another repository or host, or to another team's connection moves nothing", async () => {
     const stranger = await aTeam(api, `strangers-${randomUUID().slice(0, 8)}`);
     const [theirs, theirBranch] = await tracked(stranger);
-    const [fake, second] = ["f".repeat(40), commit("Second.")];
+    const [fake, second] = ["f".repeat(40), push("Second.")];
     await tell({ before: first!, after: fake, ref: "refs/tags/main" });
     await tell({ before: first!, after: fake, ref: "refs/heads/other" });
     await tell({ before: first!, after: fake, of: url!.replace("/factory-", "/other-") });
@@ -155,7 +140,7 @@ describe.each([["GitHub", github], ["GitLab", gitlab]] as const)("a push that %s
 });
 
 test("a repair puts what is in force in force anew: another version, the same agents and automations", async () => {
-  commit("Second.");
+  push("Second.");
   await applied(api, factory!);
   await applied(api, factory!);
   const known = async () => ({

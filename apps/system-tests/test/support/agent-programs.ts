@@ -2,11 +2,15 @@ import { AGENT_PROGRAMS, eventually, type AgentProgram, type FakeHarness, type M
 import { bareRepository, Program, type Deployment } from "../../src/index.ts";
 import { connect, type Client } from "./client.ts";
 import { startPlatform } from "./deployment.ts";
-import { RUN_TIMEOUT_MS } from "./runs.ts";
+import { eventsOf, RUN_TIMEOUT_MS } from "./runs.ts";
 import { teamOf } from "./world.ts";
 
 /** The team's key of every provider, which no agent may have. */
 export const KEY = "canary-key-of-a-provider";
+
+/** What the agent has said in a run. */
+export const messagesOf = async (api: Client, runId: string): Promise<string[]> =>
+  (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "message" && payload.role === "assistant").map(({ payload }) => payload.text);
 
 /** Agent programs of others at a platform, whose workers come and go at the test's hand, with a repository `acme/shop` that has `a.txt`. */
 export class HarnessPlatform {

@@ -13,6 +13,9 @@ export const definitionFiles = (foreman: string, helper = script("say: Done.")) 
   { path: "agents/helper/agent.md", content: `---\ndescription: Helps.\nagentType: IMPLEMENT\n---\n\nYou help.\n\n${helper}\n` },
 ];
 
+/** The same files by their path, as repositories are made of them. */
+export const treeOf = (files: readonly { path: string; content: string }[]): Record<string, string> => Object.fromEntries(files.map(({ path, content }) => [path, content]));
+
 /** A factory whose definition is in force. */
 export async function aFactory(api: Client, files: { path: string; content: string }[], fields: object = {}): Promise<string> {
   const { uid } = await api.post("/factory", { name: "Works", ...fields });
@@ -39,6 +42,19 @@ export async function applied(api: Client, factory: string, body: object = {}): 
 export async function aTeam(api: Client, name: string): Promise<Client> {
   const { api_key: key } = await api.post("/team", { name, owner_email: `${name}-${randomUUID()}@example.com` });
   return api.as(key);
+}
+
+/** A connection to a code host whose address is open: its uid, its paths in the API, and what the code host is given. */
+export type CodeHost = { uid: string; path: string; url: string; secret: string };
+
+/** Connects the client's team to a code host, with a secret of ours: what is shown once may be lost on the way to us. */
+export async function aCodeHost(api: Client, kind: "github" | "gitlab", { secret = randomUUID(), webhook = {}, ...more }: { secret?: string; webhook?: object; [field: string]: unknown } = {}): Promise<CodeHost> {
+  const hosts = `/team/${await teamOf(api)}/code-hosts`;
+  const { uid } = await api.post(hosts, { name: randomUUID(), kind, owners: [randomUUID()], ...more });
+  const path = `${hosts}/${uid}`;
+  const { ingress_url: url } = await api.put(`${path}/webhook`, webhook);
+  await api.post(`${path}/webhook/rotate`, { secret });
+  return { uid, path, url, secret };
 }
 
 export const teamOf = async (api: Client): Promise<string> => (await api.get("/whoami")).teams[0].uid;
@@ -70,7 +86,7 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   await api.fetch(webhook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${webhook.secret}` }, body: "{}" });
   const [delivery] = (await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries`)).deliveries;
   const automation = await api.post(`/factory/${factory}/automations`, { name: "auto", prompt: "Go.", triggers: [{ provider: "webhook", event: "received", filter: { webhook_ids: [webhook.uid] } }] });
-  const repositoryUrl = bareRepository(root, "acme", "factory", Object.fromEntries(definitionFiles("Go.").map(({ path, content }) => [path, content])));
+  const repositoryUrl = bareRepository(root, "acme", "factory", treeOf(definitionFiles("Go.")));
   await api.put(`/factory/${factory}/source`, { repository_url: repositoryUrl });
   const branch = await eventually(async () => {
     const [production] = (await api.get(`/factory/${factory}/branches`)).branches;
