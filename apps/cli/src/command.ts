@@ -31,6 +31,9 @@ export const EXIT = { done: 0, failed: 1, usage: 2, notAuthorised: 3, notFound: 
 /** The command line was wrong; the message says how. */
 export class UsageError extends Error {}
 
+/** What the command line names is not there. */
+export class NotFound extends Error {}
+
 /** An option's text value, or undefined when it was not given. */
 export const textOption = (values: Values, name: string): string | undefined => {
   const value = values[name];

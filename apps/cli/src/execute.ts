@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { ApiClient, ApiError } from "@millwright/api-client";
 import { paint } from "@millwright/terminal";
-import { EXIT, UsageError, textOption, type Cli, type Command, type Values } from "./command.ts";
+import { EXIT, NotFound, UsageError, textOption, type Cli, type Command, type Values } from "./command.ts";
 import { COMMANDS } from "./commands/all.ts";
+import { overviewOf, unknownCommand, usageOf } from "./help.ts";
 import { readLogin } from "./login-file.ts";
 
 export type Surroundings = {
@@ -12,25 +14,47 @@ export type Surroundings = {
   readonly printError: (text: string) => void;
 };
 
-const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean" } } as const;
+const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
 
 /** Runs one command line and answers its exit code. Never throws for what a user can cause. */
 export async function execute(argv: string[], around: Surroundings): Promise<number> {
-  const command = COMMANDS.find((one) => one.words.split(" ").every((word, index) => argv[index] === word));
-  if (!command) {
-    around.print(overview());
-    return argv.length === 0 || argv.includes("--help") || argv[0] === "help" ? EXIT.done : EXIT.usage;
-  }
+  const { options, words } = leadingOptions(argv);
+  const command = COMMANDS.find((one) => one.words.split(" ").every((word, index) => words[index] === word));
+  if (!command) return withoutCommand(argv, around);
   try {
-    const { positionals, values } = parse(command, argv.slice(command.words.split(" ").length));
+    const { positionals, values } = parse(command, [...options, ...words.slice(command.words.split(" ").length)]);
     if (values["help"]) {
-      around.print(usage(command));
+      around.print(usageOf(command));
       return EXIT.done;
     }
     return (await command.run(createCli(values, around), positionals, values)) ?? EXIT.done;
   } catch (error) {
     return explain(error, command, around);
   }
+}
+
+/** Options of every command may also stand before its words. */
+function leadingOptions(argv: readonly string[]): { options: string[]; words: string[] } {
+  let at = 0;
+  while (argv[at]?.startsWith("--")) at += ["--url", "--api-key", "--team"].includes(argv[at]!) ? 2 : 1;
+  return { options: argv.slice(0, at), words: argv.slice(at) };
+}
+
+/** Help of all commands or of one subject, the version, or what is wrong. */
+function withoutCommand(argv: readonly string[], around: Surroundings): number {
+  if (argv.includes("--version")) {
+    around.print((JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }).version);
+    return EXIT.done;
+  }
+  const isAsking = argv.length === 0 || argv[0] === "help" || argv.includes("--help") || argv.includes("-h");
+  const named = leadingOptions(argv).words.filter((word) => !word.startsWith("-") && word !== "help");
+  const neighbours = COMMANDS.filter((one) => one.words.split(" ")[0] === named[0]);
+  if (isAsking && (named.length === 0 || neighbours.length > 0)) {
+    around.print(overviewOf(neighbours.length > 0 ? neighbours : COMMANDS));
+    return EXIT.done;
+  }
+  around.printError(unknownCommand(named, COMMANDS));
+  return EXIT.usage;
 }
 
 function parse(command: Command, rest: string[]): { positionals: string[]; values: Values } {
@@ -59,6 +83,7 @@ function createCli(values: Values, around: Surroundings): Cli {
     api: () => {
       const login = readLogin(around.env);
       const url = textOption(values, "url") ?? around.env["MILLWRIGHT_URL"] ?? login?.url ?? "http://127.0.0.1:8080";
+      if (!URL.canParse(url) || !/^https?:/.test(url)) throw new UsageError(`${url} is no address of a platform: it begins with http:// or https://.`);
       const apiKey = textOption(values, "api-key") ?? around.env["MILLWRIGHT_API_KEY"] ?? login?.apiKey;
       if (!apiKey) throw new UsageError("No API key: set MILLWRIGHT_API_KEY, or run `millwright login`.");
       const teamUid = textOption(values, "team");
@@ -69,7 +94,7 @@ function createCli(values: Values, around: Surroundings): Cli {
 
 function explain(error: unknown, command: Command, around: Surroundings): number {
   if (error instanceof UsageError) {
-    around.printError(`${error.message}\n\n${usage(command)}`);
+    around.printError(`${error.message}\n\n${usageOf(command)}`);
     return EXIT.usage;
   }
   if (error instanceof ApiError) {
@@ -78,18 +103,11 @@ function explain(error: unknown, command: Command, around: Surroundings): number
     if (error.status === 401 || error.status === 403) return EXIT.notAuthorised;
     return error.status === 404 ? EXIT.notFound : EXIT.failed;
   }
-  const cause = (error as { cause?: { code?: string } }).cause;
-  around.printError(cause?.code === "ECONNREFUSED" ? "The platform does not answer: is it running, and is MILLWRIGHT_URL right?" : error instanceof Error ? error.message : String(error));
+  if (error instanceof NotFound) {
+    around.printError(error.message);
+    return EXIT.notFound;
+  }
+  const { message, cause } = error as Error & { cause?: Error };
+  around.printError(message === "fetch failed" ? `The platform does not answer: is it running, and is MILLWRIGHT_URL right? (${cause?.message || message})` : message);
   return EXIT.failed;
-}
-
-function usage(command: Command): string {
-  const options = Object.keys(command.options ?? {}).map((name) => `[--${name}]`);
-  return `usage: millwright ${[command.words, ...command.args, ...options].join(" ")}\n${command.summary}`;
-}
-
-function overview(): string {
-  const width = Math.max(...COMMANDS.map((one) => `${one.words} ${one.args.join(" ")}`.length));
-  const lines = COMMANDS.map((one) => `  ${`${one.words} ${one.args.join(" ")}`.padEnd(width)}  ${one.summary}`);
-  return ["usage: millwright COMMAND [--json] [--url URL] [--api-key KEY] [--team UID]", "", ...lines].join("\n");
 }

@@ -6,6 +6,8 @@ import { fakeApi } from "./fake-api.ts";
 
 const { seen, answers, millwright, url } = fakeApi();
 
+const F1 = "0198a202-0000-7000-8000-00000000000f";
+
 test("--json prints the record itself", async () => {
   const run = { run_id: "r1", state: "QUEUED" };
   answers["POST /api/v1/agent/runs"] = { status: 200, body: run };
@@ -43,6 +45,65 @@ test.each([[["run", "get"]], [["run", "get", "a", "b"]], [["run", "list", "--no-
     expect(seen).toEqual([]);
   },
 );
+
+describe("help", () => {
+  test.each([[[]], [["--help"]], [["-h"]], [["help"]]])("%j lists every command and exits 0", async (argv) => {
+    const { code, out } = await millwright(...argv);
+    expect([code, out]).toEqual([0, expect.stringMatching(/login URL API_KEY[^]*run create[^]*worker start/)]);
+  });
+  test.each([[["run", "--help"]], [["help", "run"]]])("%j lists the commands of one subject", async (argv) => {
+    const { code, out } = await millwright(...argv);
+    expect([code, out]).toEqual([0, expect.stringContaining("run create [PROMPT]")]);
+    expect(out).not.toContain("webhook");
+  });
+  test("of a command shows its options with what they take", async () => {
+    const { code, out } = await millwright("run", "create", "--help");
+    expect([code, out]).toEqual([0, expect.stringContaining("[--file FILE] [--title TITLE]")]);
+    expect(out).toContain("[--attach ATTACH]... [--watch]");
+  });
+  test.each([
+    [["rnu"], "There is no command rnu: millwright --help lists all of them."],
+    [["run"], "run needs a second word."],
+    [["run", "start"], "There is no command run start."],
+    [["help", "rnu"], "There is no command rnu: millwright --help lists all of them."],
+  ])("%j is wrong usage, and says so in few lines", async (argv, said) => {
+    const { code, out, err } = await millwright(...argv);
+    expect([code, out, err.split("\n")[0]]).toEqual([2, "", said]);
+    expect(err).not.toContain("webhook");
+  });
+  test("--version prints one", async () => expect(await millwright("--version")).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+$/) }));
+});
+
+test("options of every command may stand before its words", async () => {
+  answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { run_id: "r1", state: "FAILED", title: "t", created_at: "" } };
+  expect(JSON.parse((await millwright("--api-key", "mw_other", "--json", "run", "get", "r1")).out)).toMatchObject({ run_id: "r1" });
+  expect(seen).toMatchObject([{ key: "Bearer mw_other" }]);
+});
+
+test("a platform that does not answer, and an address of none, are told apart", async () => {
+  expect(await millwright("run", "list", "--url", "http://127.0.0.1:1")).toMatchObject({ code: 1, err: expect.stringContaining("The platform does not answer") });
+  expect(await millwright("run", "list", "--url", "nonsense")).toMatchObject({ code: 2, err: expect.stringContaining("nonsense is no address of a platform") });
+});
+
+describe("the factory of a command", () => {
+  const factories = (...names: string[]) => ({ status: 200, body: { factories: names.map((name) => ({ uid: `uid-${name}`, name, alias: `${name}-alias` })) } });
+  beforeEach(() => {
+    for (const uid of [F1, "uid-shop"]) answers[`GET /api/v1/factory/${uid}/tasks`] = { status: 200, body: { tasks: [] } };
+  });
+  test("is named by uid, name or alias, or is the only one", async () => {
+    answers["GET /api/v1/factory"] = factories("shop");
+    answers["GET /api/v1/factory?search=shop"] = factories("shop", "shopping");
+    answers["GET /api/v1/factory?search=shop-alias"] = factories("shop");
+    for (const named of [[], ["--factory", "shop"], ["--factory", "shop-alias"], ["--factory", F1]]) expect((await millwright("task", "list", ...named)).code).toBe(0);
+    expect(seen.map(({ path }) => path).filter((path) => path.endsWith("/tasks"))).toEqual([...Array(3).fill("/api/v1/factory/uid-shop/tasks"), `/api/v1/factory/${F1}/tasks`]);
+  });
+  test("is asked for when there are several, and missed when there is none", async () => {
+    answers["GET /api/v1/factory"] = factories("shop", "mill");
+    answers["GET /api/v1/factory?search=none"] = factories("none-of-these");
+    expect(await millwright("task", "list")).toMatchObject({ code: 2, err: expect.stringContaining("There are several factories") });
+    expect(await millwright("task", "list", "--factory", "none")).toMatchObject({ code: 4, err: "There is no factory none." });
+  });
+});
 
 test("diagnostics of a refused definition are listed with their places", async () => {
   answers["POST /api/v1/factory/f/source/apply"] = { status: 400, body: {} };
@@ -86,7 +147,12 @@ describe("files", () => {
   });
 
   test("that cannot be read are wrong usage, and nothing is sent", async () => {
-    for (const argv of [["run", "create", "look"], ["run", "follow-up", "r1", "look"]]) expect((await millwright(...argv, "--attach", join(directory, "none"))).code).toBe(2);
+    const none = join(directory, "none");
+    for (const argv of [["run", "create", "look", "--attach"], ["run", "follow-up", "r1", "look", "--attach"], ["run", "create", "--file"], ["schedule", "create", "s", "0 3 * * *", "--file"]]) {
+      expect(await millwright(...argv, none)).toMatchObject({ code: 2, err: expect.stringContaining(`Cannot read ${none}: there is no such file.`) });
+    }
+    expect(await millwright("validate", none)).toMatchObject({ code: 2, err: expect.stringContaining("no such directory") });
+    expect(await millwright("automation", "create", join(directory, "shot.png"), "--factory", F1)).toMatchObject({ code: 2, err: expect.stringContaining("shot.png is not JSON: ") });
     expect(seen).toEqual([]);
   });
 });
@@ -146,40 +212,38 @@ test("an environment is shared with one team or one user", async () => {
 describe("automations", () => {
   const one = { uid: "a1", name: "alerts", enabled: true, agent: null, prompt: "Look.", triggers: [{ provider: "webhook", event: "received" }], management: "live", last_fired_at: null };
   const decision = { event_uid: "d1", automation: "alerts", provider: "webhook", event: "received", outcome: "not_matched", explanation: "The payload does not match: a.", run_id: null, decided_at: "now" };
-  const AT = "/api/v1/factory/f1/automations";
+  const AT = `/api/v1/factory/${F1}/automations`;
   test("one is created from a JSON file, and a switch replaces nothing else", async () => {
     const file = join(await mkdtemp(join(tmpdir(), "automation-")), "alerts.json");
     await writeFile(file, JSON.stringify({ name: "alerts", prompt: "Look." }));
     answers[`POST ${AT}`] = { status: 201, body: one };
-    expect(await millwright("automation", "create", file, "--factory", "f1")).toMatchObject({ code: 0, out: expect.stringContaining("automation a1 (alerts)\nby webhook received\nfor the foreman: Look.") });
+    expect(await millwright("automation", "create", file, "--factory", F1)).toMatchObject({ code: 0, out: expect.stringContaining("automation a1 (alerts)\nby webhook received\nfor the foreman: Look.") });
     expect(seen[0]?.body).toEqual({ name: "alerts", prompt: "Look." });
-    expect((await millwright("automation", "create", file)).code).toBe(2);
-    answers[`GET ${AT}/a1`] = { status: 200, body: one };
+        answers[`GET ${AT}/a1`] = { status: 200, body: one };
     answers[`PUT ${AT}/a1`] = { status: 200, body: { ...one, enabled: false } };
-    expect((await millwright("automation", "disable", "a1", "--factory", "f1")).out).toContain(", disabled");
+    expect((await millwright("automation", "disable", "a1", "--factory", F1)).out).toContain(", disabled");
     expect(seen.at(-1)?.body).toEqual({ ...one, enabled: false });
   });
   test("a replay that starts nothing is exit code 1", async () => {
-    answers["POST /api/v1/factory/f1/webhooks/w1/deliveries/d1/replay"] = { status: 200, body: { would_trigger: false, label: "Would not trigger", decision } };
-    const { code, out } = await millwright("automation", "replay", "a1", "w1", "d1", "--factory", "f1", "--dry-run");
+    answers[`POST /api/v1/factory/${F1}/webhooks/w1/deliveries/d1/replay`] = { status: 200, body: { would_trigger: false, label: "Would not trigger", decision } };
+    const { code, out } = await millwright("automation", "replay", "a1", "w1", "d1", "--factory", F1, "--dry-run");
     expect([code, out]).toEqual([1, "Would not trigger\nnot_matched: The payload does not match: a."]);
     expect(seen[0]?.body).toEqual({ automation_uid: "a1", dry_run: true });
   });
   test("what a code host delivered is replayed the same way, for an automation of a named factory", async () => {
     answers["GET /api/v1/whoami"] = { status: 200, body: { principal: { type: "user", uid: "u" }, teams: [{ uid: "t1" }] } };
     answers["POST /api/v1/team/t1/code-hosts/h1/webhook/deliveries/d1/replay"] = { status: 200, body: { would_trigger: true, label: "Would trigger", decision } };
-    const { code, out } = await millwright("code-host", "replay", "h1", "d1", "a1", "--factory", "f1", "--dry-run");
+    const { code, out } = await millwright("code-host", "replay", "h1", "d1", "a1", "--factory", F1, "--dry-run");
     expect([code, out]).toEqual([0, "Would trigger\nnot_matched: The payload does not match: a."]);
-    expect(seen.at(-1)?.body).toEqual({ factory_uid: "f1", automation_uid: "a1", dry_run: true });
-    expect((await millwright("code-host", "replay", "h1", "d1", "a1")).code).toBe(2);
+    expect(seen.at(-1)?.body).toEqual({ factory_uid: F1, automation_uid: "a1", dry_run: true });
   });
   test.each<[string[], string, object, RegExp]>([
-    [["automation", "list", "--factory", "f1"], `GET ${AT}?limit=100`, { automations: [one] }, /a1 +alerts +yes +webhook received +never/],
-    [["automation", "get", "a1", "--factory", "f1"], `GET ${AT}/a1`, { ...one, management: "files", agent: "hand" }, /of files\nby webhook received\nfor hand: Look\./],
-    [["automation", "run", "a1", "--factory", "f1"], `POST ${AT}/a1/run`, { ...decision, outcome: "fired", run_id: "r1" }, /^fired: .*\nrun r1$/],
-    [["automation", "decisions", "a1", "--factory", "f1", "--event", "d1"], `GET ${AT}/a1/decisions?event_uid=d1`, { decisions: [decision] }, /now +alerts +webhook received +not_matched +The payload/],
-    [["automation", "decisions", "--factory", "f1"], "GET /api/v1/factory/f1/decisions", { decisions: [decision] }, /not_matched/],
-    [["automation", "delete", "a1", "--factory", "f1"], `DELETE ${AT}/a1`, {}, /a1 is deleted/],
+    [["automation", "list", "--factory", F1], `GET ${AT}?limit=100`, { automations: [one] }, /a1 +alerts +yes +webhook received +never/],
+    [["automation", "get", "a1", "--factory", F1], `GET ${AT}/a1`, { ...one, management: "files", agent: "hand" }, /of files\nby webhook received\nfor hand: Look\./],
+    [["automation", "run", "a1", "--factory", F1], `POST ${AT}/a1/run`, { ...decision, outcome: "fired", run_id: "r1" }, /^fired: .*\nrun r1$/],
+    [["automation", "decisions", "a1", "--factory", F1, "--event", "d1"], `GET ${AT}/a1/decisions?event_uid=d1`, { decisions: [decision] }, /now +alerts +webhook received +not_matched +The payload/],
+    [["automation", "decisions", "--factory", F1], `GET /api/v1/factory/${F1}/decisions`, { decisions: [decision] }, /not_matched/],
+    [["automation", "delete", "a1", "--factory", F1], `DELETE ${AT}/a1`, {}, /a1 is deleted/],
   ])("%j", async (argv, request, body, shown) => {
     answers[request] = { status: 200, body };
     const { code, out } = await millwright(...argv);
@@ -190,11 +254,10 @@ describe("automations", () => {
 describe("webhooks", () => {
   const hook = { uid: "w1", name: "ci", auth_mode: "token", signature_scheme: null, enabled: true, secret_set: true, ingress_url: "https://x/webhooks/w/w1", delivery_id_header: null, last_delivery_at: null };
   test("one that is created is shown with its address and, once, its secret", async () => {
-    answers["POST /api/v1/factory/f1/webhooks"] = { status: 201, body: { ...hook, secret: "s3cret" } };
-    const { code, out } = await millwright("webhook", "create", "ci", "--factory", "f1", "--auth", "token", "--delivery-id-header", "X-Id");
+    answers[`POST /api/v1/factory/${F1}/webhooks`] = { status: 201, body: { ...hook, secret: "s3cret" } };
+    const { code, out } = await millwright("webhook", "create", "ci", "--factory", F1, "--auth", "token", "--delivery-id-header", "X-Id");
     expect([code, seen[0]?.body]).toEqual([0, { name: "ci", auth_mode: "token", delivery_id_header: "X-Id" }]);
     expect(out).toContain("https://x/webhooks/w/w1\nsecret, shown once: s3cret");
-    expect((await millwright("webhook", "create", "ci")).code).toBe(2);
   });
   test("a switch replaces nothing else", async () => {
     answers["GET /api/v1/factory/webhooks/w1"] = { status: 200, body: { ...hook, delivery_id_header: "X-Id" } };
@@ -203,13 +266,13 @@ describe("webhooks", () => {
     expect(seen.at(-1)?.body).toEqual({ name: "ci", delivery_id_header: "X-Id", enabled: false });
   });
   test("a filter that would not take a delivery is exit code 1, and says why", async () => {
-    answers["POST /api/v1/factory/f1/webhooks/test-filter"] = { status: 200, body: { would_trigger: false, label: "Would not trigger", checks: { webhook: { detail: "yes" }, payload: { detail: "Does not match: a." } } } };
-    const { code, out } = await millwright("webhook", "test", "w1", "d1", "--factory", "f1");
+    answers[`POST /api/v1/factory/${F1}/webhooks/test-filter`] = { status: 200, body: { would_trigger: false, label: "Would not trigger", checks: { webhook: { detail: "yes" }, payload: { detail: "Does not match: a." } } } };
+    const { code, out } = await millwright("webhook", "test", "w1", "d1", "--factory", F1);
     expect([code, out]).toEqual([1, "Would not trigger\nyes\nDoes not match: a."]);
     expect(seen[0]?.body).toEqual({ webhook_ids: ["w1"], delivery_uid: "d1" });
   });
   test.each<[string[], string, object, RegExp]>([
-    [["webhook", "list", "--factory", "f1"], "GET /api/v1/factory/f1/webhooks", { webhooks: [hook] }, /w1 +ci +token +yes +never/],
+    [["webhook", "list", "--factory", F1], `GET /api/v1/factory/${F1}/webhooks`, { webhooks: [hook] }, /w1 +ci +token +yes +never/],
     [["webhook", "get", "w1"], "GET /api/v1/factory/webhooks/w1", { ...hook, enabled: false, secret_set: false }, /waits for the provider's secret/],
     [["webhook", "rotate", "w1"], "POST /api/v1/factory/webhooks/w1/rotate", { ...hook, secret: "new" }, /shown once: new/],
     [["webhook", "delete", "w1"], "DELETE /api/v1/factory/webhooks/w1", {}, /w1 is deleted/],

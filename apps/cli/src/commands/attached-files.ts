@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
-import { UsageError, type Cli } from "../command.ts";
+import type { Cli } from "../command.ts";
+import { readNamed } from "../files.ts";
 
 type LocalFile = { readonly name: string; readonly type: string; readonly content: Uint8Array<ArrayBuffer> };
 type Prepared = { attachment_id: string; upload_target: { url: string; method: string; headers: Record<string, string> } };
@@ -23,14 +23,7 @@ export async function uploadFor(cli: Cli, runId: string, paths: readonly string[
 }
 
 const readFiles = (paths: readonly string[]): Promise<LocalFile[]> =>
-  Promise.all(
-    paths.map(async (path) => {
-      const content = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-        throw new UsageError(`${path} cannot be read: ${error.code}.`);
-      });
-      return { name: basename(path), type: TYPES[extname(path).toLowerCase()] ?? "application/octet-stream", content: new Uint8Array(content) };
-    }),
-  );
+  Promise.all(paths.map(async (path) => ({ name: basename(path), type: TYPES[extname(path).toLowerCase()] ?? "application/octet-stream", content: new Uint8Array(await readNamed(path)) })));
 
 const TYPES: Readonly<Record<string, string>> = {
   ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".pdf": "application/pdf",

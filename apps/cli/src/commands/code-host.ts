@@ -1,6 +1,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { table } from "@millwright/terminal";
-import { EXIT, textOption, textOptions, UsageError, type Cli, type Command, type Values } from "../command.ts";
+import { EXIT, textOption, textOptions, type Cli, type Command, type Values } from "../command.ts";
+import { FACTORY, factoryUid } from "../which-factory.ts";
 import { teamOf } from "./access.ts";
 import { saidOfReplay, type Replayed } from "./automation.ts";
 
@@ -90,12 +91,10 @@ export const codeHostCommands: Command[] = [
   {
     words: "code-host replay",
     args: ["CODE_HOST", "DELIVERY", "AUTOMATION"],
-    options: { factory: { type: "string" }, "dry-run": { type: "boolean" } },
-    summary: "Have an automation (--factory UID, whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
+    options: { ...FACTORY, "dry-run": { type: "boolean" } },
+    summary: "Have an automation (--factory: whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, delivery, automation], values) => {
-      const factory = textOption(values, "factory");
-      if (!factory) throw new UsageError("Name the factory with --factory UID.");
-      const body = { factory_uid: factory, automation_uid: automation, dry_run: values["dry-run"] === true };
+      const body = { factory_uid: await factoryUid(cli, values), automation_uid: automation, dry_run: values["dry-run"] === true };
       const replayed = await cli.api().post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${encodeURIComponent(delivery!)}/replay`, body);
       cli.show(replayed, () => saidOfReplay(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;

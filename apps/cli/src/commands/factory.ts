@@ -2,24 +2,11 @@ import { parseDefinition } from "@millwright/definition";
 import { table } from "@millwright/terminal";
 import { EXIT, textOption, type Cli, type Command } from "../command.ts";
 import { readDefinitionDirectory } from "../definition-directory.ts";
+import { FACTORY, factoryUid, type Factory } from "../which-factory.ts";
 
-type Factory = { uid: string; name: string; alias: string | null; definition_version?: number; foreman_agent_uid?: string | null };
 type Diagnostic = { path: string; line: number; column: number; code: string; message: string; severity?: string };
 type PlanItem = { kind: string; name: string; action: string; changed_fields?: string[] };
 type Check = { valid: boolean; diagnostics: Diagnostic[]; plan?: PlanItem[] };
-
-const FACTORY = { factory: { type: "string" as const } };
-
-/** The factory named with --factory (uid, name or alias), else the only one there is. */
-async function factoryOf(cli: Cli, named: string | undefined): Promise<Factory> {
-  const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", named ? { search: isUid(named) ? undefined : named } : {});
-  const found = factories.filter((one) => !named || one.uid === named || one.name === named || one.alias === named);
-  if (found.length === 1) return found[0]!;
-  if (named && isUid(named)) return cli.api().get<Factory>(`/factory/${named}`);
-  throw new Error(found.length === 0 ? "No such factory." : "There are several factories: name one with --factory UID.");
-}
-
-const isUid = (text: string): boolean => /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(text);
 
 const diagnosticLines = (diagnostics: Diagnostic[]): string =>
   diagnostics.map((d) => `${d.path}:${d.line}:${d.column} ${d.severity ?? "error"} ${d.code} ${d.message}`).join("\n");
@@ -60,8 +47,8 @@ export const factoryCommands: Command[] = [
     options: FACTORY,
     summary: "Show what applying a definition directory would change.",
     run: async (cli, [dir], values) => {
-      const factory = await factoryOf(cli, textOption(values, "factory"));
-      const check = await cli.api().post<Check>(`/factory/${factory.uid}/source/plan`, { files: await readDefinitionDirectory(dir!) });
+      const uid = await factoryUid(cli, values);
+      const check = await cli.api().post<Check>(`/factory/${uid}/source/plan`, { files: await readDefinitionDirectory(dir!) });
       cli.show(check, () => [diagnosticLines(check.diagnostics), planLines(check.plan ?? [])].filter(Boolean).join("\n"));
       return check.valid ? EXIT.done : EXIT.failed;
     },
@@ -72,9 +59,9 @@ export const factoryCommands: Command[] = [
     options: FACTORY,
     summary: "Upload a definition directory and put it in force.",
     run: async (cli, [dir], values) => {
-      const factory = await factoryOf(cli, textOption(values, "factory"));
-      await cli.api().request("PUT", `/factory/${factory.uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
-      showApplied(cli, await cli.api().post<Applied>(`/factory/${factory.uid}/source/apply`));
+      const uid = await factoryUid(cli, values);
+      await cli.api().request("PUT", `/factory/${uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
+      showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`));
     },
   },
   {
@@ -83,8 +70,8 @@ export const factoryCommands: Command[] = [
     options: FACTORY,
     summary: "Put the source's definition in force anew (of a git source: its newest head), where something serves otherwise.",
     run: async (cli, _args, values) => {
-      const factory = await factoryOf(cli, textOption(values, "factory"));
-      showApplied(cli, await cli.api().post<Applied>(`/factory/${factory.uid}/source/apply`, { repair: true }));
+      const uid = await factoryUid(cli, values);
+      showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`, { repair: true }));
     },
   },
   {
@@ -93,8 +80,8 @@ export const factoryCommands: Command[] = [
     options: { ...FACTORY, title: { type: "string" }, ticket: { type: "string" } },
     summary: "Send work to a factory's foreman.",
     run: async (cli, [prompt], values) => {
-      const factory = await factoryOf(cli, textOption(values, "factory"));
-      const run = await cli.api().post<{ run_id: string; foreman_agent: string; run_url?: string }>(`/factory/${factory.uid}/runs`, {
+      const uid = await factoryUid(cli, values);
+      const run = await cli.api().post<{ run_id: string; foreman_agent: string; run_url?: string }>(`/factory/${uid}/runs`, {
         prompt,
         ...(textOption(values, "title") && { title: textOption(values, "title") }),
         ...(textOption(values, "ticket") && { ticket_ref: textOption(values, "ticket") }),

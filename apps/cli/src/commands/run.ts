@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { describeRunEvent, table, type RunEventJson } from "@millwright/terminal";
 import { EXIT, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import { readText } from "../files.ts";
 import { attachmentInputs, uploadFor } from "./attached-files.ts";
 
 type Run = { run_id: string; state: string; title: string; created_at: string; session_link?: string; status_message?: { message: string } };
@@ -32,7 +32,7 @@ export const runCommands: Command[] = [
     summary: "Start a run with a prompt (or --file FILE) and files (--attach FILE, again for more); --watch follows it.",
     run: async (cli, [prompt], values) => {
       const file = textOption(values, "file");
-      const body = file ? await readFile(file, "utf8") : prompt;
+      const body = file ? await readText(file) : prompt;
       if (!body) throw new UsageError("Give a PROMPT or --file FILE.");
       const attachments = await attachmentInputs(textOptions(values, "attach"));
       const made = await cli.api().post<{ run_id: string; state: string }>("/agent/runs", {

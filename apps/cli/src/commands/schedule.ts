@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { table } from "@millwright/terminal";
 import { textOption, UsageError, type Cli, type Command, type Values } from "../command.ts";
+import { readText } from "../files.ts";
 
 type Schedule = {
   id: string; name: string; cron_schedule: string; time_zone: string | null; enabled: boolean; prompt: string; agent_config?: object; agent_uid?: string; mode?: string;
@@ -15,7 +15,7 @@ const line = (schedule: Schedule): string => `schedule ${schedule.id} (${schedul
 
 async function promptOf(values: Values): Promise<string | undefined> {
   const file = textOption(values, "file");
-  return file === undefined ? textOption(values, "prompt") : readFile(file, "utf8");
+  return file === undefined ? textOption(values, "prompt") : readText(file);
 }
 
 /** What was given, by the names of the API. */

@@ -1,15 +1,8 @@
 import { table } from "@millwright/terminal";
-import { textOption, UsageError, type Command, type Values } from "../command.ts";
+import { textOption, type Command } from "../command.ts";
+import { FACTORY, factoryUid } from "../which-factory.ts";
 
 type Task = { uid: string; title: string; stage: string; created_at: string };
-
-const FACTORY = { factory: { type: "string" as const } };
-
-function factoryUid(values: Values): string {
-  const uid = textOption(values, "factory");
-  if (!uid) throw new UsageError("Name the factory with --factory UID.");
-  return uid;
-}
 
 /** Tasks of a factory. */
 export const taskCommands: Command[] = [
@@ -19,7 +12,7 @@ export const taskCommands: Command[] = [
     options: { ...FACTORY, stage: { type: "string" } },
     summary: "List a factory's tasks, newest first.",
     run: async (cli, _args, values) => {
-      const { tasks } = await cli.api().get<{ tasks: Task[] }>(`/factory/${factoryUid(values)}/tasks`, { stage: textOption(values, "stage") });
+      const { tasks } = await cli.api().get<{ tasks: Task[] }>(`/factory/${await factoryUid(cli, values)}/tasks`, { stage: textOption(values, "stage") });
       cli.show(tasks, () => table(["TASK", "STAGE", "CREATED", "TITLE"], tasks.map((task) => [task.uid, task.stage, task.created_at, task.title])));
     },
   },
@@ -29,7 +22,7 @@ export const taskCommands: Command[] = [
     options: FACTORY,
     summary: "Show a task with its outputs.",
     run: async (cli, [uid], values) => {
-      const task = await cli.api().get<Task & { outputs: { artifact_type: string; data: Record<string, string> }[] }>(`/factory/${factoryUid(values)}/tasks/${uid}`);
+      const task = await cli.api().get<Task & { outputs: { artifact_type: string; data: Record<string, string> }[] }>(`/factory/${await factoryUid(cli, values)}/tasks/${uid}`);
       cli.show(task, () => [`${task.title}  [${task.stage}]`, ...task.outputs.map((one) => `  ${one.artifact_type}  ${one.data["url"] ?? one.data["filename"] ?? one.data["title"] ?? ""}`)].join("\n"));
     },
   },
@@ -40,7 +33,7 @@ export const taskCommands: Command[] = [
     summary: "Bind a new task to a conversation.",
     run: async (cli, [conversation, title], values) => {
       const body = { title, conversation_id: conversation, stage: textOption(values, "stage"), description: textOption(values, "description") };
-      const task = await cli.api().post<Task>(`/factory/${factoryUid(values)}/tasks`, body);
+      const task = await cli.api().post<Task>(`/factory/${await factoryUid(cli, values)}/tasks`, body);
       cli.show(task, () => `${task.uid}  ${task.title}  [${task.stage}]`);
     },
   },
@@ -50,7 +43,7 @@ export const taskCommands: Command[] = [
     options: FACTORY,
     summary: "Cancel a task with its current run and everything beneath it.",
     run: async (cli, [uid], values) => {
-      const task = await cli.api().post<Task>(`/factory/${factoryUid(values)}/tasks/${uid}/cancel`);
+      const task = await cli.api().post<Task>(`/factory/${await factoryUid(cli, values)}/tasks/${uid}/cancel`);
       cli.show(task, () => `${task.title} is cancelled.`);
     },
   },
@@ -60,7 +53,7 @@ export const taskCommands: Command[] = [
     options: FACTORY,
     summary: "Delete a task; its conversation may get another.",
     run: async (cli, [uid], values) => {
-      await cli.api().request("DELETE", `/factory/${factoryUid(values)}/tasks/${uid}`);
+      await cli.api().request("DELETE", `/factory/${await factoryUid(cli, values)}/tasks/${uid}`);
       cli.show({ uid, deleted: true }, () => `${uid} is deleted.`);
     },
   },
@@ -70,7 +63,7 @@ export const taskCommands: Command[] = [
     options: FACTORY,
     summary: "Move a task to TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
     run: async (cli, [uid, stage], values) => {
-      const task = await cli.api().request<Task>("PATCH", `/factory/${factoryUid(values)}/tasks/${uid}`, { body: { stage } });
+      const task = await cli.api().request<Task>("PATCH", `/factory/${await factoryUid(cli, values)}/tasks/${uid}`, { body: { stage } });
       cli.show(task, () => `${task.title} is in ${task.stage}.`);
     },
   },

@@ -1,19 +1,12 @@
-import { readFileSync } from "node:fs";
 import { text as readAll } from "node:stream/consumers";
 import { table } from "@millwright/terminal";
-import { EXIT, textOption, UsageError, type Command, type Values } from "../command.ts";
+import { EXIT, textOption, type Command, type Values } from "../command.ts";
+import { readJson } from "../files.ts";
+import { FACTORY, factoryUid } from "../which-factory.ts";
 
 type Webhook = { uid: string; name: string; auth_mode: string; signature_scheme: string | null; enabled: boolean; secret_set: boolean; ingress_url: string; delivery_id_header: string | null; last_delivery_at: string | null; secret?: string };
 type Delivery = { uid: string; label: string; delivery_id: string | null; size_bytes: number; received_at: string; payload?: unknown };
 type Tested = { would_trigger: boolean; label: string; checks: { webhook: { detail: string }; payload: { detail: string } } };
-
-const FACTORY = { factory: { type: "string" as const } };
-
-function factoryUid(values: Values): string {
-  const uid = textOption(values, "factory");
-  if (!uid) throw new UsageError("Name the factory with --factory UID.");
-  return uid;
-}
 
 const said = (hook: Webhook): string =>
   [`webhook ${hook.uid} (${hook.name})${hook.enabled ? "" : hook.secret_set ? ", disabled" : ", waits for the provider's secret: webhook rotate"}`, `senders POST to ${hook.ingress_url}`, ...(hook.secret ? [`secret, shown once: ${hook.secret}`] : [])].join("\n");
@@ -42,7 +35,7 @@ export const webhookCommands: Command[] = [
       const body = {
         name, auth_mode: textOption(values, "auth"), signature_scheme: textOption(values, "scheme"), secret_name: textOption(values, "secret-name"), delivery_id_header: textOption(values, "delivery-id-header"), secret,
       };
-      const made = await cli.api().post<Webhook>(`/factory/${factoryUid(values)}/webhooks`, body);
+      const made = await cli.api().post<Webhook>(`/factory/${await factoryUid(cli, values)}/webhooks`, body);
       cli.show(made, () => said(made));
     },
   },
@@ -52,7 +45,7 @@ export const webhookCommands: Command[] = [
     options: FACTORY,
     summary: "List a factory's webhooks.",
     run: async (cli, _args, values) => {
-      const { webhooks } = await cli.api().get<{ webhooks: Webhook[] }>(`/factory/${factoryUid(values)}/webhooks`);
+      const { webhooks } = await cli.api().get<{ webhooks: Webhook[] }>(`/factory/${await factoryUid(cli, values)}/webhooks`);
       cli.show(webhooks, () => table(["WEBHOOK", "NAME", "AUTH", "ENABLED", "LAST DELIVERY"], webhooks.map((one) => [one.uid, one.name, one.signature_scheme ?? one.auth_mode, one.enabled ? "yes" : "no", one.last_delivery_at ?? "never"])));
     },
   },
@@ -111,8 +104,8 @@ export const webhookCommands: Command[] = [
     options: FACTORY,
     summary: "Say whether a trigger with the filter (a JSON file) would take a stored delivery; exit code 1 if not.",
     run: async (cli, [uid, delivery, file], values) => {
-      const filter = file === undefined ? undefined : (JSON.parse(readFileSync(file, "utf8")) as unknown);
-      const tested = await cli.api().post<Tested>(`/factory/${factoryUid(values)}/webhooks/test-filter`, { webhook_ids: [uid], delivery_uid: delivery, payload_filter: filter });
+      const filter = file === undefined ? undefined : await readJson(file);
+      const tested = await cli.api().post<Tested>(`/factory/${await factoryUid(cli, values)}/webhooks/test-filter`, { webhook_ids: [uid], delivery_uid: delivery, payload_filter: filter });
       cli.show(tested, () => [tested.label, tested.checks.webhook.detail, tested.checks.payload.detail].join("\n"));
       return tested.would_trigger ? EXIT.done : EXIT.failed;
     },

@@ -1,0 +1,22 @@
+import { readFile } from "node:fs/promises";
+import { UsageError } from "./command.ts";
+
+const REASONS: Record<string, string> = { ENOENT: "there is no such file", EISDIR: "it is a directory", EACCES: "it may not be read" };
+
+/** A file that the command line names. One that cannot be read is wrong usage. */
+export async function readNamed(path: string): Promise<Buffer> {
+  return readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`Cannot read ${path}: ${REASONS[error.code ?? ""] ?? error.message}.`);
+  });
+}
+
+export const readText = async (path: string): Promise<string> => (await readNamed(path)).toString("utf8");
+
+export async function readJson(path: string): Promise<unknown> {
+  const text = await readText(path);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${path} is not JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,17 @@
+import { NotFound, textOption, UsageError, type Cli, type Values } from "./command.ts";
+
+export type Factory = { uid: string; name: string; alias: string | null };
+
+/** The option of every command that is about one factory. */
+export const FACTORY = { factory: { type: "string" as const } };
+
+/** The factory named with --factory (uid, name or alias), else the only one there is. */
+export async function factoryUid(cli: Cli, values: Values): Promise<string> {
+  const named = textOption(values, "factory");
+  if (named !== undefined && /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(named)) return named;
+  const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", { search: named });
+  const found = factories.filter((one) => named === undefined || one.name === named || one.alias === named);
+  if (found.length === 1) return found[0]!.uid;
+  if (found.length === 0) throw new NotFound(named === undefined ? "There is no factory yet: millwright factory create NAME." : `There is no factory ${named}.`);
+  throw new UsageError("There are several factories: name one with --factory and its uid, name or alias.");
+}
