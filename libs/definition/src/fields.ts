@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { START, type DiagnosticCode, type Place } from "./diagnostics.ts";
 import type { YamlDocument } from "./yaml-document.ts";
 
@@ -6,7 +6,7 @@ import type { YamlDocument } from "./yaml-document.ts";
 export type Placed<T> = { readonly value: T; readonly at: Place };
 
 type Entry = { readonly keyAt: Place; readonly node: Node | null; readonly at: Place };
-type TextRule = { max?: number; pattern?: RegExp; hint?: string; oneOf?: readonly string[] };
+type TextRule = { max?: number; pattern?: RegExp; hint?: string; oneOf?: readonly string[]; code?: DiagnosticCode };
 
 /**
  * Reads one mapping: typed getters that report what is wrong at its exact place and give undefined for it. Keys outside
@@ -117,10 +117,11 @@ export class Fields {
     return isSeq(this.#entries.get(key)?.node);
   }
 
-  /** A value of any shape, as JSON, and where the member is that dotted names lead to (the value itself, when none is there). */
+  /** A value of any shape, as JSON, and where the member is that dotted names lead to (the value itself, when none is there). Keys that JSON would spell otherwise are reported. */
   json(key: string): { value: unknown; placeOf(path: string): Place } | undefined {
     const entry = this.#entries.get(key);
     if (!entry || isAlias(entry.node)) return undefined;
+    this.#checkKeys(entry.node, entry.at);
     return { value: entry.node?.toJSON() as unknown, placeOf: (path) => this.#document.placeOf(nodeAt(entry.node, path)) ?? entry.at };
   }
 
@@ -149,11 +150,11 @@ export class Fields {
   }
 
   /** An inner mapping. */
-  fields(key: string, known: readonly string[] | "any"): Fields | undefined {
+  fields(key: string, known: readonly string[] | "any", expected = "a mapping"): Fields | undefined {
     const entry = this.#entries.get(key);
     if (!entry || isAlias(entry.node)) return undefined;
     if (isMap(entry.node)) return new Fields(this.#document, entry.node, known, entry.keyAt);
-    this.error(entry.at, "FF_INVALID_TYPE", `${key} must be a mapping.`);
+    this.error(entry.at, "FF_INVALID_TYPE", `${key} must be ${expected}.`);
     return undefined;
   }
 
@@ -164,6 +165,15 @@ export class Fields {
       if (!isAlias(node)) this.error(at, "FF_INVALID_TYPE", `Each entry of ${key} must be a mapping.`);
       return [];
     });
+  }
+
+  #checkKeys(node: unknown, at: Place): void {
+    if (isSeq(node)) for (const item of node.items) this.#checkKeys(item, at);
+    if (!isMap(node)) return;
+    for (const { key, value } of node.items) {
+      if (!isAlias(key) && !(isScalar(key) && isSpelledAlike(key))) this.error(this.#document.placeOf(key as Node) ?? at, "FF_INVALID_TYPE", "A key must be text; quote it.");
+      this.#checkKeys(value, at);
+    }
   }
 
   #items(key: string): { node: Node | null; at: Place }[] | undefined {
@@ -194,14 +204,22 @@ export class Fields {
     }
     const fault = textFault(value, rule);
     if (fault === undefined) return value;
-    this.error(at, "FF_INVALID_VALUE", `${what} must ${fault}.`);
+    this.error(at, rule.code ?? "FF_INVALID_VALUE", `${what} must ${fault}.`);
     return undefined;
   }
 }
 
-/** Names may hold dots: the longest that fits is followed. */
+/** Whether JSON spells a key as the file does. */
+const isSpelledAlike = ({ value, source }: Scalar): boolean =>
+  typeof value === "string" || ((typeof value === "number" || typeof value === "boolean") && String(value) === source);
+
+/** Names may hold dots: the longest that fits is followed; entries of a list go by their index. */
 function nodeAt(node: Node | null, path: string): Node | null {
   if (path === "") return node;
+  if (isSeq(node)) {
+    const [index = "", ...rest] = path.split(".");
+    return nodeAt((node.items[Number(index)] ?? node) as Node, rest.join("."));
+  }
   if (!isMap(node)) return node;
   const fits = ({ key }: { key: unknown }): boolean => isScalar(key) && typeof key.value === "string" && (path === key.value || path.startsWith(`${key.value}.`));
   const length = ({ key }: { key: unknown }): number => String((key as { value: unknown }).value).length;
@@ -216,7 +234,7 @@ function textFault(value: string, { max, pattern, hint, oneOf }: TextRule): stri
   if (value.trim() === "") return "not be empty";
   if (!isStorable(value)) return "not contain NUL or half a surrogate pair";
   if (oneOf && !oneOf.includes(value)) return `be one of: ${oneOf.join(", ")}`;
-  if (max !== undefined && value.length > max) return `have at most ${max} characters`;
+  if (max !== undefined && Array.from(value).length > max) return `have at most ${max} characters`;
   if (pattern && !pattern.test(value)) return hint ?? "have another form";
   return undefined;
 }

@@ -39,8 +39,22 @@ describe("YAML that is refused", () => {
   });
 
   test("nesting beyond the stack is an answer, not a crash", () => {
-    const { diagnostics } = parseDefinition(filesOf({ ...VALID, "factory.yaml": `a: ${"[".repeat(100_000)}` }));
-    expect(diagnostics[0]).toMatchObject({ path: "factory.yaml", code: "FF_PARSE_ERROR" });
+    for (const text of ["[".repeat(100_000), `${"[".repeat(5_000)}${"]".repeat(5_000)}`, `${"{a: ".repeat(5_000)}1${"}".repeat(5_000)}`]) {
+      const { diagnostics } = parseDefinition(filesOf({ ...VALID, "factory.yaml": `a: ${text}` }));
+      expect(diagnostics).toEqual([{ path: "factory.yaml", line: 1, column: 1, code: "FF_PARSE_ERROR", message: "The document is nested too deeply.", severity: "error" }]);
+    }
+  });
+
+  test("a byte order mark moves no position", () => {
+    const { "factory.yaml": text } = FACTORY({ defaults: "agentDefaults: {model: auto}\n" });
+    const { diagnostics } = parseDefinition(filesOf({ ...VALID, "factory.yaml": `\uFEFFnope: 1\n${text}` }));
+    expect(diagnostics).toMatchObject([{ line: 1, column: 1, code: "FF_UNKNOWN_FIELD" }]);
+  });
+
+  test("characters are counted as the JSON Schemas count them", () => {
+    const named = (name: string) => errorsOf(filesOf({ ...VALID, "factory.yaml": (VALID["factory.yaml"] ?? "").replace(/^name: .*$/m, `name: ${name}`) }));
+    expect(named("😀".repeat(100))).toEqual([]);
+    expect(named("😀".repeat(101))).toMatchObject([{ code: "FF_INVALID_VALUE" }]);
   });
 });
 

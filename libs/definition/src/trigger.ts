@@ -39,16 +39,14 @@ function readFilter(entry: Fields, name: string, provider: Provider, event: stri
 /** A list of values, or `{in, not_in}`; null asks nothing. */
 function readSet(fields: Fields, key: string, rule: FilterRule): { in?: string[]; not_in?: string[] } {
   if (fields.isNull(key) && !rule.isRequired) return {};
-  const valuesOf = (of: Fields, name: string): string[] | undefined => (rule.kind === "numbers" ? of.numbers(name) : of.texts(name));
-  const inner = fields.isList(key) ? undefined : fields.fields(key, ["in", "not_in"]);
+  const valuesOf = (of: Fields, name: string): string[] | undefined => (rule.kind === "numbers" ? of.numbers(name) : of.texts(name, rule.oneOf && { oneOf: rule.oneOf, code: "FF_INVALID_FILTER" }));
+  const inner = fields.isList(key) ? undefined : fields.fields(key, ["in", "not_in"], "a list of values, or a mapping of in and not_in");
   const included = inner ? valuesOf(inner, "in") : fields.isList(key) ? valuesOf(fields, key) : undefined;
   const excluded = inner && valuesOf(inner, "not_in");
   const at = fields.valueAt(key);
   if (rule.isInclusionOnly && inner?.has("not_in")) fields.error(inner.keyAt("not_in"), "FF_INVALID_FILTER", `${key} takes no not_in.`);
   if (rule.isRequired && (included ?? []).length === 0 && (inner || fields.isList(key))) fields.error(at, "FF_INVALID_FILTER", `${key} must name at least one value.`);
   if (rule.max !== undefined && (included ?? []).length > rule.max) fields.error(at, "FF_INVALID_FILTER", `${key} takes ${rule.max === 1 ? "exactly one value" : `at most ${rule.max} values`}.`);
-  const unknown = [...(included ?? []), ...(excluded ?? [])].find((value) => rule.oneOf && !rule.oneOf.includes(value));
-  if (unknown !== undefined) fields.error(at, "FF_INVALID_FILTER", `${key} takes: ${rule.oneOf?.join(", ")}.`);
   const both = included?.find((value) => excluded?.includes(value));
   if (both !== undefined) fields.error(at, "FF_INVALID_FILTER", `${both} is in in and in not_in of ${key}: nothing could match.`);
   return { ...(included && { in: included }), ...(excluded && { not_in: excluded }) };

@@ -40,16 +40,16 @@ export function parseYaml(path: string, text: string, problems: Problems): { doc
   let parsed: Document.Parsed | undefined;
   let further: Document.Parsed | undefined;
   try {
-    const tokens = [...new Parser(lines.addNewLine).parse(text)];
+    const tokens = [...new Parser(lines.addNewLine).parse(text.replace(/^\uFEFF/, ""))];
     for (const token of tokens) reportForbidden(token, document);
     // Keys are compared below: the library's own check takes quadratic time.
     [parsed, further] = new Composer({ version: "1.2", schema: "core", uniqueKeys: false }).compose(tokens, true, text.length);
     reportDuplicateKeys(parsed?.contents, document);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // the stack is the only bound on nesting
-    document.error(START, "FF_PARSE_ERROR", "The document is nested too deeply.");
-    return undefined;
+    return tooDeep(document);
   }
+  if (parsed?.errors.some(({ code }) => code === "RESOURCE_EXHAUSTION")) return tooDeep(document);
   if (further) document.error(document.placeAt(further.range[0]), "FF_PARSE_ERROR", "A file holds one document.");
   const faults = (parsed?.errors ?? []).filter(({ code }) => !REPORTED_AS_FORBIDDEN.has(code));
   for (const fault of faults) document.error(document.placeAt(fault.pos[0]), "FF_PARSE_ERROR", sentence(fault.message));
@@ -59,6 +59,10 @@ export function parseYaml(path: string, text: string, problems: Problems): { doc
   if (contents === null || (isScalar(contents) && contents.value === null)) return { document, map: null };
   document.error(document.placeOf(contents) ?? START, "FF_INVALID_TYPE", "The document must be a mapping of keys to values.");
   return undefined;
+}
+
+function tooDeep(document: YamlDocument): undefined {
+  document.error(START, "FF_PARSE_ERROR", "The document is nested too deeply.");
 }
 
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
