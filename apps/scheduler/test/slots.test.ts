@@ -71,6 +71,15 @@ describe("after an absence", () => {
     await settle();
     expect(await w.ledger(uid)).toEqual(["11:00 missed catch_up_window", "12:00 missed catch_up_window", "13:00 fired"]);
   });
+  test.each<[string, number, string]>([
+    ["on time for ten seconds, however short the window", 10, "fired"],
+    ["late after them", 11, "missed catch_up_window"],
+  ])("a slot is %s", async (_name, seconds, fate) => {
+    const { uid } = await w.aSchedule({ cronSchedule: "0 11 * * *", catchUpSeconds: 0 });
+    await w.setTime(`2026-11-20T11:00:${seconds}Z`);
+    await settle();
+    expect(await w.ledger(uid)).toEqual([`11:00 ${fate}`]);
+  });
   test("by default the window is a day", async () => {
     const { uid } = await w.aSchedule({ cronSchedule: "0 11 * * *" });
     await w.setTime("2026-11-21T11:00:00Z");

@@ -8,7 +8,7 @@ const OverlapPolicy = z
   .meta({ id: "OverlapPolicy", description: "Ours: what happens at a slot while a run of an earlier slot lives." });
 
 const TIME_ZONE = "Ours: IANA name of the time zone of cron_schedule; UTC when absent.";
-const CATCH_UP = "Ours: how late a slot may still fire, in seconds; default 86400.";
+const CATCH_UP = "Ours: how late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
 
 /** fields-runs §9.1; time_zone, overlap_policy and catch_up_seconds are ours. */
 export const ScheduledAgent = z

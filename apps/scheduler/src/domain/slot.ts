@@ -18,6 +18,9 @@ export type Slot = {
 /** The ledger names at most so many slots of one absence: a week of minutes. */
 export const LEDGER_MAX = 10_000;
 
+/** A slot that is so late is still on time: it comes due between two looks, and many may come due at once. */
+export const ON_TIME_SECONDS = 10;
+
 export type PlannedSlot = { readonly slotAt: Date; readonly state: "due" | "missed"; readonly reason: string | null };
 export type Plan = { readonly slots: readonly PlannedSlot[]; readonly next: Date | null };
 
@@ -27,13 +30,13 @@ export const planSlots = (rule: Pick<Schedule, "cronSchedule" | "timeZone" | "ca
 
 /**
  * The slots from `first` on that are over by `now`, and the one after them. The newest is due, unless it is later than the
- * catch-up window allows; the older ones are missed. Source: spec/decisions "missed slots".
+ * catch-up window allows and not on time any more; the older ones are missed. Source: spec/decisions "missed slots".
  */
 export function planRule({ cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number }, first: Date, now: Date): Plan {
   const { slots: times, next = null } = slotsUntil(cron, timeZone, first, now, LEDGER_MAX);
   const newest = times.at(-1);
   if (!newest) return { slots: [], next: first };
-  const isLate = (slotAt: Date): boolean => now.getTime() - slotAt.getTime() > catchUpSeconds * 1_000;
+  const isLate = (slotAt: Date): boolean => now.getTime() - slotAt.getTime() > Math.max(catchUpSeconds, ON_TIME_SECONDS) * 1_000;
   return {
     slots: times.map((slotAt): PlannedSlot => {
       if (isLate(slotAt)) return { slotAt, state: "missed", reason: "catch_up_window" };
@@ -56,7 +59,7 @@ export type ClaimedSlot = {
   readonly isSuperseded: boolean;
   /** Another slot of the schedule waits for the end of a run. */
   readonly hasBuffered: boolean;
-  /** Later than the catch-up window allows. */
+  /** Later than the catch-up window allows, and not on time any more. */
   readonly isLate: boolean;
 };
 

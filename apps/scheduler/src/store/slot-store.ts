@@ -2,7 +2,7 @@ import type { Database, Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import { as, newUid } from "@millwright/ids";
 import type { ScheduleUid } from "../domain/schedule.ts";
-import { planSlots, type ClaimedSlot, type Decision, type Plan, type Slot, type SlotState } from "../domain/slot.ts";
+import { ON_TIME_SECONDS, planSlots, type ClaimedSlot, type Decision, type Plan, type Slot, type SlotState } from "../domain/slot.ts";
 import type { DatabaseTime } from "./database-time.ts";
 import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
 import { insertSlots } from "./schedule-store.ts";
@@ -123,7 +123,7 @@ async function leaseSlots(tx: Sql, time: DatabaseTime, keys: readonly { schedule
      RETURNING ${SCHEDULE_COLUMNS}, x.slot_at, x.state, x.tries, s.deleted_at IS NOT NULL AS is_deleted,
                EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at > x.slot_at) AS is_superseded,
                EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.state = 'buffered') AS has_buffered,
-               x.slot_at < ${time} - s.catch_up_seconds * interval '1 second' AS is_late`,
+               x.slot_at < ${time} - GREATEST(s.catch_up_seconds, ${ON_TIME_SECONDS}) * interval '1 second' AS is_late`,
     [JSON.stringify(keys), lease, leaseMs],
   );
   return rows.map((row) => ({
