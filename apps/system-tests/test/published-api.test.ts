@@ -191,4 +191,13 @@ describe("a run of an agent's key", () => {
     for (const member of [principal.uid, principal.email, agent, randomUUID(), "nobody@example.com"]) expect([member, await start(byAgent, { on_behalf_of: member })]).toMatchObject([member, { status: 403, body: { reason: "on_behalf_of_refused" } }]);
     expect(await start(api, { on_behalf_of: (await api.get("/whoami")).principal.uid })).toMatchObject({ status: 403, body: { reason: "on_behalf_of_refused" } });
   });
+
+  test("goes on telling who that was, when the agent is deleted", async () => {
+    const clerk = { type: "service_account", uid: agent, display_name: "clerk" };
+    const { run_id: id } = await byAgent.post("/agent/runs", { prompt: "p" });
+    await api.delete(`/agent/identities/${agent}`);
+    expect(await api.get(`/agent/runs/${id}`)).toMatchObject({ creator: clerk, executor: clerk });
+    expect((await api.call("GET", `/agent/identities/${agent}`)).status).toBe(404);
+    expect(await start(api, { agent_identity_uid: agent })).toMatchObject({ status: 404 });
+  });
 });

@@ -54,9 +54,13 @@ export async function saveAgent(sql: Sql, agent: Agent): Promise<void> {
   }
 }
 
-/** Deletes an agent and, by cascade in the same statement, its keys, whose uids are answered. */
+/** Deletes an agent and, by cascade in the same statement, its keys, whose uids are answered. Who it was is kept. */
 export async function deleteAgentRow(sql: Sql, uid: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>("SELECT uid FROM api_keys WHERE agent_uid = $1::uuid FOR UPDATE", [uid]);
-  await sql.query("DELETE FROM agents WHERE uid = $1::uuid", [uid]);
+  await sql.query(
+    `WITH gone AS (DELETE FROM agents WHERE uid = $1::uuid RETURNING uid, team_uid, name)
+     INSERT INTO former_agents (uid, team_uid, name) SELECT uid, team_uid, name FROM gone`,
+    [uid],
+  );
   return rows.map((row) => row.uid);
 }
