@@ -25,7 +25,6 @@ export function tooManyBuilds(continues: Continuation | undefined, { uid }: Pick
   return `It matches, but it has continued task ${continues!.taskUid} for ${times} builds within a day. Replay the delivery to continue it once more.`;
 }
 
-
 /**
  * The task that an automation continues, the newest one first: its conversation is held by the agent that the automation is for. Another agent's
  * work is a run of its own, as who reviews is not who wrote.

@@ -31,7 +31,7 @@ export type LookAtCodeHostDeliveryDeps = FindBoundTasksDeps & {
   };
 };
 
-/** As many as can be asked about at once. */
+/** As many as are asked about at once. */
 const PULL_REQUESTS_MAX = 10;
 const SOURCES = { github: "GITHUB_WEBHOOK", gitlab: "GITLAB_WEBHOOK" } as const;
 
@@ -48,7 +48,7 @@ export async function lookAtCodeHostDelivery(deps: LookAtCodeHostDeliveryDeps, e
   const told = await Promise.all((delivery ? codeHostEventsOf(delivery) : []).map(async (one) => (isOwn(one, repositories) && isUntold(one, triggers) ? completed(deps, event, one) : one)));
   const check = checkCodeHostEvents(told, repositories);
   const own = told.find((one) => one.items.length > 0 && isOwn(one, repositories));
-  const bound = own && factory && triggers.some((trigger) => check(trigger)?.passed) ? await findBoundTasks(deps, event, own.items) : [];
+  const bound = own && factory && triggers.some((trigger) => check(trigger)?.passed) ? await findBoundTasks(deps, event, own.items.slice(0, PULL_REQUESTS_MAX)) : [];
   const isForBuild = own?.subject.kind === "build" && event.event !== REPLAYED;
   const builds = isForBuild && bound.length > 0 ? await deps.builds.continuedFor(event.factoryUid, bound.map(({ task }) => task.uid), dayBefore(event.occurredAt)) : [];
   const foremanUid = bound.length > 0 && automations.some(({ rules }) => rules.agent === undefined) ? await foremanOf(deps, event, factory!) : undefined;
