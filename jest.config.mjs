@@ -13,5 +13,6 @@ export default {
   globalTeardown: '<rootDir>/tools/jest/global-teardown.mjs',
   reporters: ['default', '<rootDir>/tools/jest/closing-line.mjs'],
   maxWorkers: 2,
-  testTimeout: 120_000,
+  // Bounds hanging, not speed: tests wait for what happens, and give up by themselves.
+  testTimeout: 300_000 * Number(process.env.MILLWRIGHT_PATIENCE ?? 1),
 };

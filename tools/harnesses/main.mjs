@@ -36,5 +36,5 @@ if (!isSupported) console.log(`There are no programs to install for ${process.pl
 // Real programs take their time on a busy machine. Tests wait for what happens, never for a time: these only bound hanging.
 env["MILLWRIGHT_PATIENCE"] ??= "10";
 const tests = ["apps/worker/test/harnesses", "apps/system-tests/test/harnesses"];
-const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, "--testTimeout=1800000", ...process.argv.slice(2)], { stdio: "inherit", env });
+const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, ...process.argv.slice(2)], { stdio: "inherit", env });
 process.exit(status ?? 1);

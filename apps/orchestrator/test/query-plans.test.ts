@@ -40,7 +40,7 @@ beforeAll(async () => {
     [run.uid],
   );
   await sql.query("ANALYZE runs, executions, messages");
-}, 60_000);
+});
 
 afterAll(() => platform.close());
 

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await sql.query("INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at) SELECT gen_random_uuid(), uid, 'a', 1, CASE state WHEN 'BLOCKED' THEN 'PLAN' ELSE 'FILE' END, '{}', now() FROM runs");
   await sql.query("UPDATE runs SET state = 'QUEUED' WHERE state = 'BLOCKED' AND created_at > now() - interval '10 days'");
   await sql.query("ANALYZE runs, artifacts, run_texts");
-}, 120_000);
+});
 
 afterAll(() => platform.close());
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
   platform = await testPlatform({ poolSize: 1 });
   run = await platform.run(caller);
   for (const table of ["runs", "executions", "messages", "run_streams"]) await platform.database.sql.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
-}, 60_000);
+});
 
 afterAll(() => platform.close());
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const verifier = new CallerVerifier([(await CallerSigner.fromSeed("scheduler", new Uint8Array(32).fill(5))).jwk]);
   servers = await Promise.all(Array.from({ length: REPLICAS }, (_one, replica) => serveHttp2((router) => orchestratorOf(replica).routes(router), { service: "orchestrator", verifier, log: memoryLog(), metrics: new Metrics(), allow: FakeOrchestrator.allow }, { port: 0 })));
   children = await Promise.all(Array.from({ length: REPLICAS }, (_one, replica) => start(replica)));
-}, 120_000);
+});
 afterAll(async () => {
   for (const child of children) child?.kill("SIGKILL");
   await Promise.all(servers.map((server) => server.close(0)));
@@ -83,7 +83,7 @@ test("eight processes with wrong clocks, of which four are killed while they mak
   expect(new Set(decided.map(({ run_uid: uid }) => uid))).toEqual(new Set([...runs.values()].map(({ uid }) => uid)));
   expect(runs.size).toBe(SCHEDULES);
   expect(killed).toBe(FATES.size);
-}, 180_000);
+});
 
 test("each slot of automations fires once, though a process is killed while they do", async () => {
   const COUNT = 300;
@@ -96,4 +96,4 @@ test("each slot of automations fires once, though a process is killed while they
     return entities;
   });
   expect([fired.length, new Set(fired.map(({ entity_uid: uid }) => uid)).size]).toEqual([COUNT, COUNT]);
-}, 60_000);
+});

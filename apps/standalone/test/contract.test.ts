@@ -48,7 +48,7 @@ beforeAll(async () => {
     routes(router);
     ways[name] = { local: inProcess(routes, trusting), remote, methods: router.handlers.map(({ method }) => method) };
   }
-}, 60_000);
+});
 afterAll(async () => {
   for (const close of closers.toReversed()) await close();
   await services?.stop();

@@ -198,7 +198,7 @@ describe("an automation is started", () => {
     const [decision] = await eventually(async (): Promise<any> => {
       const found = (await api.get(`${AUTOMATIONS()}/${everyMinute.uid}/decisions?limit=1`)).decisions;
       return found.length > 0 && found[0].outcome !== "pending" ? found : false;
-    }, { timeoutMs: 60_000 + RUN_TIMEOUT_MS, everyMs: 500 });
+    }, { timeoutMs: 2 * RUN_TIMEOUT_MS, everyMs: 500 });
     expect(decision).toMatchObject({ provider: "schedule", event: "cron_fired", outcome: "fired", subject: { automation_uid: everyMinute.uid, cron: "* * * * *", name: "often" } });
     const run = await runOf(api, decision.run_id);
     expect(run).toMatchObject({ source: "SCHEDULED_AGENT", metadata: { slot_at: decision.subject.slot_at } });

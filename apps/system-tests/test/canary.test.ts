@@ -8,7 +8,7 @@ import { findEverywhere, formsOf } from "./support/canaries.ts";
 import { connect, type Client } from "./support/client.ts";
 import { metricsUrls, onDeployments, startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
-import { ended, eventsOf, RUN_TIMEOUT_MS, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
 import { aCodeHost, aFactory, aTeam, teamOf } from "./support/world.ts";
 
 const PROVIDER_KEY = "sk-canary-of-the-platform/1+1==";
@@ -64,12 +64,12 @@ onDeployments(["standalone", "processes"], (deployment) => {
     host = await talkativeHost();
     platform = await startPlatform({ env: { ...collector.environment, ANTHROPIC_API_KEY: PROVIDER_KEY, ANTHROPIC_BASE_URL: models.url } }, deployment);
     api = await connect(platform);
-  }, 180_000);
+  });
   afterAll(async () => {
     await platform?.remove();
     await Promise.all([collector?.stop(), models?.stop()]);
     host?.server.close();
-  }, 60_000);
+  });
 
   /** Every view of a run. */
   async function read(client: Client, runId: string): Promise<void> {
@@ -133,7 +133,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     const { api_key: second, key } = await api.post(`/team/${team}/keys`, { name: "second" });
     await api.call("DELETE", `/team/${team}/keys/${key.uid}`);
     own.push(worker.key, worker.token, assignment.runToken, other.key, second);
-  }, 4 * RUN_TIMEOUT_MS);
+  });
 
   needs("bwrap", "is sent them where they do not belong, and refuses", async () => {
     const team = await teamOf(api);
@@ -162,7 +162,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     // A request's id is told in answers, logs and events: a key of ours is none.
     for (const key of own) await send("GET", "/api/v1/agent/models", { headers: { "x-request-id": key.slice(0, 64) } });
     expect(answers.length).toBeGreaterThan(300);
-  }, 4 * RUN_TIMEOUT_MS);
+  });
 
   needs("bwrap", "tells none of them: in no answer, trace, metric, database, log, transcript, blob or any other file", async () => {
     const told = [...answers, ...models.requests.map(({ body }) => JSON.stringify(body)), ...collector.bodies.map(({ bytes }) => bytes.toString())];
@@ -175,7 +175,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     const forms = [...own, PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN, HOST_WEBHOOK].flatMap(formsOf);
     expect(told.flatMap((text) => forms.flatMap((form) => around(text, form)))).toEqual([]);
     expect(await findEverywhere(place, forms)).toEqual([]);
-  }, 4 * RUN_TIMEOUT_MS);
+  });
 });
 
 const backwards = (text: string): string => Array.from(text).toReversed().join("");

@@ -15,7 +15,7 @@ let env: Record<string, string>;
 const startWorker = () => (worker = new Program("worker/src/main.ts", { log: platform.path("worker.log"), env }));
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0, timeScale: 15 });
+  platform = await startPlatform({ workers: 0, timeScale: 5 });
   api = await connect(platform);
   const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" });
   env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "one", MILLWRIGHT_WORKER_DIR: platform.path("worker"), MILLWRIGHT_SANDBOX: "bwrap" };

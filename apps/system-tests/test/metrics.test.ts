@@ -17,7 +17,7 @@ beforeAll(async () => {
   collector = await TraceCollector.start();
   platform = await Platform.start({ env: collector.environment });
   api = await connect(platform);
-}, 120_000);
+});
 afterAll(async () => {
   await platform?.remove();
   await collector?.stop();
@@ -75,7 +75,7 @@ test("metrics do not grow with what is asked for: no id, path, name or word of a
       for (const value of values) expect([name, label, value]).toEqual([name, label, expect.not.stringMatching(new RegExp(`[0-9a-f]{8}-[0-9a-f]{4}-|${words.join("|")}`))]);
     }
   }
-}, 120_000);
+});
 
 const fileAt = (path: string): string => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
 

@@ -45,5 +45,5 @@ needs("nats-server", "a standalone platform with NATS tells its events there, wo
   await nats.start();
   const second = await finishedRuns();
   const after = await aRun();
-  await eventually(() => expect(new Set(second)).toEqual(new Set([without, after])), { timeoutMs: 30_000 });
+  await eventually(() => expect(new Set(second)).toEqual(new Set([without, after])));
 }, SLOW_MS);

@@ -29,7 +29,7 @@ beforeAll(async () => {
   platform = await startPlatform();
   api = await connect(platform);
   client = aClient();
-}, 120_000);
+});
 afterAll(() => platform?.remove());
 
 type Sent = { readonly method: string; readonly headers: Headers; readonly status: number | undefined };
@@ -90,7 +90,7 @@ describe("agent.run", () => {
       { artifact_type: "PULL_REQUEST", created_at: TIME, data: { branch: `agent/${started.run_id}`, url: expect.stringContaining("http") } },
     ]);
     expect(Number((await shellOutputs(api, run.run_id)).join(""))).toBe(Buffer.from(PNG, "base64").length);
-  }, 90_000);
+  });
 
   test("goes on with a conversation, and keeps what configurations of tool servers say", async () => {
     const first = await client.agent.run({ prompt: script("say: one") });
@@ -136,7 +136,7 @@ describe("agent.list", () => {
     expect((await succeeded(api, run)).agent_config).toMatchObject({ skill_spec: id, name: "greet" });
     expect((await client.agent.list(repo)).agents[0]!.variants[0]!.last_run_timestamp).toEqual(TIME);
     expect(await failure(client.agent.list({ repo: "nonsense" }))).toBeInstanceOf(BadRequestError);
-  }, 90_000);
+  });
 });
 
 describe("agent.runs.list", () => {

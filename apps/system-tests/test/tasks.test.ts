@@ -114,7 +114,7 @@ test("an automation is fired by what people do to a task, and not by what its ow
     eventually(async (): Promise<any> => {
       const { decisions } = await api.get(`${automations}/${uid}/decisions`);
       return decisions.length === count && decisions.every(({ outcome }: any) => outcome !== "pending") ? decisions : false;
-    }, { timeoutMs: 60_000 });
+    });
   const task = await aTask();
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "SPEC" });
   const [fired] = await decided(1);

@@ -39,12 +39,12 @@ describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client bega
     platform = await start({ ...collector.environment, ANTHROPIC_API_KEY: PROVIDER_KEY, ANTHROPIC_BASE_URL: models.url });
     api = await connect(platform);
     await api.put(`/team/${await teamOf(api)}/secrets/OTHER`, { value: SECRET });
-  }, 180_000);
+  });
   afterAll(async () => {
     await platform?.remove();
     await collector?.stop();
     await models?.stop();
-  }, 60_000);
+  });
 
   /** Every span of a trace, once `isWhole` says so and none lacks its parent. */
   const spansOf = (traceId: string, isWhole: (spans: readonly CollectedSpan[]) => boolean): Promise<readonly CollectedSpan[]> =>
@@ -98,7 +98,7 @@ describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client bega
         expect.objectContaining({ message: "execution completed", service: "worker", runUid: runId, executionId: expect.any(String), attempt: 1, spanId: expect.any(String) }),
       ]));
     });
-  }, 120_000);
+  });
 
   needs("bwrap", "reaches the call of a model, which tells its tokens and nothing of what was said", async () => {
     const traceId = "b".repeat(32);
@@ -127,7 +127,7 @@ describe.each(Object.entries(SURROUNDINGS))("in %s, a trace that the client bega
     expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(["set_up", "execute_tool write_file", "millwright.worker.v1.WorkerService/ReportUsage"]));
     expect(models.requests.map(({ key }) => key)).toEqual([PROVIDER_KEY, PROVIDER_KEY]);
     expect(everythingSent(collector)).not.toMatch(SECRETS);
-  }, 120_000);
+  });
 });
 
 /** Those that a run takes part of, whatever else hears of it. */

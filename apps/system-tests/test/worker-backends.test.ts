@@ -14,7 +14,7 @@ onDeployments(["standalone"], (name) => {
   const onDepot = (prompt: string): Promise<string> => startRun(api, prompt, { config: { worker_host: "depot" } });
 
   beforeAll(async () => {
-    platform = await startPlatform({ workers: 0, timeScale: 5 }, name);
+    platform = await startPlatform({ workers: 0, timeScale: 1 }, name); // leases as long as they are: nobody is to be lost
     api = await connect(platform);
     depot = await Depot.start(platform, api);
   }, SLOW_MS);

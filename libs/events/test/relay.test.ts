@@ -73,7 +73,7 @@ describe("the relay", () => {
     aRelay(server);
     await append(t.database, { entityUid: "a" });
     await server.start();
-    await eventually(async () => expect(await published(server)).toEqual(["a"]), { timeoutMs: 20_000 });
+    await eventually(async () => expect(await published(server)).toEqual(["a"]));
   });
 
   needs("nats-server", "goes on after the server lost its data", async () => {
@@ -84,7 +84,7 @@ describe("the relay", () => {
     await server.stop({ wipe: true });
     await server.start();
     await append(t.database, { entityUid: "b" });
-    await eventually(async () => expect(await published(server)).toEqual(["b"]), { timeoutMs: 20_000 });
+    await eventually(async () => expect(await published(server)).toEqual(["b"]));
   });
 
   needs("nats-server", "rings the bell of other processes", async () => {

@@ -48,7 +48,7 @@ needs("nats-server", "nothing is gathered while the server is away, and it rings
   await eventually(() => {
     one.bell.ring(["back"]);
     expect(two.heard).toContain("back");
-  }, { timeoutMs: 20_000 });
+  });
   expect(two.heard).not.toContain("lost");
 });
 

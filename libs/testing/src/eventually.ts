@@ -3,8 +3,8 @@ import { setTimeout as pause } from "node:timers/promises";
 /** How many times as long as usual things may take here. */
 export const patience = (): number => Number(process.env["MILLWRIGHT_PATIENCE"] ?? 1);
 
-/** Repeats `f` until it neither throws nor answers false, and returns its value. Errors: the last one, after `timeoutMs`, by default 30 s × `patience()`. */
-export async function eventually<T>(f: () => T | Promise<T>, { timeoutMs = 30_000 * patience(), everyMs = 20 } = {}): Promise<T> {
+/** Repeats `f` until it neither throws nor answers false, and returns its value. Errors: the last one, after `timeoutMs`, by default 60 s × `patience()`. */
+export async function eventually<T>(f: () => T | Promise<T>, { timeoutMs = 60_000 * patience(), everyMs = 20 } = {}): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     try {
