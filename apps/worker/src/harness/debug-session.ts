@@ -37,7 +37,7 @@ export async function debugSession(deps: OwnWorkDeps, { message, workspace }: Se
   const windowMs = ctx.assignment.debugWindowMs;
   const overMs = ctx.clock.monotonicMs() + windowMs;
   const context = toolContext(ctx, conversation, workspace);
-  const turnDeps = { ...deps, ctx, conversation, tools: DEBUG_TOOLS, context, rules: [], skills: [], notices: [], steps: { count: 0 }, checkpoints: SAVES_NOTHING, takeMessages: () => takeNormally(messages) };
+  const turnDeps = { ...deps, ctx, conversation, tools: DEBUG_TOOLS, context, rules: [], skills: [], notices: [], steps: new Set<string>(), checkpoints: SAVES_NOTHING, takeMessages: () => takeNormally(messages) };
   const over = AbortSignal.any([ctx.signal, ended, whenGone(workspace)]);
   try {
     for (;;) {

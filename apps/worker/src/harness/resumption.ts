@@ -19,7 +19,7 @@ export type PastCall = ToolCall & {
 /** Where an execution goes on whose worker, or whose sandbox, was lost. */
 export type Resumption = {
   readonly calls: readonly PastCall[];
-  readonly stepCount: number;
+  readonly stepIds: readonly string[];
   /** The turn had ended, and nothing was said since. */
   readonly end: TurnEnd | undefined;
   /** A turn had begun, and had not ended. */
@@ -42,7 +42,7 @@ export function resumptionOf(events: readonly ConversationEvent[], tools: readon
   const end = openEnd(events);
   return {
     calls: newest(steps.flatMap(({ payload }) => callsOf(payload).map((call) => pastCall(events, call, tools, checkpointAt, payload["truncated"] === true)))),
-    stepCount: steps.length,
+    stepIds: steps.map(({ payload }) => textAt(payload, "step_id")),
     end,
     isInTurn: end === undefined && events.some(({ kind, payload }) => kind === "model_step" || isSpoken({ kind, payload })),
     cwd: textAt(objectAt(shells.at(-1)?.payload ?? {}, "output"), "cwd"),

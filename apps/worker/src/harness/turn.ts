@@ -26,8 +26,8 @@ export type TurnDeps = {
   readonly notices: readonly string[];
   /** Hands over what people have sent since; answers the mode of the newest message. */
   readonly takeMessages: () => Promise<string>;
-  /** Steps that this execution has taken, over all its turns. */
-  readonly steps: { count: number };
+  /** Steps that this execution has taken, over all its turns and attempts; one that a script takes again is the same. */
+  readonly steps: Set<string>;
   readonly budget: TokenBudget;
   readonly checkpoints: Saving;
 };
@@ -46,7 +46,7 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     const failure = deps.budget.exceeded();
     if (failure) return { kind: "failed", failure };
     if (deps.provider.isSlow) deps.checkpoints.begin(); // while the model thinks, the workspace is at rest
-    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.count + 1 } }, () => oneStep(deps, mode, signal, interrupted));
+    const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.size + 1 } }, () => oneStep(deps, mode, signal, interrupted));
     if (end) return end;
   }
 }
@@ -61,7 +61,7 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
   if (step === "interrupted") return { kind: "interrupted" };
   if (!step) return { kind: "done" };
   if ("keptFrom" in step) return recordSummary(deps, step);
-  if ((deps.steps.count += 1) > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
+  if (deps.steps.add(step.stepId).size > (ctx.assignment.stepLimit || STEP_LIMIT)) return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
   await persist(deps, step);
   const end = await takeStep({ tools, mode, checkpoints, clock: ctx.clock, mask: (text) => ctx.mask(text), context: { ...context, signal } }, step);
   ctx.signal.throwIfAborted();

@@ -70,7 +70,7 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
     const hasWritten = await goOn(deps, past, { context, tools, isRestored, lost });
     if (hasWritten) checkpoints.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
-  const steps = { count: past?.stepCount ?? 0 };
+  const steps = new Set(past?.stepIds);
   const turn = { ctx, provider, conversation, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints, takeMessages: () => messages.take() };
   const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past));
   ctx.phase("STOPPING");
