@@ -1,8 +1,17 @@
 import { execute } from "./execute.ts";
 
+/** Writes lines for as long as somebody reads them: `millwright … | head` is no failure. */
+const printTo = (stream: NodeJS.WriteStream) => {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit();
+    throw error;
+  });
+  return (text: string): void => void stream.write(`${text}\n`);
+};
+
 process.exitCode = await execute(process.argv.slice(2), {
   env: process.env,
-  isColour:  process.stdout.isTTY && !process.env["NO_COLOR"],
-  print: (text) => process.stdout.write(`${text}\n`),
-  printError: (text) => process.stderr.write(`${text}\n`),
+  isColour: process.stdout.isTTY && !process.env["NO_COLOR"],
+  print: printTo(process.stdout),
+  printError: printTo(process.stderr),
 });

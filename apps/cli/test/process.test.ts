@@ -1,0 +1,26 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { text } from "node:stream/consumers";
+import { expect, test } from "@jest/globals";
+import { fakeApi } from "./fake-api.ts";
+
+const { answers, url } = fakeApi();
+const BIN = fileURLToPath(new URL("../bin/millwright.mjs", import.meta.url));
+
+const start = (...argv: string[]) => spawn(process.execPath, [BIN, ...argv], { env: { ...process.env, MILLWRIGHT_URL: url(), MILLWRIGHT_API_KEY: "mw_test" } });
+
+test("a transcript is printed, and exits 0", async () => {
+  answers["GET /api/v1/agent/runs/r1/transcript"] = { status: 200, text: '{"seq":1}\n' };
+  const child = start("run", "transcript", "r1");
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
+  expect([code, out, err]).toEqual([0, '{"seq":1}\n', ""]);
+});
+
+test("a reader that has read enough ends it without a word", async () => {
+  answers["GET /api/v1/agent/runs/r1/transcript"] = { status: 200, text: `${"x".repeat(500_000)}\n` };
+  const child = start("run", "transcript", "r1");
+  child.stdout.destroy();
+  const [err, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
+  expect([code, err]).toEqual([0, ""]);
+});
