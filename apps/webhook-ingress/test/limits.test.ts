@@ -40,6 +40,19 @@ describe("60 deliveries a minute", () => {
     w.clock.advance(20_000);
     expect(await statuses(31, (n) => send(200 + n))).toEqual([...Array(30).fill(202), 429]);
   });
+  test("let in what a list of the last minute's times lets in, one by one and many at once", async () => {
+    const { uid, secret } = await w.aWebhook();
+    let times: number[] = [];
+    for (const [n, [afterMs, count]] of [[0, 1], [7_001, 20], [13_000, 1], [0, 3], [25_500, 30], [14_498, 9], [1, 5], [0, 20], [12_999, 40], [1, 1], [1, 6], [60_000, 70], [59_999, 1], [1, 61]].entries()) {
+      w.clock.advance(afterMs!);
+      const now = w.clock.now().getTime();
+      times = times.filter((at) => at > now - 60_000);
+      const room = Math.min(count!, 60 - times.length);
+      const answers = await Promise.all(Array.from({ length: count! }, (_one, m) => w.send(uid, { headers: bearer(secret), body: `[${n},${m}]` })));
+      expect([n, answers.filter(({ status }) => status === 202).length, answers.filter(({ status }) => status === 429).length]).toEqual([n, room, count! - room]);
+      times.push(...Array<number>(room).fill(now));
+    }
+  });
   test("count duplicates, bodies that are no JSON, and bodies that are too large", async () => {
     const { uid, secret } = await w.aWebhook();
     const bodies = ["{}", "{}", "no json", `"${"x".repeat(262_144)}"`];
