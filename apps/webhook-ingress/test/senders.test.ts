@@ -79,3 +79,11 @@ test("a generated secret of Standard Webhooks is one that their library signs wi
   const headers = { "webhook-id": "m", "webhook-timestamp": String(NOW.getTime() / 1000), "webhook-signature": new StandardWebhook(secret).sign("m", NOW, BODY) };
   expect(await w.send(uid, { headers, body: BODY })).toMatchObject({ status: 202, body: { delivery_id: "m" } });
 });
+
+test("of Standard Webhooks and Svix headers side by side, the id that is signed is the delivery's", async () => {
+  const { uid, secret } = await w.aWebhook({ authMode: "signature", signatureScheme: "standard_webhooks" });
+  const svix = { "svix-id": "signed", "svix-timestamp": String(NOW.getTime() / 1000), "svix-signature": new SvixWebhook(secret).sign("signed", NOW, BODY) };
+  const others: Record<string, string>[] = [{}, { "webhook-id": "of nobody" }, { "webhook-id": "again", "webhook-timestamp": svix["svix-timestamp"] }, { "webhook-signature": svix["svix-signature"], "webhook-id": "once more" }];
+  for (const beside of others) expect(await w.send(uid, { headers: { ...svix, ...beside }, body: BODY })).toMatchObject({ status: 202, body: { delivery_id: "signed" } });
+  expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(["duplicate", "duplicate", "duplicate", "accepted"]);
+});

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FactoryUid, TeamUid, Uid } from "@millwright/ids";
-import { SCHEMES } from "./signature-schemes.ts";
+import { SCHEMES, type Header } from "./signature-schemes.ts";
 import type { WebhookAuth, WebhookSettings, WebhookUid } from "./webhook.ts";
 
 export type DeliveryUid = Uid<"delivery">;
@@ -28,7 +28,6 @@ export type DeliveryIdentity = { readonly kind: "configured" | "provider" | "sen
 /** The specification's own, then what published senders use. */
 const SENDER_HEADERS = ["x-service-delivery-id", "x-warp-delivery-id"];
 
-type Header = (name: string) => string | undefined;
 type Identified = Pick<WebhookAuth, "signatureScheme"> & Pick<WebhookSettings, "deliveryIdHeader">;
 
 /** The identity of a body: the first of the four sources (spec §4, decisions "delivery identity") that gives a usable value. */
@@ -37,12 +36,11 @@ export const identityOf = (webhook: Identified, header: Header, body: Uint8Array
 
 /** The first of the three sources that need no body. */
 export function namedIdentity(webhook: Identified, header: Header): DeliveryIdentity | undefined {
-  const first = (names: readonly string[]): string | undefined => names.map((name) => usable(header(name))).find((value) => value !== undefined);
   const configured = webhook.deliveryIdHeader === undefined ? undefined : usable(header(webhook.deliveryIdHeader.toLowerCase()));
   if (configured !== undefined) return { kind: "configured", id: configured };
-  const provider = webhook.signatureScheme === undefined ? undefined : first(SCHEMES[webhook.signatureScheme].deliveryHeaders);
+  const provider = webhook.signatureScheme === undefined ? undefined : usable(SCHEMES[webhook.signatureScheme].deliveryId?.(header));
   if (provider !== undefined) return { kind: "provider", id: provider };
-  const sender = first(SENDER_HEADERS);
+  const sender = SENDER_HEADERS.map((name) => usable(header(name))).find((value) => value !== undefined);
   return sender === undefined ? undefined : { kind: "sender", id: sender };
 }
 

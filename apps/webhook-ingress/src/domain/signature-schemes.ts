@@ -6,8 +6,11 @@ import { sameText } from "./constant-time.ts";
 export const ALL_SIGNATURE_SCHEMES = [...SIGNATURE_SCHEMES, "generic_hmac_sha256"] as const;
 export type SignatureScheme = (typeof ALL_SIGNATURE_SCHEMES)[number];
 
-/** A request as it came: header values as Node reads them (latin1), the body's raw bytes. */
-export type SignedRequest = { readonly header: (name: string) => string | undefined; readonly body: Uint8Array };
+/** A header's value as Node reads it (latin1). */
+export type Header = (name: string) => string | undefined;
+
+/** A request as it came, with the body's raw bytes. */
+export type SignedRequest = { readonly header: Header; readonly body: Uint8Array };
 
 export type SignatureSettings = {
   readonly secret: string;
@@ -18,8 +21,8 @@ export type SignatureSettings = {
 };
 
 type Scheme = {
-  /** The provider's own delivery ids (webhooks §5), the first present one counts. */
-  readonly deliveryHeaders: readonly string[];
+  /** The provider's own delivery id (webhooks §5), of those headers that are verified where it is signed. */
+  readonly deliveryId?: (header: Header) => string | undefined;
   /** Whether a secret can be the key of this scheme. */
   readonly takesSecret: (secret: string) => boolean;
   readonly verify: (request: SignedRequest, settings: SignatureSettings) => boolean;
@@ -34,12 +37,12 @@ const anySecret = (secret: string): boolean => secret !== "";
 /** One verifier per scheme; the table of webhooks §4. */
 export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   github: {
-    deliveryHeaders: ["x-github-delivery"],
+    deliveryId: (header) => header("x-github-delivery"),
     takesSecret: anySecret,
     verify: (request, { secret }) => isHexOf(after("sha256=", request.header("x-hub-signature-256")), mac("sha256", secret, request.body)),
   },
   pagerduty: {
-    deliveryHeaders: ["x-webhook-id"],
+    deliveryId: (header) => header("x-webhook-id"),
     takesSecret: anySecret,
     verify: (request, { secret }) => {
       const expected = mac("sha256", secret, request.body);
@@ -47,17 +50,16 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     },
   },
   sentry: {
-    deliveryHeaders: ["request-id"],
+    deliveryId: (header) => header("request-id"),
     takesSecret: anySecret,
     verify: (request, { secret }) => isHexOf(request.header("sentry-hook-signature"), mac("sha256", secret, request.body)),
   },
   standard_webhooks: {
-    deliveryHeaders: ["webhook-id", "svix-id"],
+    deliveryId: (header) => standardHeaders(header)?.id,
     takesSecret: (secret) => standardKey(secret) !== undefined,
     verify: verifyStandard,
   },
   stripe: {
-    deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret, now }) => {
       const parts = items(request.header("stripe-signature"), ",");
@@ -68,12 +70,10 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     },
   },
   vercel: {
-    deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret }) => isHexOf(request.header("x-vercel-signature"), mac("sha1", secret, request.body)),
   },
   slack: {
-    deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret, now }) => {
       const time = request.header("x-slack-request-timestamp");
@@ -81,38 +81,42 @@ export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
     },
   },
   linear: {
-    deliveryHeaders: ["linear-delivery"],
+    deliveryId: (header) => header("linear-delivery"),
     takesSecret: anySecret,
     verify: (request, { secret, now }) => isHexOf(request.header("linear-signature"), mac("sha256", secret, request.body)) && isRecentLinear(request.body, now),
   },
   shopify: {
-    deliveryHeaders: ["x-shopify-webhook-id"],
+    deliveryId: (header) => header("x-shopify-webhook-id"),
     takesSecret: anySecret,
     verify: (request, { secret }) => sameText(request.header("x-shopify-hmac-sha256") ?? "", mac("sha256", secret, request.body).toString("base64")),
   },
   gitlab: {
-    deliveryHeaders: ["x-gitlab-event-uuid"],
+    deliveryId: (header) => header("x-gitlab-event-uuid"),
     takesSecret: anySecret,
     verify: (request, { secret }) => sameText(textOf(request.header("x-gitlab-token") ?? ""), secret),
   },
   generic_hmac_sha256: {
-    deliveryHeaders: [],
     takesSecret: anySecret,
     verify: (request, { secret, signatureHeader = "", signaturePrefix = "" }) => isHexOf(after(signaturePrefix, request.header(signatureHeader.toLowerCase())), mac("sha256", secret, request.body)),
   },
 };
 
-/** Standard Webhooks, also with Svix's names: the first complete set of headers counts. */
-function verifyStandard(request: SignedRequest, { secret, now }: SignatureSettings): boolean {
+/** Standard Webhooks, also with Svix's names. */
+function verifyStandard({ header, body }: SignedRequest, { secret, now }: SignatureSettings): boolean {
   const key = standardKey(secret);
+  const signed = standardHeaders(header);
+  if (key === undefined || !signed || !isRecent(signed.time, now)) return false;
+  const expected = mac("sha256", key, Buffer.from(`${signed.id}.${signed.time}.`, "latin1"), body).toString("base64");
+  return items(signed.signatures, " ").some((item) => sameText(after("v1,", item) ?? "", expected));
+}
+
+/** The first complete set of headers, which alone counts: an id from beside it is signed by nobody. */
+function standardHeaders(header: Header): { id: string; time: string; signatures: string } | undefined {
   for (const brand of ["webhook", "svix"]) {
-    const [id, time, signatures] = ["id", "timestamp", "signature"].map((part) => request.header(`${brand}-${part}`));
-    if (!id || time === undefined || signatures === undefined) continue;
-    if (key === undefined || !isRecent(time, now)) return false;
-    const expected = mac("sha256", key, Buffer.from(`${id}.${time}.`, "latin1"), request.body).toString("base64");
-    return items(signatures, " ").some((item) => sameText(after("v1,", item) ?? "", expected));
+    const [id, time, signatures] = ["id", "timestamp", "signature"].map((part) => header(`${brand}-${part}`));
+    if (id && time !== undefined && signatures !== undefined) return { id, time, signatures };
   }
-  return false;
+  return undefined;
 }
 
 /** The bytes after `whsec_`; undefined when they are not base64, or none. */
