@@ -126,6 +126,18 @@ describe("deleting a factory", () => {
     expect((await w.factories.getFactory({ uid: factory.uid }, call(OWNER))).factory).toEqual(factory);
   });
 
+  test("takes them along when that is asked for, by somebody who may cancel them", async () => {
+    const factory = await w.aFactory();
+    w.orchestrator.live = 2;
+    const asked = { uid: factory.uid, cancelRuns: true };
+    await expect(w.factories.deleteFactory(asked, call({ ...OWNER, teams: OWNER.teams.map((team) => ({ ...team, verbs: ["factory.view", "factory.manage"] as const })) }))).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    expect(w.orchestrator.closedWithRuns).toBe(false);
+    await w.factories.deleteFactory(asked, call(OWNER));
+    w.orchestrator.live = 0;
+    expect(w.orchestrator.closedWithRuns).toBe(true);
+    await expect(w.factories.getFactory({ uid: factory.uid }, call(OWNER))).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+  });
+
   test("hides it from every read and from a second delete", async () => {
     const factory = await w.aFactory({ name: "Goes away" });
     await w.factories.deleteFactory({ uid: factory.uid }, call(OWNER));

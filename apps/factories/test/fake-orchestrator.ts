@@ -29,6 +29,8 @@ export class FakeOrchestrator {
   /** Thrown instead of making runs. */
   refusal: Error | undefined;
   live = 0;
+  /** Whether a factory was closed with its live runs. */
+  closedWithRuns = false;
   /** Conversations that are about a URL. */
   readonly about = new Map<string, string[]>();
   /** Conversations that somebody else has taken over since they were described. */
@@ -84,7 +86,10 @@ export class FakeOrchestrator {
         return { runUid: run.uid };
       },
       findConversationsByUrl: served(async ({ url }) => ({ conversationUids: this.about.get(url) ?? [] })),
-      closeFactory: async () => ({ live: this.live }),
+      closeFactory: async ({ withLiveRuns }) => {
+        this.closedWithRuns ||= withLiveRuns;
+        return { live: this.live };
+      },
       describeConversations: async ({ conversationUids }, context) => ({
         conversations: conversationUids.flatMap((conversationUid) => {
           const run = this.runs.findLast((one) => one.conversationUid === conversationUid);

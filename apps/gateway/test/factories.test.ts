@@ -89,7 +89,10 @@ describe("creating, changing and deleting", () => {
   test("DELETE has no body", async () => {
     door.answer({ deleteFactory: {} });
     expect(await door.call("DELETE", `${PATH}/${FACTORY}`)).toMatchObject({ status: 204, body: "" });
-    expect(door.calls[0]!.request).toMatchObject({ uid: FACTORY });
+    expect(door.calls[0]!.request).toMatchObject({ uid: FACTORY, cancelRuns: false });
+    await door.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=true`);
+    expect(door.calls[1]!.request).toMatchObject({ uid: FACTORY, cancelRuns: true });
+    expect(await door.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=yes`)).toMatchObject({ status: 400 });
   });
   refusalsBecomeProblems(() => door, () => create({ name: "n" }), ["createFactory", refusal("conflict", "alias_taken"), refusal("permission_denied", "not_authorized"), refusal("conflict", "idempotency_mismatch")]);
   refusalsBecomeProblems(() => door, () => door.call("PATCH", `${PATH}/${FACTORY}`, { body: {} }), ["updateFactory", refusal("not_found", "factory_not_found"), refusal("conflict", "alias_taken"), refusal("permission_denied", "not_authorized")]);

@@ -213,7 +213,7 @@ export function composeRuns(options: RunLifeOptions) {
     cancelRunsOfAgent: (agent: RunsOfAgent) =>
       cancelRunsOfAgent({ liveRunsOfAgent: (uid) => liveRunsOfAgent(sql, uid), cancelRun: (caller, request) => cancelRun({ ...reads, runs }, caller, request) }, agent),
     countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),
-    closeFactory: (factoryUid: string) => database.transaction((tx) => closeFactory(tx, factoryUid)),
+    closeFactory: (factoryUid: string, withLiveRuns: boolean) => database.transaction((tx) => closeFactory(tx, factoryUid, withLiveRuns)),
     putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>
       putSettings(tx, { scope, uid }, settings, options.capacityDefaults),
     getRunTitles: (uids: readonly string[]) => findTitles(sql, uids),

@@ -55,8 +55,9 @@ test("a factory is closed without a live run, or stays open with it, however cre
   for (let n = 0; n < 20; n++) {
     const factoryUid = newUid();
     const create = () => platform.run(caller, { factoryUid }).then(() => "created", (error: unknown) => (error as { reason: string }).reason);
-    const [created, live] = await Promise.all([create(), platform.life.closeFactory(factoryUid)]);
-    const story = [created, live, await create(), await platform.life.closeFactory(factoryUid)];
+    const [created, live] = await Promise.all([create(), platform.life.closeFactory(factoryUid, false)]);
+    const story = [created, live, await create(), await platform.life.closeFactory(factoryUid, false)];
+    expect([await platform.life.closeFactory(factoryUid, true), await create()]).toEqual([live === 0 ? 0 : 2, "factory_closed"]);
     expect(story).toEqual(live === 0 ? ["factory_closed", 0, "factory_closed", 0] : ["created", 1, "created", 2]);
   }
 });

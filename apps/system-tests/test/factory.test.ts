@@ -4,7 +4,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { bareRepository, git } from "../src/git.ts";
-import { eventsOf, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, reached, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
@@ -124,6 +124,16 @@ describe("a definition", () => {
     await api.delete(`/factory/${uid}`);
     expect((await api.call("GET", `/factory/${uid}`)).status).toBe(404);
   });
+  test("with work under way is kept, or deleted with all of it", async () => {
+    const factory = await aFactory(api, definitionFiles(script("shell: sleep 600")));
+    const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
+    await reached(api, id, "INPROGRESS");
+    expect(await api.call("DELETE", `/factory/${factory}`)).toMatchObject({ status: 409, body: { reason: "factory_has_live_runs" } });
+    expect((await api.get(`/factory/${factory}`)).uid).toBe(factory);
+    await api.delete(`/factory/${factory}?cancel_runs=true`);
+    expect((await ended(api, id)).state).toBe("CANCELLED");
+    expect((await api.call("POST", `/factory/${factory}/runs`, { body: { prompt: "Go." } })).status).toBe(404);
+  }, SLOW_MS);
 });
 
 test("events come while they happen, to a reader that came early and to one that comes back", async () => {

@@ -57,8 +57,8 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       await runs.cancelRun({ runUid, tree: true, cause, idempotencyKey }, call(caller));
     },
 
-    async close(caller: Caller, factory: Factory): Promise<number> {
-      return (await runs.closeFactory({ factoryUid: factory.uid }, call(caller))).live;
+    async close(caller: Caller, factory: Factory, withLiveRuns: boolean): Promise<number> {
+      return (await runs.closeFactory({ factoryUid: factory.uid, withLiveRuns }, call(caller))).live;
     },
 
     /** For this service itself, whosever the runs are. */

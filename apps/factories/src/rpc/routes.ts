@@ -43,8 +43,8 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
       const given = factory ? readMaskedSettings(factory, updateMask?.paths ?? []) : {};
       return { factory: toFactoryMessage(await updateFactory(deps, caller, uid, given)) };
     }),
-    deleteFactory: served(async ({ uid }: factories.DeleteFactoryRequest, caller) => {
-      await deleteFactory(deps, caller, uid);
+    deleteFactory: served(async ({ uid, cancelRuns }: factories.DeleteFactoryRequest, caller) => {
+      await deleteFactory(deps, caller, uid, { cancelRuns });
       return {};
     }),
     dispatchRun: served(async (request: factories.DispatchRunRequest, caller) => {

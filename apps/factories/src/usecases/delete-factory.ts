@@ -1,4 +1,4 @@
-import type { Caller } from "@millwright/caller";
+import { requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
@@ -13,22 +13,24 @@ export type DeleteFactoryDeps = ScopeDeps & {
     delete(factory: Factory, event: NewEvent, now: Date): Promise<void>;
   };
   runs: ScopeDeps["runs"] & {
-    /** Lets the factory get no new runs, for good, if none of it is live. Answers how many are. */
-    close(caller: Caller, factory: Factory): Promise<number>;
+    /** Lets the factory get no new runs, for good, if none of it is live, or with those that are. Answers how many are. */
+    close(caller: Caller, factory: Factory, withLiveRuns: boolean): Promise<number>;
   };
   clock: Clock;
 };
 
 /**
- * Deletes a factory that has no run under way; its agents and definition follow when their owners hear of it. Closed first,
- * where its runs are: a dispatch on its way is either counted, or refused. Dies in between? The delete can be repeated.
+ * Deletes a factory that has no run under way, or with them: they are cancelled as runs of its agents. Agents and definition follow
+ * when their owners hear of it. Closed first, where its runs are: a dispatch on its way is either counted, or refused. Dies in
+ * between? The delete can be repeated.
  *
  * Errors: factory_not_found · not_authorized · factory_has_live_runs (conflict).
  */
-export async function deleteFactory(deps: DeleteFactoryDeps, caller: Caller, uid: string): Promise<void> {
+export async function deleteFactory(deps: DeleteFactoryDeps, caller: Caller, uid: string, { cancelRuns }: { cancelRuns: boolean }): Promise<void> {
   const factory = await findFactory(deps, caller, uid, "factory.manage");
-  const live = await deps.runs.close(caller, factory);
-  if (live > 0) {
+  if (cancelRuns) requireVerb(caller, factory.teamUid, "run.manage", "factory");
+  const live = await deps.runs.close(caller, factory, cancelRuns);
+  if (live > 0 && !cancelRuns) {
     throw new DomainError({
       kind: "conflict",
       reason: "factory_has_live_runs",

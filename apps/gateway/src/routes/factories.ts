@@ -2,7 +2,7 @@ import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import type { factories as proto } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
-import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, type Route } from "../rest/index.ts";
+import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, route, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { Factory, factoryRecord, Repository } from "./factory-schemas.ts";
@@ -127,13 +127,14 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       method: "DELETE",
       path: "/factory/{uid}",
       summary: "Delete a factory",
-      description: "Ours. Refused while runs of it are live.",
+      description: "Ours. Refused while runs of it are live; `cancel_runs=true` cancels them, and takes run.manage. Those of clients (run local) are left to end by themselves.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,
       params: factoryParams,
+      query: z.object({ cancel_runs: queryBoolean().optional() }),
       handler: async (input) => {
-        await factories.deleteFactory({ uid: input.params.uid }, onBehalf(input));
+        await factories.deleteFactory({ uid: input.params.uid, cancelRuns: input.query.cancel_runs ?? false }, onBehalf(input));
       },
     }),
     route({

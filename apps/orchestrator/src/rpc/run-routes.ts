@@ -30,7 +30,7 @@ export type RunUseCases = {
   getQueueStatus(caller: Caller, uid: string): Promise<QueueStatus>;
   checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
-  closeFactory(factoryUid: string): Promise<number>;
+  closeFactory(factoryUid: string, withLiveRuns: boolean): Promise<number>;
   getRunTitles(uids: readonly string[]): Promise<Record<string, string>>;
 };
 
@@ -111,8 +111,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async countLiveRuns({ factoryUid }) {
     return { live: await deps.countLiveRuns(factoryUid) };
   },
-  async closeFactory({ factoryUid }) {
-    return { live: await deps.closeFactory(factoryUid) };
+  async closeFactory({ factoryUid, withLiveRuns }) {
+    return { live: await deps.closeFactory(factoryUid, withLiveRuns) };
   },
   async getRunTitles({ runUids }, context) {
     if (runUids.length > TITLES_MAX) throw invalidArgument("runs_count", `At most ${TITLES_MAX} titles are answered at once.`);

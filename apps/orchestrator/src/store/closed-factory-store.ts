@@ -11,10 +11,10 @@ export async function holdFactoryOpen(tx: Sql, factoryUid: string): Promise<bool
   return rowCount === 0;
 }
 
-/** Closes a factory that has no live run, for good. Answers how many it has. */
-export async function closeFactory(tx: Sql, factoryUid: string): Promise<number> {
+/** Closes a factory for good, if it has no live run or may be closed with them. Answers how many it has. */
+export async function closeFactory(tx: Sql, factoryUid: string, withLiveRuns: boolean): Promise<number> {
   await tx.query(lock(""), [factoryUid]);
   const live = await countLiveRuns(tx, factoryUid);
-  if (live === 0) await tx.query("INSERT INTO closed_factories (factory_uid) VALUES ($1) ON CONFLICT DO NOTHING", [factoryUid]);
+  if (live === 0 || withLiveRuns) await tx.query("INSERT INTO closed_factories (factory_uid) VALUES ($1) ON CONFLICT DO NOTHING", [factoryUid]);
   return live;
 }
