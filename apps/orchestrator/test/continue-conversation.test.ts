@@ -129,6 +129,23 @@ test("conversations that are not the team's cannot be continued", async () => {
   await expect(goOn("a")).rejects.toEqual(domainError({ reason: "conversation_not_found" })); // a colleague's own run goes on with it
 });
 
+test.each([
+  ["as the code host writes it", (url: string) => url],
+  ["with a slash at the end", (url: string) => `${url}/`],
+  ["with host and path in capitals", (url: string) => url.replace("github.test/acme", "GitHub.Test/Acme")],
+  ["with a query and a fragment", (url: string) => `${url}/?tab=all&x=/#issuecomment-1?`],
+  ["with a fragment", (url: string) => `${url}#issuecomment-1`],
+  ["between spaces", (url: string) => ` ${url} `],
+])("a ticket's address %s is that of its item, and is shown as it was written", async (_how, written) => {
+  const caller = aCaller();
+  const url = `https://github.test/acme/shop/issues/${newUid()}`;
+  const run = await platform.run(caller, { metadata: { ticket_url: written(url) } });
+  for (const other of [`${url}0`, `${url}/files`, url.replace("/issues/", "/pull/"), "https://github.test/acme/shop/issues"]) await platform.run(caller, { metadata: { ticket_url: other } });
+  await platform.run(caller, { parentRunUid: run.uid, metadata: { ticket_url: url } });
+  expect(await conversationsByUrl(platform.database.sql, teamOf(caller), url)).toEqual([run.conversationUid]);
+  expect(run.metadata).toEqual({ ticket_url: written(url) });
+});
+
 test("conversations are found by what they are about: the ticket of their root, or what a run of their tree reported", async () => {
   const { sql } = platform.database;
   const caller = aCaller();

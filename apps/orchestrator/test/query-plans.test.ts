@@ -45,13 +45,15 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 /** The large tables that the statements of `f` read from end to end. */
-async function scanned(f: (sql: Sql) => Promise<unknown>): Promise<string[]> {
+const scanned = async (f: (sql: Sql) => Promise<unknown>): Promise<string[]> => (await planned(f)).flatMap((line) => /Seq Scan on (runs|executions|messages)\b/.exec(line)?.[1] ?? []);
+
+async function planned(f: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const found: string[] = [];
   const { sql } = platform.database;
   const explaining: Sql = {
     async query(text, params) {
       const { rows } = await sql.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, params);
-      found.push(...rows.flatMap((row) => /Seq Scan on (runs|executions|messages)\b/.exec(row["QUERY PLAN"])?.[1] ?? []));
+      found.push(...rows.map((row) => row["QUERY PLAN"]));
       return sql.query(text, params);
     },
   };
@@ -87,4 +89,8 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["the queue, for metrics", (sql) => readQueuedLanes(sql, 60_000)],
 ])("%s is found by an index", async (_, find) => {
   expect(await scanned(find)).toEqual([]);
+});
+
+test("tickets are found by their addresses, not among all that a team has", async () => {
+  expect((await planned((sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1"))).join("\n")).toMatch(/Scan (on|using) runs_by_ticket\b/);
 });

@@ -75,8 +75,8 @@ const decided = (eventUid: string, at = factory): Promise<any> =>
   }, { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 });
 
 /** A task whose first run has ended. */
-async function aTask(ticketRef?: string, prompt = "Go."): Promise<any> {
-  const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt, ...(ticketRef !== undefined && { ticket_ref: ticketRef }) });
+async function aTask(ticketRef?: string, { prompt = "Go.", ...more }: { prompt?: string; ticket_url?: string } = {}): Promise<any> {
+  const { run_id: runId } = await api.post(`/factory/${factory}/runs`, { prompt, ...more, ...(ticketRef !== undefined && { ticket_ref: ticketRef }) });
   await succeeded(api, runId);
   return eventually(async () => {
     const { status, body } = await api.call("GET", `/factory/${factory}/task-by-run?run_id=${runId}`);
@@ -103,6 +103,15 @@ test("an event on an issue to which a task is bound goes on with its conversatio
   expect(tasks.find(({ uid }: any) => uid === task.uid).current_run.run_id).toBe(run.run_id);
 }, SLOW_MS);
 
+test("an event on the issue at a ticket's address goes on with its task, however the address was written", async () => {
+  const ticketUrl = "https://GitHub.com/acme/shop/issues/20/?tab=all#issuecomment-1";
+  const task = await aTask(undefined, { ticket_url: ticketUrl });
+  const decision = await decided(await comment(20));
+  expect(decision).toMatchObject({ outcome: "continued", explanation: expect.stringContaining(task.uid) });
+  expect((await succeeded(api, decision.run_id)).conversation_id).toBe(task.conversation_id);
+  expect((await runOf(api, task.run_id)).metadata.ticket_url).toBe(ticketUrl);
+}, SLOW_MS);
+
 test("of two events at once the first one makes the run, and the second one tells it", async () => {
   const task = await aTask("github:acme/shop#2");
   await api.patch(`/factory/${factory}`, { queue_paused: true });
@@ -118,14 +127,14 @@ test("of two events at once the first one makes the run, and the second one tell
 }, SLOW_MS);
 
 test("a merge request that a run of the task has reported is the task's", async () => {
-  const task = await aTask(undefined, script(`external_reference: ${requestUrl(3)}`));
+  const task = await aTask(undefined, { prompt: script(`external_reference: ${requestUrl(3)}`) });
   const decision = await decided(await note(3));
   expect(decision).toMatchObject({ outcome: "continued", automation: "on requests" });
   expect(await succeeded(api, decision.run_id)).toMatchObject({ conversation_id: task.conversation_id, source: "GITLAB_WEBHOOK" });
 }, SLOW_MS);
 
 test("a build that fails on a pull request of the task goes on with it, and one that does not fail starts nothing", async () => {
-  const task = await aTask(undefined, script("external_reference: https://github.com/acme/shop/pull/30"));
+  const task = await aTask(undefined, { prompt: script("external_reference: https://github.com/acme/shop/pull/30") });
   const decision = await decided(await built(30, "failure"));
   expect(decision).toMatchObject({ outcome: "continued", automation: "on builds" });
   const run = await succeeded(api, decision.run_id);

@@ -128,9 +128,12 @@ export async function findByReference(sql: Sql, caller: Caller, url: string): Pr
   return rows[0]?.uid;
 }
 
+/** A ticket's address without what does not say which ticket it is: case, query, fragment, a slash at the end. As the index `runs_by_ticket` has it. */
+const ticketAt = (url: string): string => `lower(regexp_replace(btrim(${url}), '/*([?#].*)?$', ''))`;
+
 /**
  * Conversations of a team's top-level runs that are about what is at a canonical URL, newest first: a run of their trees reported it, or they have it as
- * their ticket's. At most 100.
+ * their ticket's, however that was written. At most 100.
  */
 export async function conversationsByUrl(sql: Sql, teamUid: string, url: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
@@ -142,7 +145,7 @@ export async function conversationsByUrl(sql: Sql, teamUid: string, url: string)
         WHERE a.artifact_type = 'PULL_REQUEST' AND a.data->>'url' = $2 AND a.committed_at IS NOT NULL AND o.owner_type = 'team' AND o.owner_uid = $1
        UNION ALL
        SELECT conversation_uid, created_at FROM runs
-        WHERE metadata @> jsonb_build_object('ticket_url', $2::text) AND parent_run_uid IS NULL AND owner_type = 'team' AND owner_uid = $1) c
+        WHERE ${ticketAt("metadata->>'ticket_url'")} = ${ticketAt("$2::text")} AND metadata->>'ticket_url' IS NOT NULL AND parent_run_uid IS NULL AND owner_type = 'team' AND owner_uid = $1) c
       GROUP BY 1 ORDER BY max(created_at) DESC, 1 LIMIT 100`,
     [teamUid, url],
   );
