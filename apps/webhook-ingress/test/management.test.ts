@@ -3,6 +3,9 @@ import { call } from "@millwright/rpc";
 import { serviceCaller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
+import { Vault } from "@millwright/vault";
+import { teamSecretStore } from "../src/store/team-secret-store.ts";
+import { TeamSecrets } from "../src/usecases/team-secrets.ts";
 import { bearer, MEMBER, NOW, OWNER, startWorld, STRANGER, TEAM, type World } from "./setup.ts";
 
 let w: World;
@@ -207,6 +210,25 @@ describe("managed secrets", () => {
     expect((await w.send(uid, { headers: bearer("kept"), body: "1" })).status).toBe(202);
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "HEALED", revision: "a/2", value: "second-try" }, asGateway);
     expect((await w.send(uid, { headers: bearer("second-try"), body: "2" })).status).toBe(202);
+  });
+  test("are gone for good with the secret: nobody is let in, nothing of the value is kept, and one that was fetched before does not come back", async () => {
+    w.secrets.set(secretAt("GONE"), { value: "was", revision: "a/1" });
+    const { uid } = await w.aWebhook({ secretName: "GONE" });
+    const copy = () => w.rows("SELECT sealed IS NULL AS is_gone FROM team_secrets WHERE name = 'GONE'");
+    expect([(await w.send(uid, { headers: bearer("was") })).status, await copy()]).toEqual([202, [{ is_gone: false }]]);
+    let answer: (present: { value: string; revision: string }) => void = () => {};
+    const identity = { secret: () => new Promise<{ value: string; revision: string }>((resolve) => (answer = resolve)) };
+    const copies = teamSecretStore(w.t.database, Vault.fromMasterKey(new Uint8Array(32).fill(7)));
+    const following = new TeamSecrets({ copies: { ...copies, expect: async () => {} }, identity, clock: w.clock }).follow({ teamUid: TEAM, name: "GONE" });
+    w.secrets.delete(secretAt("GONE"));
+    await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "a/2" }, asGateway);
+    w.clock.advance(15_001);
+    await w.service.confirmSecrets();
+    answer({ value: "was", revision: "a/1" });
+    await following;
+    expect([(await w.send(uid, { headers: bearer("was"), body: "1" })).status, await copy()]).toEqual([401, [{ is_gone: true }]]);
+    await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "b/1", value: "back" }, asGateway);
+    expect((await w.send(uid, { headers: bearer("back"), body: "2" })).status).toBe(202);
   });
   test("are pushed by the gateway only", async () => {
     await expect(w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, as)).rejects.toEqual(domainError({ kind: "permission_denied" }));

@@ -36,10 +36,13 @@ export function teamSecretStore({ sql }: Pick<Database, "sql">, vault: Vault) {
       return rows.map((row) => ({ teamUid: row.team_uid, name: row.name, pushedAt: row.pushed_at }));
     },
 
-    /** Takes what the gateway has, whatever was pushed, unless something else was pushed since. */
-    async confirm(secret: TeamSecretName & { pushedAt: Date }, { value, revision }: TeamSecretValue): Promise<void> {
-      await sql.query("UPDATE team_secrets SET sealed = $4, revision = $5, pushed_at = NULL WHERE team_uid = $1 AND name = $2 AND pushed_at = $3", [
-        secret.teamUid, secret.name, secret.pushedAt, seal(secret, value), revision,
+    /**
+     * Takes what the gateway has (undefined: none), whatever was pushed, unless something else was pushed since. Of a secret that is gone the revision stays:
+     * a value that was fetched before it went, and is kept late, must not come back.
+     */
+    async confirm(secret: TeamSecretName & { pushedAt: Date }, present: { value: string; revision: string } | undefined): Promise<void> {
+      await sql.query("UPDATE team_secrets SET sealed = $4, revision = coalesce($5, revision), pushed_at = NULL WHERE team_uid = $1 AND name = $2 AND pushed_at = $3", [
+        secret.teamUid, secret.name, secret.pushedAt, seal(secret, present?.value), present?.revision ?? null,
       ]);
     },
   };

@@ -12,7 +12,7 @@ export type TeamSecretsDeps = {
     keep(secret: TeamSecretName, value: TeamSecretValue): Promise<void>;
     push(secret: TeamSecretName, value: TeamSecretValue, now: Date): Promise<void>;
     unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { pushedAt: Date })[]>;
-    confirm(secret: TeamSecretName & { pushedAt: Date }, value: TeamSecretValue): Promise<void>;
+    confirm(secret: TeamSecretName & { pushedAt: Date }, present: { value: string; revision: string } | undefined): Promise<void>;
   };
   identity: {
     /** The present value and revision; undefined: the team has no such secret. */
@@ -56,8 +56,7 @@ export class TeamSecrets {
     const { copies, identity, clock } = this.#deps;
     const due = await copies.unconfirmed(new Date(clock.now().getTime() - CONFIRM_AFTER_MS), BATCH);
     for (const secret of due) {
-      const present = await identity.secret(secret);
-      await copies.confirm(secret, present ?? { value: undefined, revision: "" });
+      await copies.confirm(secret, await identity.secret(secret));
     }
     return due.length === BATCH ? "again" : "idle";
   }
