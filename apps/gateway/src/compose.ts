@@ -20,7 +20,7 @@ import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
 import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
 import { credentialReader, noteUse } from "./store/credential-store.ts";
-import { createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
+import { answerOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
 import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
@@ -56,7 +56,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const authenticator = new Authenticator({ findCredential: credentialReader(database, clock), noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now), clock, log, runTokens });
   const eventLog = new EventLog({ database, clock, log, ...bell(o) });
   const identity = { db, clock, vault, pushSecret: secretPusher(neighbours.webhooks), authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
-  const door = publicDoor({ options: o, identity, neighbours });
+  const door = publicDoor({ options: o, identity, neighbours, answerOnce: answerOnce({ db, vault, clock }) });
 
   const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
     new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell(o) });

@@ -5,7 +5,7 @@ import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
 import { signInMount } from "./pages/sign-in.ts";
-import { restApp, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
+import { restApp, type AnswerOnce, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
 import { aboutErrorsRoute } from "./routes/about-errors.ts";
 import { agentIdentityRoutes } from "./routes/agent-identities.ts";
 import { automationRoutes } from "./routes/automations.ts";
@@ -47,7 +47,7 @@ const TEAM_HEADER = "x-service-team-uid";
 const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 
 /** Everything public: REST below `/api/v1`, pages, signed blobs, the workers' door. */
-export function publicDoor({ options: o, identity, neighbours }: { options: GatewayOptions; identity: IdentityRouteDeps; neighbours: Neighbours }): RestApp {
+export function publicDoor({ options: o, identity, neighbours, answerOnce }: { options: GatewayOptions; identity: IdentityRouteDeps; neighbours: Neighbours; answerOnce: AnswerOnce }): RestApp {
   const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
   const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
@@ -96,7 +96,7 @@ export function publicDoor({ options: o, identity, neighbours }: { options: Gate
     ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor, isRecorded: true }] : []),
   ];
   const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];
-  return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics, tracer: o.tracer });
+  return restApp({ publicUrl: o.publicUrl, routes, mounts, authenticate, answerOnce, teamHeaders, clock: o.clock, log: o.log, metrics: o.metrics, tracer: o.tracer });
 }
 
 const teammates =

@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
+import { domainError } from "@millwright/testing";
+import { Vault } from "@millwright/vault";
+import { answerOnce } from "../src/store/idempotency-store.ts";
+import { IdentityDb } from "../src/store/identity-db.ts";
 import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/identity.ts";
+import { CALLERS } from "./support/people.ts";
 
 let g: TestGateway;
 let team: string;
@@ -147,6 +152,36 @@ describe("idempotency", () => {
     expect(new Set(answers.map(({ body }) => body.api_key)).size).toBe(1);
     expect((await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'race'")).rowCount).toBe(1);
   });
+  describe("what others do is answered as the first time", () => {
+    const { member } = CALLERS;
+    const once = () => answerOnce({ db: new IdentityDb(g.database), vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), clock: g.clock });
+    const asked = (body = "b") => ({ key: newUid(), operation: "POST /x", bodyHash: body });
+
+    test("for 24 hours, to whoever may do the same, for the same body; a refusal is not kept", async () => {
+      const request = asked();
+      await expect(once()(member, request, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+      expect(await once()(member, request, async () => ({ n: 1 }))).toEqual({ n: 1 });
+      expect(await once()(member, request, async () => ({ n: 2 }))).toEqual({ n: 1 });
+      expect(await once()({ ...member, teams: [] }, request, async () => ({ n: 3 }))).toEqual({ n: 3 });
+      await expect(once()(member, { ...request, bodyHash: "other" }, async () => ({ n: 4 }))).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
+      g.clock.advance(24 * 3_600_000);
+      expect(await once()(member, request, async () => ({ n: 5 }))).toEqual({ n: 5 });
+      expect(await once()(member, request, async () => ({ n: 6 }))).toEqual({ n: 5 });
+      g.clock.set(NOW);
+    });
+
+    test("at the same moment: all like the one that was done first", async () => {
+      const request = asked();
+      let finish: (answer: string) => void = () => {};
+      const begun = Promise.withResolvers<void>();
+      const late = once()(member, request, () => new Promise<string>((resolve) => ((finish = resolve), begun.resolve())));
+      await begun.promise;
+      expect(await once()(member, request, async () => "early")).toBe("early");
+      finish("late");
+      expect(await late).toBe("early");
+    });
+  });
+
   test("a refused create leaves no trace, so that it can be repeated in earnest", async () => {
     const send = (body: unknown) => g.api.call("POST", `/api/v1/team/${team}/keys`, { body, headers: { "idempotency-key": "refused" } });
     expect((await send({ name: "a", agent_uid: newUid() })).status).toBe(404);

@@ -139,6 +139,26 @@ describe("people", () => {
     expect(audited.map(({ type }: any) => type).toSorted()).toEqual(["millwright.automation.created.v1", ...Array(4).fill("millwright.automation.requested.v1")]);
   }, SLOW_MS);
 
+  test("who repeat with the key what has run since are answered as the first time, though the automation is gone; another body is a conflict", async () => {
+    const webhook = await aHook();
+    const automation = await anAutomation({ name: "asked twice", triggers: [trigger(undefined, webhook)] });
+    const delivery = await deliver("{}", { webhook });
+    await decided(delivery.uid, 1);
+    const headers = { "idempotency-key": randomUUID() };
+    const runNow = () => api.call("POST", `${AUTOMATIONS()}/${automation.uid}/run`, { headers });
+    const replay = (dryRun: boolean) => api.call("POST", `/factory/${factory}/webhooks/${webhook.uid}/deliveries/${delivery.uid}/replay`, { headers, body: { automation_uid: automation.uid, dry_run: dryRun } });
+    const dispatch = (prompt: string) => api.call("POST", `/factory/${factory}/runs`, { headers, body: { prompt } });
+    const first = [await runNow(), await replay(false), await dispatch(script("say: Done."))];
+    expect(first.map(({ status }) => status)).toEqual([201, 200, 201]);
+    await decided(first[0]!.body.event_uid, 1);
+    await decided(delivery.uid, 2);
+    await succeeded(api, first[2]!.body.run_id);
+    await api.call("DELETE", `${AUTOMATIONS()}/${automation.uid}`);
+    const told = (answers: typeof first) => answers.map(({ status, body }) => ({ status, body }));
+    expect(told([await runNow(), await replay(false), await dispatch(script("say: Done."))])).toEqual(told(first));
+    for (const other of [await replay(true), await dispatch("Other.")]) expect(other).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch", retryable: false } });
+  }, SLOW_MS);
+
   test("of another team find what is not there", async () => {
     const { uid } = await anAutomation();
     const stranger = await aTeam(api, "Strangers");

@@ -116,6 +116,16 @@ test.each<[string, object, object | undefined]>([
   expect(await create({ ...body, name: "other", title: "other" })).toMatchObject({ status: 409, body: { error_code: "conflict", reason: "idempotency_mismatch", retryable: false } });
 });
 
+test("a local run is registered once per Idempotency-Key, and answered as it was then", async () => {
+  const [headers, client] = [{ "idempotency-key": randomUUID() }, { client_id: randomUUID() }];
+  const register = (command: string[]) => api.call("POST", "/agent/runs/local", { body: { ...client, command }, headers });
+  const first = await register(["true"]);
+  expect(first).toMatchObject({ status: 200, body: { state: "INPROGRESS" } });
+  expect(await api.post(`/agent/runs/${first.body.run_id}/report`, { ...client, events: [{ kind: "ended", seq: 1, exit_code: 0 }] })).toMatchObject({ state: "SUCCEEDED" });
+  expect(await register(["true"])).toMatchObject({ status: 200, body: first.body });
+  expect(await register(["false"])).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch" } });
+});
+
 test("every code that a problem or a run's end can have is explained where the problem's type points to, to anybody", async () => {
   const codes = [
     ...["invalid_request", "integration_not_configured", "authentication_required", "external_authentication_required", "not_authorized", "insufficient_credits", "budget_exceeded", "feature_not_available"],

@@ -204,6 +204,17 @@ describe("cancelling a task", () => {
     expect(await cancelTask(task)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
   });
 
+  test("repeated with its key is answered as the first time, and leaves the task as it is by now", async () => {
+    const task = await aTask();
+    const ask = { headers: { "idempotency-key": randomUUID() } };
+    const first = await cancelTask(task, ask);
+    expect(first).toMatchObject({ status: 200, body: { stage: "CANCELLED" } });
+    await api.patch(`${TASKS()}/${task.uid}`, { stage: "SPEC", title: "Once more" });
+    const again = await cancelTask(task, ask);
+    expect([again.status, again.body]).toEqual([200, first.body]);
+    expect(await stageOf(task)).toBe("SPEC");
+  });
+
   test("is refused while the current run is being handed out", async () => {
     const task = await aTask();
     const lease = await offerOf(runId);

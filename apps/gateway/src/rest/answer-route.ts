@@ -34,7 +34,7 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
   const json = route.body ? await readJson(ctx.req, route.bodyBytesMax ?? BODY_BYTES_MAX) : undefined;
   const body = readBody(route, json);
   const idempotency = readIdempotencyKey(route, ctx.path, ctx.req.headers["idempotency-key"], json);
-  return route.handler({
+  const input = {
     params,
     query,
     body,
@@ -49,7 +49,9 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       authenticateAgain: () => authenticated(options, ctx),
       ...(idempotency ? { idempotency } : {}),
     },
-  });
+  };
+  const { answerOnce } = options;
+  return route.keepsAnswer && idempotency && input.caller && answerOnce ? answerOnce(input.caller, idempotency, () => route.handler(input)) : route.handler(input);
 }
 
 async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () => Promise<T>): Promise<T> {

@@ -4,7 +4,7 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
-import type { Route } from "./route.ts";
+import type { IdempotencyKey, Route } from "./route.ts";
 
 /** Turns a bearer credential into a caller. Errors: unauthenticated. */
 export type Authenticate = (credential: {
@@ -14,6 +14,9 @@ export type Authenticate = (credential: {
   readonly requestId: string;
 }) => Promise<Caller>;
 
+/** Answers as the first time, for 24 hours; the first time, by what is done. Errors: idempotency_mismatch (conflict) and those of `act`, which are not kept. */
+export type AnswerOnce = <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => Promise<T>;
+
 /** Raw HTTP doors beside the REST routes (worker RPC, signed blobs); they answer for themselves. `isRecorded`: and record what they do. */
 export type Mount = { readonly prefix: `/${string}/`; readonly listener: RequestListener; readonly isRecorded?: boolean };
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
@@ -22,6 +25,8 @@ export type RestOptions = {
   readonly publicUrl: string;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
+  /** Of routes that keep their answers; absent: none are kept. */
+  readonly answerOnce?: AnswerOnce;
   /** Names under which the active team may be sent, most preferred first. */
   readonly teamHeaders: readonly string[];
   readonly mounts?: readonly Mount[];

@@ -5,4 +5,4 @@ export { ERROR_CATALOG, holdsCredential } from "@millwright/errors";
 export { cursor, instant, pageLimit, pathText, pathUid, queryBoolean, queryFlag, queryInt, queryList, queryMap, uuid } from "./fields.ts";
 export { pageInfo, PageInfo, Problem, Scope, timestamp, UserProfile } from "./records.ts";
 export { restApp, type RestApp } from "./rest-app.ts";
-export type { Authenticate, Mount, RequestListener, RestOptions } from "./context.ts";
+export type { AnswerOnce, Authenticate, Mount, RequestListener, RestOptions } from "./context.ts";

@@ -60,6 +60,11 @@ type Common = {
   readonly verbs?: readonly Verb[];
   /** Takes an `Idempotency-Key` header; the handler finds it in `request.idempotency`. */
   readonly idempotent?: boolean;
+  /**
+   * The answer to a key is kept here, and told again whatever has become of the thing: for answers that are put together of what is now. Whoever makes the
+   * thing does so once per key, also when the answer was lost before it was kept. The others' answers are kept by whoever makes the thing.
+   */
+  readonly keepsAnswer?: boolean;
   /** Takes the active-team header; documented only. */
   readonly teamHeader?: boolean;
   /** Answers with an entity tag, and with 304 to an `If-None-Match` that has it; documented only. */

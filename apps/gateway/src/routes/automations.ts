@@ -52,7 +52,7 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
     }),
     route({
       method: "POST", path: `${one}/run`, summary: "Run an automation now", description: "Whatever its triggers are. `run_id` is null while the run is still being made.",
-      verbs: ["run.create"], errors: [403, 409], idempotent: true, status: 201, params: automationParams, response: Decision,
+      verbs: ["run.create"], errors: [403, 409], idempotent: true, keepsAnswer: true, status: 201, params: automationParams, response: Decision,
       handler: async (input) => decisionRecord((await automations.runAutomation({ ...refOf(input.params), idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input))).decision!),
     }),
     route({
@@ -66,7 +66,7 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
     route({
       method: "POST", path: "/factory/{uid}/webhooks/{webhookUid}/deliveries/{deliveryUid}/replay", summary: "Have one automation look at a delivery again",
       description: "As both are now. A match starts another run, unless it is a dry run. Either is told to the audit log.",
-      verbs: ["webhook.manage", "run.create"], errors: [403, 409], idempotent: true, params: deliveryParams, body: Replay, response: Replayed,
+      verbs: ["webhook.manage", "run.create"], errors: [403, 409], idempotent: true, keepsAnswer: true, params: deliveryParams, body: Replay, response: Replayed,
       handler: async (input) => {
         const { uid: factoryUid, webhookUid, deliveryUid } = input.params;
         const { automation_uid: automationUid, dry_run: dryRun = false } = input.body;

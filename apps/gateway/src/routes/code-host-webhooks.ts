@@ -101,7 +101,7 @@ export function codeHostWebhookRoutes(neighbours: Pick<Neighbours, "automations"
     route({
       method: "POST", path: `${of}/deliveries/{deliveryUid}/replay`, summary: "Have one automation look at what a code host delivered again",
       description: "As both are now; the automation is one of any factory of the team. A match starts another run, or continues the task that is bound to the item, unless it is a dry run. Either is told to the audit log.",
-      verbs: ["factory.manage", "run.create"], errors: [403, 409], idempotent: true, params: params.extend({ deliveryUid: pathUid("delivery") }),
+      verbs: ["factory.manage", "run.create"], errors: [403, 409], idempotent: true, keepsAnswer: true, params: params.extend({ deliveryUid: pathUid("delivery") }),
       body: Replay.extend({ factory_uid: uuid().meta({ description: "Whose automation it is." }) }), response: Replayed,
       handler: async (input) => {
         const { codeHostUid } = await find(input);

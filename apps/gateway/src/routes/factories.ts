@@ -144,6 +144,7 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       description: "Creates a run of the factory's foreman; its task follows asynchronously.",
       verbs: ["run.create"],
       idempotent: true,
+      keepsAnswer: true,
       errors: [403, 409],
       status: 201,
       params: factoryParams,

@@ -66,6 +66,7 @@ export function localRunRoutes({ runs }: Pick<Neighbours, "runs">): Route[] {
       description: "Ours. The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
       verbs: ["run.create"],
       idempotent: true,
+      keepsAnswer: true,
       teamHeader: true,
       errors: [403, 404, 409],
       body: NewLocalRun,

@@ -187,6 +187,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
       verbs: ["task.manage"],
       errors: [400, 403, 409, 422],
       idempotent: true,
+      keepsAnswer: true,
       params: taskParams,
       response: Task,
       handler: async (input) => {

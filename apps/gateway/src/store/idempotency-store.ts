@@ -5,10 +5,12 @@ import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { Vault } from "@millwright/vault";
 import { canonicalJson } from "@millwright/json";
-import type { IdempotencyKey } from "../rest/index.ts";
+import type { AnswerOnce, IdempotencyKey } from "../rest/index.ts";
 import type { IdentityDb, Tx } from "./identity-db.ts";
 
 const KEPT_MS = 24 * 60 * 60 * 1000;
+
+type Deps = { readonly db: IdentityDb; readonly vault: Vault; readonly clock: Clock };
 
 /** Carries out a create once per Idempotency-Key; without a key, simply in a transaction. `create` answers the public body. */
 export type CreateOnce = <T>(caller: Caller, idempotency: IdempotencyKey | undefined, create: (tx: Tx) => Promise<T>) => Promise<T>;
@@ -20,43 +22,64 @@ export type CreateOnce = <T>(caller: Caller, idempotency: IdempotencyKey | undef
  * Errors: idempotency_mismatch (conflict, not retryable) for another body under the same key.
  */
 export const createOnce =
-  (deps: { db: IdentityDb; vault: Vault; clock: Clock }): CreateOnce =>
-  (caller, idempotency, create) =>
-    deps.db.transaction(async (tx) => {
+  ({ db, vault, clock }: Deps): CreateOnce =>
+  <T>(caller: Caller, idempotency: IdempotencyKey | undefined, create: (tx: Tx) => Promise<T>) =>
+    db.transaction(async (tx) => {
       if (!idempotency) return create(tx);
-      const row = [`${caller.principal.type}:${caller.principal.uid}`, `${idempotency.operation} ${rightsOf(caller)}`, idempotency.key];
-      const aad = `idempotency:${row.join(" ")}`;
-      const now = deps.clock.now();
-      if (await claim(tx.sql, row, idempotency.bodyHash, now)) {
-        const answer = await create(tx);
-        const sealed = deps.vault.seal(JSON.stringify(answer), aad);
-        await tx.sql.query("UPDATE idempotency SET answer = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [...row, sealed]);
-        return answer;
-      }
-      const { rows } = await tx.sql.query<{ body_hash: string; answer: string }>(
-        "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND operation = $2 AND key = $3",
-        row,
-      );
-      const [first] = rows;
-      if (first?.body_hash !== idempotency.bodyHash)
-        throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "This Idempotency-Key was used with another body." });
-      return JSON.parse(deps.vault.open(first.answer, aad));
+      const [row, now] = [rowOf(caller, idempotency), clock.now()];
+      if (!(await claim(tx.sql, row, idempotency.bodyHash, now))) return (await keptAnswer<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.answer;
+      const answer = await create(tx);
+      await tx.sql.query("UPDATE idempotency SET answer = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [...row, seal(vault, row, answer)]);
+      return answer;
     });
+
+/**
+ * The same for what another service does once per key, which is in no transaction with the row: of repetitions at the same moment each asks for it, and all are
+ * answered like the first one that was kept.
+ */
+export const answerOnce =
+  ({ db: { now: { sql } }, vault, clock }: Deps): AnswerOnce =>
+  async <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => {
+    const [row, hash] = [rowOf(caller, idempotency), idempotency.bodyHash];
+    const known = await keptAnswer<T>(sql, vault, row, hash, clock.now());
+    if (known) return known.answer;
+    const answer = await act();
+    if (await claim(sql, row, hash, clock.now(), seal(vault, row, answer))) return answer;
+    return (await keptAnswer<T>(sql, vault, row, hash, clock.now()))?.answer ?? answer;
+  };
+
+type Row = readonly [principal: string, operation: string, key: string];
+
+const rowOf = (caller: Caller, { operation, key }: IdempotencyKey): Row => [`${caller.principal.type}:${caller.principal.uid}`, `${operation} ${rightsOf(caller)}`, key];
 
 /** A caller's rights in short: the first answer is told again only to a caller with the same ones. */
 const rightsOf = ({ teams, activeTeamUid, platformAdmin, run }: Caller): string =>
   createHash("sha256").update(canonicalJson({ teams, activeTeamUid, platformAdmin, run: run?.runUid })).digest("base64url");
 
-/** Whether this transaction is the first with the key (or the earlier one has expired). */
-async function claim(sql: Sql, row: string[], bodyHash: string, now: Date): Promise<boolean> {
+const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
+const seal = (vault: Vault, row: Row, answer: unknown): string => vault.seal(JSON.stringify(answer), placeOf(row));
+
+/** Whether this is the first with the key (or the earlier one has expired). */
+async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, answer: string | null = null): Promise<boolean> {
   const { rowCount } = await sql.query(
-    `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at) VALUES ($1, $2, $3, $4, $5::timestamptz)
-     ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, answer = NULL, expires_at = excluded.expires_at
+    `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, answer) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
+     ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, answer = excluded.answer, expires_at = excluded.expires_at
        WHERE i.expires_at <= $6::timestamptz
      RETURNING key`,
-    [...row, bodyHash, new Date(now.getTime() + KEPT_MS), now],
+    [...row, bodyHash, new Date(now.getTime() + KEPT_MS), now, answer],
   );
   return rowCount === 1;
+}
+
+/** Errors: idempotency_mismatch. */
+async function keptAnswer<T>(sql: Sql, vault: Vault, row: Row, bodyHash: string, now: Date): Promise<{ answer: T } | undefined> {
+  const { rows: [first] } = await sql.query<{ body_hash: string; answer: string }>(
+    "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND operation = $2 AND key = $3 AND expires_at > $4::timestamptz",
+    [...row, now],
+  );
+  if (!first) return undefined;
+  if (first.body_hash !== bodyHash) throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "This Idempotency-Key was used with another body." });
+  return { answer: JSON.parse(vault.open(first.answer, placeOf(row))) as T };
 }
 
 /** Forgets expired answers. */
