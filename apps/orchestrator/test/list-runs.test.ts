@@ -139,7 +139,7 @@ describe("filters", () => {
       `UPDATE runs SET config_name = 'nightly', model_id = 'other-model', environment_uid = 'environment1', skill_spec = 'o/r:skills/mend/SKILL.md', schedule = '{"schedule_id": "schedule-1"}' WHERE uid = $1`,
       [wanted.uid],
     );
-    await p.database.sql.query("UPDATE run_texts t SET text = run_text(r.title, r.skill_spec, r.prompt) FROM runs r WHERE r.uid = t.run_uid");
+    await p.database.sql.query("UPDATE run_texts t SET skill_spec = r.skill_spec, text = run_text(r.title, r.skill_spec, r.prompt) FROM runs r WHERE r.uid = t.run_uid");
     expect(await walk(ask)).toEqual([wanted.uid]);
   });
 

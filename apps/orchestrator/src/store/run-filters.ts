@@ -1,5 +1,6 @@
 import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
 import type { RunState } from "../domain/run.ts";
+import { containing } from "./run-texts.ts";
 
 export type Bind = (value: unknown, type: string) => string;
 
@@ -19,10 +20,10 @@ export function orderOf({ sortBy, isDescending }: RunListQuery): { readonly ofRu
   return { ofRuns: `${KEYS[sortBy].expression} ${direction}, r.uid ${direction}`, ofRange, ofAll: sortBy === "agent" ? `(sort_key IS NULL), ${ofRange}` : ofRange };
 }
 
-/** How a condition is used: of one run after the other, or to find all of which it holds. What is not a column of `runs` is asked differently. */
-type Use = "walk" | "set";
+/** How a condition is used: of one run after the other, or to find all of which it holds, among runs or `TEXTS`. What is not a column is asked differently. */
+type Use = "walk" | "set" | "texts";
 
-/** Conditions over `runs r`: those by which an index begins or ends the order at once, and the others. */
+/** Conditions over `runs r`, or `TEXTS r`: those by which an index begins or ends the order at once, and the others. */
 export function conditionsOf(query: RunListQuery, bind: Bind, use: Use): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
   const { sortBy, createdAfter, createdBefore, updatedAfter, skillSpec } = query;
   const created = [...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []), ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : [])];
@@ -119,8 +120,7 @@ function ofTasks(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[
 
 function found(search: RunSearch, bind: Bind, use: Use): string[] {
   if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
-  const containing = search.words.map((word) => `t.text LIKE ${bind(`%${word.replace(/[\\%_]/g, String.raw`\$&`)}%`, "text")}`);
-  return [some("run_texts t", "t.run_uid", containing.join(" AND "), use)];
+  return [use === "texts" ? containing(search.words, "r.text", bind) : some("run_texts t", "t.run_uid", containing(search.words, "t.text", bind), use)];
 }
 
 /** Every run below one, at any depth, without itself. */

@@ -6,6 +6,7 @@ import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter, type Bind } from "./run-filters.ts";
 import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
+import { countTexts, isOfTexts, TEXTS, wordsOf } from "./run-texts.ts";
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };
 
@@ -13,15 +14,20 @@ type ListedRow = RunRow & { readonly sort_key: Date | string | null; readonly as
 
 /**
  * How many runs a walk along an order passes at most, for a page of one; it grows with the root of the page. Runs of about the same time lie side by side;
- * to those next by title or skill, or to another table about each, the steps take longer.
+ * to their texts, to those next by title or skill, or to another table about each, the steps take longer. Where words are sought in the order of titles or
+ * skills, all that match are not much farther.
  */
-const STEPS = { near: 2500, far: 1200 } as const;
+const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
+
+/** As many runs with the words of `q` are found and sorted in about the time of a walk: those to be sought in another table, and those whose texts are enough. */
+const FEW = { near: 2500, apart: 30_000 } as const;
 
 /**
  * A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid.
  *
  * Two statements, neither of which can be planned badly: a walk along the index of the order, which passes so many runs and no more; and, when the page
- * was not full by then, all that match, found by the indexes of the filters and then sorted: they are few, or far from where the walk began.
+ * was not full by then, all that match, found by the indexes of the filters and then sorted: they are few, or far from where the walk began. Words that few
+ * texts have need no walk.
  *
  * Errors: list_too_slow (unavailable, not retryable), when a statement was cancelled: its filters together hold of too few of too many runs.
  */
@@ -32,7 +38,7 @@ export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, af
     return (await inTime(sql.query<ListedRow>(statement(asked, (value, type) => `$${params.push(value)}::${type}`), params))).rows;
   };
   const isOneTree = query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
-  const rows = (isOneTree ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
+  const rows = (isOneTree || (await areFew(sql, query)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
@@ -72,22 +78,39 @@ function walk({ owners, query, after, limit }: Asked, bind: Bind, part: number, 
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
 
+/** Whether runs with the words asked for are sooner found and sorted than walked to. */
+async function areFew(sql: Sql, query: RunListQuery): Promise<boolean> {
+  const words = wordsOf(query);
+  if (words.length === 0) return false;
+  const { count, of } = await inTime(countTexts(sql, words));
+  return count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
+}
+
+/** Texts that are alike lie together in the orders of titles and skills: from those to the next it may be far. */
+const isApart = (query: RunListQuery): boolean => isOfTexts(query) && query.sortBy !== "created_at";
+
 /** The teams share them, so that a page costs no more for somebody who is in many. */
-function stepsFor({ sortBy, artifactType, search, taskStatuses }: RunListQuery, owners: readonly Owner[], limit: number): number {
-  const isOfRunsAlone = artifactType === undefined && search === undefined && !taskStatuses?.includes("running");
-  const isNear = isOfRunsAlone && (sortBy === "updated_at" || sortBy === "created_at");
+function stepsFor(query: RunListQuery, owners: readonly Owner[], limit: number): number {
   const teams = owners.filter(({ type }) => type === "team").length;
-  return Math.max(limit, Math.ceil((STEPS[isNear ? "near" : "far"] * Math.sqrt(limit)) / Math.max(1, teams)));
+  return Math.max(limit, Math.ceil((STEPS[paceOf(query)] * Math.sqrt(limit)) / Math.max(1, teams)));
+}
+
+function paceOf(query: RunListQuery): keyof typeof STEPS {
+  if (isApart(query)) return "apart";
+  const { sortBy, artifactType, search, taskStatuses } = query;
+  if (sortBy === "title" || sortBy === "agent" || artifactType !== undefined || taskStatuses?.includes("running")) return "far";
+  return search === undefined ? "near" : "texts";
 }
 
 function sorted({ owners, query, after, limit }: Asked, bind: Bind): string {
   const order = orderOf(query);
-  const { bounds, others } = conditionsOf(query, bind, "set");
+  const inTexts = isOfTexts(query);
+  const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set");
   const ranges = Array.from({ length: partsAfter(query, after) }, (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`);
   const uids = bind(owners.map(({ uid }) => uid), "uuid[]");
   // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.
   return `SELECT ${RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
-    FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM runs r
+    FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM ${inTexts ? TEXTS : "runs"} r
                             WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others].join(" AND ")} OFFSET 0) m
            ORDER BY ${order.ofAll} LIMIT ${bind(limit, "integer")}) p
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
