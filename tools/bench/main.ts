@@ -1,7 +1,6 @@
 // npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--profile <dir>]: see docs/performance.md.
 // Ends by itself, in time: with 0, with 1 when something was left out or went wrong, with 2 when its words are off.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -50,31 +49,25 @@ const out = directoryAt(options.out);
 
 const beganMs = performance.now();
 const deadline = new Deadline(limitMs);
-const dir = await mkdtemp(join(tmpdir(), "millwright-bench-"));
+const dir = mkdtempSync(join(tmpdir(), "millwright-bench-"));
 const rows: Row[] = [];
 const memory: MemoryUse[] = [];
 const leftOut: string[] = [];
-const killTheRest = (): void => killAll(processesWith(dir).map(({ pid }) => pid));
-// Whatever hangs, measuring or stopping: nothing of this outlives it.
-const last = setTimeout(() => {
-  killTheRest();
-  process.exit(1);
-}, limitMs + STOP_MS);
-try {
-  for (const on of setups) await measureRates(on);
-  for (const on of setups) await measureWithWorker(on);
-  const results: Results = {
-    isQuick: options.quick, leftOut, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
-    rows, memory, targets: judge(rows, memory),
-  };
-  writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
-  writeFileSync(join(out, "chart.svg"), chartOf(rows));
-  process.stdout.write(`${tableOf(results)}\n\nWritten to ${out}\n`);
-} finally {
-  killTheRest();
-  await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
-  clearTimeout(last);
-}
+// Whatever hangs or fails, measuring or stopping: nothing of this outlives it.
+process.once("exit", () => {
+  killAll(processesWith(dir).map(({ pid }) => pid));
+  rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+});
+setTimeout(() => process.exit(1), limitMs + STOP_MS).unref();
+for (const on of setups) await measureRates(on);
+for (const on of setups) await measureWithWorker(on);
+const results: Results = {
+  isQuick: options.quick, leftOut, seconds: (performance.now() - beganMs) / 1000, cores: availableParallelism(), node: process.versions.node,
+  rows, memory, targets: judge(rows, memory),
+};
+writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
+writeFileSync(join(out, "chart.svg"), chartOf(rows));
+process.stdout.write(`${tableOf(results)}\n\nWritten to ${out}\n`);
 process.exit(leftOut.length > 0 ? 1 : 0); // a scenario that was given up may still be waiting for something
 
 async function measureRates(on: Setup): Promise<void> {
