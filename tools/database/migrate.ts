@@ -1,9 +1,9 @@
-// npm run migrate [-- <app>…]: creates and migrates the database of each app that has migrations, or of those named.
-// With DATABASE_URL: the one database of the one app named. With MILLWRIGHT_DATABASE_URL: `millwright_<app>` on that
-// server. Otherwise: on the embedded server of MILLWRIGHT_DATA_DIR, which is started for it unless it runs.
+// npm run migrate [-- <app>…]: creates and migrates the database of each app that has migrations, or of those named, on the platform's server.
+// With DATABASE_URL: the one database of the one app named.
 import { existsSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { EmbeddedPostgres, ensureDatabase, migrate } from "@millwright/database";
+import { join } from "node:path";
+import { ensureDatabase, migrate } from "@millwright/database";
+import { withServer } from "./servers.ts";
 
 const root = join(import.meta.dirname, "../..");
 const migrationsOf = (app: string): string => join(root, "apps", app, "prisma/migrations");
@@ -18,14 +18,7 @@ async function main(names: string[], env: NodeJS.ProcessEnv): Promise<void> {
     if (!app || others.length > 0) throw new Error("DATABASE_URL is one app's database: name the app (npm run migrate -- <app>).");
     return bringUpToDate(app, env["DATABASE_URL"]);
   }
-  const server = env["MILLWRIGHT_DATABASE_URL"];
-  if (server) return bringAllUpToDate(apps, server);
-  const embedded = await EmbeddedPostgres.start({ dataDir: resolve(env["MILLWRIGHT_DATA_DIR"] ?? ".millwright", "postgres") });
-  try {
-    await bringAllUpToDate(apps, embedded.url("postgres"));
-  } finally {
-    if (!embedded.isAdopted) await embedded.stop();
-  }
+  await withServer(env, (server) => bringAllUpToDate(apps, server));
 }
 
 async function bringAllUpToDate(apps: string[], server: string): Promise<void> {

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
-import { domainError } from "@millwright/testing";
+import { domainError, eventually } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
 import { answerOnce } from "../src/store/idempotency-store.ts";
 import { IdentityDb } from "../src/store/identity-db.ts";
+import { issueOwnerKey } from "../src/usecases/issue-owner-key.ts";
 import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/identity.ts";
 import { CALLERS } from "./support/people.ts";
 
@@ -30,6 +31,13 @@ describe("the first start", () => {
     expect(await again.bootstrap()).toEqual({ workerKey: g.keys.workerKey });
     await again.stop();
     expect((await call("GET", "/team")).body.teams).toHaveLength(1);
+  });
+  test("leaves an operator who has lost the key a way to another one, which the audit log knows and which takes nothing from the first", async () => {
+    const key = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock });
+    expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({ principal: { email: "owner@localhost" }, platform_admin: true });
+    const { uid } = (await call("GET", "/whoami")).body.teams[0];
+    expect((await call("GET", `/team/${uid}/keys`, undefined, key)).body.keys.map(({ name }: any) => name)).toEqual(expect.arrayContaining(["first key", "owner key"]));
+    await eventually(async () => expect((await call("GET", `/team/${uid}/audit`)).body.entries).toContainEqual(expect.objectContaining({ type: "millwright.key.created.v1", payload: expect.objectContaining({ name: "owner key" }) })));
   });
 });
 
