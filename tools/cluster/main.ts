@@ -1,6 +1,6 @@
 // npm run cluster: the platform as separate processes on the loopback address, two replicas of each service and two workers,
 // with nats-server (where it is installed) and PostgreSQL, until Ctrl-C. With MILLWRIGHT_DATA_DIR the directory is kept. Model
-// providers are configured as for npm start.
+// providers and roots of local repositories are configured as for npm start.
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
@@ -10,7 +10,8 @@ import { Cluster } from "../../apps/system-tests/src/index.ts";
 const kept = process.env["MILLWRIGHT_DATA_DIR"];
 const dir = kept ? resolve(kept) : undefined;
 if (dir) mkdirSync(dir, { recursive: true });
-const env = Object.fromEntries(Object.values(modelSettings).flatMap(({ name }) => (process.env[name] ? [[name, process.env[name]]] : [])));
+const passedOn = [...Object.values(modelSettings).map(({ name }) => name), "MILLWRIGHT_LOCAL_REPOSITORY_ROOTS"];
+const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 const cluster = await Cluster.start({ env, ...(dir ? { dir } : {}) });
 const lines = [
   "Millwright is ready, in many processes.",

@@ -173,6 +173,17 @@ test("the commands of a run are shown with what they wrote, and how they ended w
   expect((await millwright("run", "commands", "r1")).out).toBe("$ ls\na\n$ false\n[1]\n$ top\n[running]\n");
 });
 
+test("a run is shown with what its model calls used", async () => {
+  const run = { run_id: "r1", state: "SUCCEEDED", title: "Mend it", created_at: "", session_link: "https://x/runs/r1" };
+  const shown = async (usage?: object) => {
+    answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { ...run, ...(usage && { request_usage: usage }) } };
+    return (await millwright("run", "get", "r1")).out.split("\n");
+  };
+  expect(await shown({ total_tokens: 2100, inference_cost_usd: 0.0075 })).toEqual(["Mend it", "SUCCEEDED", "2100 tokens, $0.007500", "https://x/runs/r1"]);
+  expect(await shown({ total_tokens: 2100 })).toContain("2100 tokens");
+  for (const none of [undefined, { total_tokens: 0, inference_cost_usd: 0 }]) expect(await shown(none)).toEqual(["Mend it", "SUCCEEDED", "https://x/runs/r1"]);
+});
+
 test("watching a run prints what happened and tells by its exit code how it ended", async () => {
   const events = [
     { id: 1, event: "run_created", data: { seq: 1, kind: "run_created", occurred_at: "2026-01-01T00:00:00.000Z" } },

@@ -3,7 +3,7 @@ import { EXIT, textOption, textOptions, UsageError, type Cli, type Command } fro
 import { readText } from "../files.ts";
 import { attachmentInputs, uploadFor } from "./attached-files.ts";
 
-type Run = { run_id: string; state: string; title: string; created_at: string; session_link?: string; status_message?: { message: string } };
+type Run = { run_id: string; state: string; title: string; created_at: string; session_link?: string; status_message?: { message: string }; request_usage?: { total_tokens?: number; inference_cost_usd?: number } };
 
 type TerminalBlock = { command: string; output: string; exit_code: number | null; state: string };
 
@@ -19,6 +19,12 @@ async function watch(cli: Cli, runId: string): Promise<Run> {
     for (const detail of line.detail ?? []) cli.print(cli.paint.dim(`    ${detail}`));
   }
   return cli.api().get<Run>(`/agent/runs/${runId}`);
+}
+
+/** What its model calls used, once they used any; without a price there is none. */
+function spentBy({ request_usage: usage }: Run): string[] {
+  if (!usage?.total_tokens) return [];
+  return [`${usage.total_tokens} tokens${usage.inference_cost_usd === undefined ? "" : `, $${usage.inference_cost_usd.toFixed(6)}`}`];
 }
 
 const exitOf = (run: Run): number => (run.state === "SUCCEEDED" ? EXIT.done : EXIT.failed);
@@ -61,7 +67,7 @@ export const runCommands: Command[] = [
     summary: "Show one run.",
     run: async (cli, [id]) => {
       const run = await cli.api().get<Run>(`/agent/runs/${id}`);
-      cli.show(run, () => `${run.title}\n${run.state}${run.status_message ? `: ${run.status_message.message}` : ""}\n${run.session_link ?? ""}`.trimEnd());
+      cli.show(run, () => [run.title, `${run.state}${run.status_message ? `: ${run.status_message.message}` : ""}`, ...spentBy(run), ...(run.session_link ? [run.session_link] : [])].join("\n"));
     },
   },
   {
