@@ -6,8 +6,9 @@ import { readLoad } from "../src/store/load-store.ts";
 import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
 import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
 import { conversationsByUrl, findByReference, listChildren, listOfConversation, listRuns, listTreeUids, type ListedRun } from "../src/store/run-list-store.ts";
+import { pullRequestStore } from "../src/store/pull-request-store.ts";
 import { readQueuedLanes } from "../src/store/queue-status-store.ts";
-import { findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
+import { countLiveRuns, findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
 import { skillStore } from "../src/store/skill-store.ts";
 import { environmentUse } from "../src/store/run-view-store.ts";
 import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
@@ -81,6 +82,8 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["the conversations about a URL", (sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1")],
   ["the use of environments", (sql) => environmentUse(sql, caller, ["environment1", "environment2"])],
   ["the newest run of skills", (sql) => skillStore.lastRuns(sql, [run.owner], [{ id: "1", spec: "o/r:skills/x/SKILL.md" }, { id: "2", spec: "skills/x/SKILL.md", factoryUid: run.uid }])],
+  ["the pull requests of a tree", (sql) => pullRequestStore.urlsOfTree(sql, run.uid)],
+  ["what is alive of a factory", (sql) => countLiveRuns(sql, run.uid)],
   ["what is alive of an agent", (sql) => liveRunsOfAgent(sql, run.uid)],
   ["a run to be locked", (sql) => lockRuns(sql, [run.uid])],
   ["what an execution was given", (sql) => inputsOf(sql, run.uid, 7)],

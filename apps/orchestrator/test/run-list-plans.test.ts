@@ -64,6 +64,9 @@ const FILTERS: Readonly<Record<string, Partial<RunListQuery>>> = {
   q: { search: { words: ["needle"] } },
   "q that most runs match": { search: { words: ["run", "shop"] } },
   "a value that no run has": { name: "nobody" },
+  "creator and a state in which runs have ended": { creatorUid: "rare", states: ["BLOCKED"] },
+  "creator and a state in which they have not": { creatorUid: "rare", states: ["QUEUED"] },
+  "creator and states of both sorts": { creatorUid: "rare", states: ["QUEUED", "BLOCKED"] },
 };
 const SORTS = RUN_SORTS.flatMap((sortBy) => [{ sortBy, isDescending: true }, { sortBy, isDescending: false }]);
 
@@ -151,6 +154,10 @@ test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
   ["skill", { skillSpec: "acme/shop:skills/s3/SKILL.md" }, (row) => row.skill_spec === "acme/shop:skills/s3/SKILL.md"],
   ["a common creator", { creatorUid: "c7" }, (row) => row.creator_uid === "c7"],
   ["a rare creator", { creatorUid: "rare" }, (row) => row.creator_uid === "rare"],
+  ["a rare creator and a state in which runs have ended", { creatorUid: "rare", states: ["BLOCKED"] }, (row) => row.creator_uid === "rare" && row.state === "BLOCKED"],
+  ["a rare creator and a state in which they have not", { creatorUid: "rare", states: ["QUEUED"] }, (row) => row.creator_uid === "rare" && row.state === "QUEUED"],
+  ["a rare creator and states of both sorts", { creatorUid: "rare", states: ["QUEUED", "BLOCKED"] }, (row) => row.creator_uid === "rare"],
+  ["rare metadata", { metadata: { k: "rare" } }, (row) => row.creator_uid === "rare"],
   ["nobody", { creatorUid: "nobody" }, () => false],
   ["a common model and an environment", { modelId: "m2", environmentUid: "environment7" }, (row) => row.model_id === "m2" && row.environment_uid === "environment7"],
   ["execution_location", { executionLocation: "LOCAL" }, (row) => row.execution_location === "LOCAL"],

@@ -52,8 +52,9 @@ export const pullRequestStore = {
   /** Distinct URLs of a run's whole tree, oldest first. */
   async urlsOfTree(sql: Sql, runUid: string): Promise<string[]> {
     const { rows } = await sql.query<{ url: string }>(
-      `SELECT p.url FROM pull_requests p JOIN runs r ON r.uid = p.run_uid
-        WHERE r.root_run_uid = (SELECT root_run_uid FROM runs WHERE uid = $1) GROUP BY p.url ORDER BY min(p.created_at), p.url`,
+      `WITH root AS (SELECT root_run_uid AS uid FROM runs WHERE uid = $1),
+       tree AS (SELECT uid FROM root UNION ALL SELECT r.uid FROM root JOIN runs r ON r.root_run_uid = root.uid AND r.parent_run_uid IS NOT NULL)
+       SELECT p.url FROM tree JOIN pull_requests p ON p.run_uid = tree.uid GROUP BY p.url ORDER BY min(p.created_at), p.url`,
       [runUid],
     );
     return rows.map(({ url }) => url);

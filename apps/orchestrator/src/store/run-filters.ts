@@ -1,5 +1,5 @@
 import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
-import type { RunState } from "../domain/run.ts";
+import { isTerminal, RUN_STATES, type RunState } from "../domain/run.ts";
 import { containing } from "./run-texts.ts";
 
 export type Bind = (value: unknown, type: string) => string;
@@ -34,7 +34,7 @@ export function conditionsOf(query: RunListQuery, bind: Bind, use: Use): { reado
   ];
   // In the terms of the index of its sort: within one skill that is an order by uid.
   const skill = skillSpec === undefined ? [] : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
-  const others = columns(query, bind).concat(elsewhere(query, bind, use));
+  const others = [...columns(query, bind), ...(use === "set" ? endedOrNot(query) : []), ...elsewhere(query, bind, use)];
   const byOrder: Readonly<Record<RunSort, string[][]>> = { created_at: [created, updated, skill], updated_at: [updated, created, skill], title: [[], created, updated, skill], agent: [skill, created, updated] };
   const [bounds, ...rest] = byOrder[sortBy];
   return { bounds: bounds!, others: [...rest.flat(), ...others] };
@@ -84,8 +84,20 @@ function columns(query: RunListQuery, bind: Bind): string[] {
     ...equal("r.execution_location", query.executionLocation),
     ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
     ...(environmentUid === EMPTY_ENVIRONMENT ? ["r.environment_uid IS NULL"] : equal("r.environment_uid", environmentUid)),
-    ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")}`] : []),
+    ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")} AND r.metadata <> '{}'`] : []),
   ];
+}
+
+const among = (states: readonly RunState[]): string => `r.state IN (${states.map((state) => `'${state}'`).join(", ")})`;
+const ENDED = among(RUN_STATES.filter(isTerminal));
+const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
+
+/** The indexes of what a run was made with hold those that have ended (migration 0032); the others are found by their state. Said so, though it holds of every run. */
+function endedOrNot({ states, factoryUids, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata }: RunListQuery): string[] {
+  const isOfThese = [factoryUids, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata].some((value) => value !== undefined);
+  const ended = states.filter(isTerminal).length;
+  if (!isOfThese || (states.length > 0 && ended === 0)) return [];
+  return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
 function elsewhere({ ancestorRunUid, artifactType, search, taskStatuses }: RunListQuery, bind: Bind, use: Use): string[] {
