@@ -23,6 +23,7 @@ beforeAll(async () => {
 }, SLOW_MS);
 afterAll(() => platform?.remove());
 
+const ENDLESS = "shell: {command: sleep 600, timeout_seconds: 900}";
 const childrenOf = async (runId: string): Promise<any[]> => (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
 
 test("a tree of depth 5 finishes with one slot and every cap at 1: who waits holds nothing", async () => {
@@ -40,8 +41,7 @@ test("a tree of depth 5 finishes with one slot and every cap at 1: who waits hol
 }, SLOW_MS);
 
 test("a tree that is cancelled leaves nothing alive, and frees its slot", async () => {
-  const endless = "shell: {command: sleep 600, timeout_seconds: 900}";
-  const root = await startRun(api, script(spawn(script(endless)), spawn(script(endless)), "wait: all"));
+  const root = await startRun(api, script(spawn(script(ENDLESS)), spawn(script(ENDLESS)), "wait: all"));
   await sees(api, root, ({ kind }) => kind === "run_waiting");
   const [first] = await childrenOf(root);
   await sees(api, first.run_id, ({ kind }) => kind === "tool_start");
@@ -72,12 +72,16 @@ needs("bwrap", "a tree that is cancelled is dead: no process of it is left, daem
 }, SLOW_MS);
 
 test("a plain cancel leaves the children, and their ends wake nobody", async () => {
-  const root = await startRun(api, script(spawn(script("say: I go on.")), "wait: all"));
+  const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all")); // a child that ended by itself could do so before anybody waits for it
   await sees(api, root, ({ kind }) => kind === "run_waiting");
   await api.post(`/agent/runs/${root}/cancel`);
-  const [child] = await childrenOf(root);
-  await succeeded(api, child.run_id);
-  expect((await runOf(api, root)).state).toBe("CANCELLED");
+  const events = await eventsOf(api, root);
+  const [{ run_id: child }] = await childrenOf(root);
+  await sees(api, child, ({ kind }) => kind === "tool_start");
+  await reached(api, child, "INPROGRESS");
+  await api.post(`/agent/runs/${child}/cancel`);
+  await reached(api, child, "CANCELLED");
+  expect([(await runOf(api, root)).state, await eventsOf(api, root)]).toEqual(["CANCELLED", events]);
 }, SLOW_MS);
 
 describe("the sandbox", () => {

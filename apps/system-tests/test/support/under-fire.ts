@@ -1,4 +1,6 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares a test */
+/* oxlint-disable import/no-unassigned-import -- set before whatever measures by it is loaded */
+import "./patience-under-fire.ts";
 import { expect, jest, test } from "@jest/globals";
 import { Database } from "@millwright/database";
 import { eventually, isExpected, needs } from "@millwright/testing";
@@ -8,7 +10,6 @@ import { burning, SLOW_MS, type DeploymentName } from "./deployment.ts";
 /** Declares the tests of a suite against a platform whose parts die meanwhile, and that nothing of it is lost or stuck afterwards. */
 export async function underFire(deployment: DeploymentName, suite: () => Promise<unknown>): Promise<void> {
   process.env["MILLWRIGHT_SYSTEM"] = deployment;
-  process.env["MILLWRIGHT_PATIENCE"] = "6";
   jest.setTimeout(SLOW_MS);
   if (deployment === "nats-under-fire") {
     needs("nats-server", "there is a nats-server to kill", () => expect(burning().cluster.nats).toBeDefined());
