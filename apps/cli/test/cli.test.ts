@@ -173,6 +173,17 @@ test("the commands of a run are shown with what they wrote, and how they ended w
   expect((await millwright("run", "commands", "r1")).out).toBe("$ ls\na\n$ false\n[1]\n$ top\n[running]\n");
 });
 
+test("a key is made for a member by e-mail address, and for every team of the owner", async () => {
+  answers["GET /api/v1/team/t1/members"] = { status: 200, body: { members: [{ uid: "u1", email: "bob@example.com" }], page_info: { next_cursor: "c" } } };
+  answers["GET /api/v1/team/t1/members?cursor=c"] = { status: 200, body: { members: [{ uid: "u2", email: "ada@example.com" }], page_info: {} } };
+  answers["POST /api/v1/team/t1/keys"] = { status: 201, body: { key: { uid: "k1" }, api_key: "mw_new" } };
+  expect(await millwright("key", "create", "hers", "--user", "Ada@example.com", "--team", "t1")).toMatchObject({ code: 0, out: "key k1, shown once: mw_new" });
+  expect(seen.at(-1)!.body).toEqual({ name: "hers", kind: "api", user_uid: "u2" });
+  expect((await millwright("key", "create", "mine", "--all-teams", "--team", "t1")).code).toBe(0);
+  expect(seen.at(-1)!.body).toEqual({ name: "mine", kind: "api", all_teams: true });
+  expect((await millwright("key", "create", "none", "--user", "eve@example.com", "--team", "t1")).code).toBe(4);
+});
+
 test("a run is shown with what its model calls used", async () => {
   const run = { run_id: "r1", state: "SUCCEEDED", title: "Mend it", created_at: "", session_link: "https://x/runs/r1" };
   const shown = async (usage?: object) => {

@@ -1,7 +1,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { ApiClient } from "@millwright/api-client";
 import { table } from "@millwright/terminal";
-import { textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import { NotFound, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
 import { writeLogin } from "../login-file.ts";
 
 type WhoAmI = { principal: { type: string; uid: string; display_name?: string; email?: string }; teams: { uid: string; name?: string; role?: string }[] };
@@ -13,6 +13,18 @@ export async function teamOf(cli: Cli, named: string | undefined): Promise<strin
   const me = await cli.api().get<WhoAmI>("/whoami");
   if (me.teams.length !== 1) throw new UsageError("You are in several teams: name one with --team UID.");
   return me.teams[0]!.uid;
+}
+
+/** The member of a team with an e-mail address. */
+async function memberUid(cli: Cli, team: string, email: string): Promise<string> {
+  let cursor: string | undefined;
+  do {
+    const page = await cli.api().get<{ members: { uid: string; email: string }[]; page_info: { next_cursor?: string } }>(`/team/${team}/members`, { cursor });
+    const found = page.members.find((member) => member.email === email.toLowerCase());
+    if (found) return found.uid;
+    cursor = page.page_info.next_cursor;
+  } while (cursor !== undefined);
+  throw new NotFound(`${email} is no member of team ${team}: millwright user add ${email}.`);
 }
 
 /** Who may call: login, teams, users, keys, secrets. */
@@ -81,8 +93,8 @@ export const accessCommands: Command[] = [
   {
     words: "key create",
     args: ["NAME"],
-    options: { worker: { type: "boolean" }, agent: { type: "string" }, scope: { type: "string", multiple: true }, "expires-at": { type: "string" } },
-    summary: "Create an API key for yourself, an agent (--agent UID) or workers (--worker); printed once.",
+    options: { worker: { type: "boolean" }, agent: { type: "string" }, user: { type: "string" }, "all-teams": { type: "boolean" }, scope: { type: "string", multiple: true }, "expires-at": { type: "string" } },
+    summary: "Create an API key for yourself (--all-teams: for every team you are in), a member (--user EMAIL), an agent (--agent UID) or workers (--worker); printed once.",
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const scopes = textOptions(values, "scope");
@@ -90,6 +102,8 @@ export const accessCommands: Command[] = [
         name,
         kind: values["worker"] ? "worker" : "api",
         ...(textOption(values, "agent") && { agent_uid: textOption(values, "agent") }),
+        ...(textOption(values, "user") && { user_uid: await memberUid(cli, team, textOption(values, "user")!) }),
+        ...(values["all-teams"] && { all_teams: true }),
         ...(scopes.length > 0 && { scopes }),
         ...(textOption(values, "expires-at") && { expires_at: textOption(values, "expires-at") }),
       });
