@@ -1,0 +1,61 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, test } from "@jest/globals";
+import { execute } from "../../apps/cli/src/execute.ts";
+import { scriptedFences } from "../../apps/worker/src/model/scripted/fences.ts";
+import { parseScript } from "../../apps/worker/src/model/scripted/parse-script.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const PAGES = ["README.md", ...globSync(["docs/**/*.md", "apps/*/README.md", "proto/README.md", "examples/**/README.md"], { cwd: root })];
+const read = (page: string): string => readFileSync(join(root, page), "utf8");
+
+/** Fenced blocks of shell commands. */
+const shellOf = (page: string): string[] => [...read(page).matchAll(/^(`{3,})sh\n([^]*?)^\1$/gm)].map(([, , text = ""]) => text);
+const prose = (text: string): string => text.replace(/^(`{3,})[^]*?^\1$/gm, "").replace(/`[^`\n]*`/g, "");
+
+/** The anchors of a page's headings, as code hosts make them. */
+const anchorsOf = (page: string): string[] =>
+  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-"));
+
+test("every link between the pages leads somewhere", () => {
+  const dead = PAGES.flatMap((page) =>
+    [...prose(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = ""]) => {
+      if (/^[a-z]+:/.test(link)) return [];
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? page : join(dirname(page), path);
+      const isThere = existsSync(join(root, target)) && (anchor === undefined || !target.endsWith(".md") || anchorsOf(target).includes(anchor));
+      return isThere ? [] : [`${page}: ${link}`];
+    }),
+  );
+  expect(dead).toEqual([]);
+});
+
+describe("what the pages tell to type", () => {
+  /** Words of one line of shell, as far as the pages need it: quotes, and a comment at the end. */
+  const wordsOf = (line: string): string[] => [...line.replace(/\s#\s.*$/, "").matchAll(/"([^"]*)"|'([^']*)'|([^\s"']+)/g)].map(([, double, single, bare]) => double ?? single ?? bare ?? "");
+  const commands = PAGES.flatMap((page) =>
+    shellOf(page).flatMap((block) =>
+      block.replaceAll("\\\n", " ").split("\n").flatMap((line) => {
+        const [, rest] = /(?:^|\s)(?:npx )?millwright (?!npm)([^|<>]+)/.exec(line) ?? [];
+        return rest === undefined ? [] : [{ page, words: wordsOf(rest) }];
+      }),
+    ),
+  );
+
+  test("are commands and options that there are", async () => {
+    expect(commands.length).toBeGreaterThan(30);
+    const wrong: string[] = [];
+    for (const { page, words } of commands) {
+      const said: string[] = [];
+      const code = await execute(["--help", ...words], { env: {}, isColour: false, print: () => {}, printError: (text) => said.push(text) });
+      if (code !== 0) wrong.push(`${page}: millwright ${words.join(" ")}: ${said.join(" ").split("\n")[0]}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test("holds scripts that are scripts", () => {
+    const prompts = PAGES.flatMap(shellOf).flatMap((block) => [...block.matchAll(/'([^']*scripted\n[^']*)'/g)].map(([, prompt = ""]) => prompt));
+    expect(prompts.length).toBeGreaterThan(0);
+    expect(prompts.filter((prompt) => scriptedFences(prompt).flatMap(parseScript).length === 0)).toEqual([]);
+  });
+});
