@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Pool } from "pg";
 
 /** As many as the platform's deliveries are spread over. */
-const WEBHOOKS = Array.from({ length: 1_600 }, () => randomUUID());
+const WEBHOOKS = Array.from({ length: 2_000 }, () => randomUUID());
 const OWNER = randomUUID();
 
 /** A delivery the plain way: the platform's own row, in a table with its indexes, by one named insert that refuses a known identity. */

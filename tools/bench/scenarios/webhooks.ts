@@ -18,7 +18,7 @@ const FLOOR_CONNECTIONS = 16;
 const PACE_PER_SECOND = 500;
 /** Below the 60 a minute, so that nothing is measured but accepted deliveries. */
 const PER_WEBHOOK = 55;
-const FACTORIES = 80;
+const FACTORIES = 100;
 const PER_FACTORY = 20;
 const DATABASE = "bench_deliveries";
 const LOADS = [
@@ -45,10 +45,11 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
   const seconds = isQuick ? 0.5 : 1.5;
   const found: Measured[] = [];
   try {
+    await meetAll(deliver, hooks.length);
     for (const { size, bytes, atOnce } of LOADS) {
       const bodies = bodyOf(bytes);
       const who = [["millwright", deliver], ["floor", floor.insert], ["floor behind http", floor.post]] as const;
-      for (const [, one] of who) await deliverFor(one, bodies, atOnce, 0.3);
+      for (const [, one] of who) await deliverFor(one, bodies, atOnce, isQuick ? 0.3 : 1);
       const shots = who.map((): Shot[] => []);
       for (let turn = 0; turn < 2; turn++) for (const [n, [, one]] of who.entries()) shots[n]!.push(await deliverFor(one, bodies, atOnce, seconds));
       found.push(...who.map(([name], n) => ({
@@ -62,6 +63,12 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
     await floor.close();
   }
   return [...found, measureFilter()];
+}
+
+/** The first delivery of a webhook looks up and opens its secret; what is measured are the later ones. */
+async function meetAll(deliver: Deliver, webhooks: number): Promise<void> {
+  const body = bodyOf(1_024);
+  for (let met = 0; met < webhooks; met += 10) await Promise.all(Array.from({ length: 10 }, () => deliver(body)));
 }
 
 type Hook = { readonly url: URL; readonly secret: string };
