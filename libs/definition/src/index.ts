@@ -14,5 +14,5 @@ export {
 } from "./rules.ts";
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
 export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";
-export { PROVIDERS, type Provider } from "./trigger-rules.ts";
+export { PROVIDERS, TASK_STAGES, type Provider } from "./trigger-rules.ts";
 export { resourceChanges, type ResourceChange } from "./resource-changes.ts";

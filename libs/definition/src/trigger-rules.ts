@@ -74,6 +74,9 @@ const AZURE: Provider = {
   },
 };
 
+/** Where a task can be: fields-factory §2.1. */
+export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
+
 /** Whose events this platform hears; a trigger of another provider is kept, and stays inert (spec decisions). */
 export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook", "schedule", "factory", "github", "gitlab"]);
 
@@ -104,5 +107,5 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   azure_devops: AZURE,
   schedule: { events: ["cron_fired"], filters: {} },
   webhook: { events: ["received"], filters: { webhook_ids: { on: every, isInclusionOnly: true, isRequired: true, max: 1 }, payload: { on: every, kind: "payload" } } },
-  factory: { events: ["work_item_stage_changed"], filters: all("stages", "from_stages", "ticket_sources") },
+  factory: { events: ["work_item_stage_changed"], filters: { stages: { on: every, oneOf: TASK_STAGES }, from_stages: { on: every, oneOf: TASK_STAGES }, ...all("ticket_sources") } },
 };

@@ -126,6 +126,7 @@ export const AUTOMATION_FAULTS: Faults = [
   ["filter value that is no list", TRIGGER("provider: github\nevent: push\nfilter:\n  repos: §FF_INVALID_TYPE§acme/shop")],
   ["filter with an unknown operator", TRIGGER("provider: github\nevent: push\nfilter:\n  repos: {§FF_UNKNOWN_FIELD§like: [a]}")],
   ["review states that do not exist", TRIGGER("provider: github\nevent: pull_request_review_submitted\nfilter:\n  review_states: [§FF_INVALID_FILTER§great, approved, §FF_INVALID_FILTER§awful]")],
+  ["stages that do not exist", TRIGGER("provider: factory\nevent: work_item_stage_changed\nfilter:\n  stages: [REVIEW, §FF_INVALID_FILTER§DONE]\n  from_stages: {not_in: [§FF_INVALID_FILTER§triage]}")],
   ["a set that is one text", TRIGGER("provider: github\nevent: push\nfilter:\n  branches: §FF_INVALID_TYPE§main")],
   ["Teams without its ids", TRIGGER("provider: teams\nevent: app_mention\n§FF_INVALID_FILTER§filter: {team_ids: [t]}")],
   ["two Teams, and an exclusion", TRIGGER("provider: teams\nevent: app_mention\nfilter:\n  team_ids: §FF_INVALID_FILTER§[a, b]\n  channel_ids: §FF_INVALID_FILTER§{§FF_INVALID_FILTER§not_in: [c]}")],

@@ -1,7 +1,7 @@
+import { TASK_STAGES } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { newUid, type ConversationUid, type FactoryUid, type RunUid, type TaskUid, type TeamUid } from "@millwright/ids";
 
-export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
 /** Where a task is; any stage may follow any other (API spec §3). */
 export type TaskStage = (typeof TASK_STAGES)[number];
 
