@@ -152,7 +152,8 @@ test("a webhook that a file defines takes deliveries, by its secret's present va
   const secret = `/team/${await teamOf(api)}/secrets/HOOK`;
   await api.put(secret, { value: "first" });
   const tree = definitionFiles("No script here.");
-  const factory = await aFactory(api, [...tree, { path: "webhooks/ci.yaml", content: "secretName: HOOK\ndeliveryIdHeader: X-Id\n" }]);
+  const file = { path: "webhooks/ci.yaml", content: "secretName: HOOK\ndeliveryIdHeader: X-Id\n" };
+  const factory = await aFactory(api, [...tree, file]);
   const [hook] = (await api.get(`/factory/${factory}/webhooks`)).webhooks;
   expect(hook).toMatchObject({ name: "ci", management: "files", enabled: true, secret_name: "HOOK" });
   const send = (id: string, token: string) => api.fetch(hook.ingress_url, { method: "POST", headers: { authorization: `Bearer ${token}`, "x-id": id }, body: '{"n":1.0}' });
@@ -164,6 +165,9 @@ test("a webhook that a file defines takes deliveries, by its secret's present va
   expect(accepted.map((one: any) => one.delivery_id)).toEqual(["two", "one"]);
   const tested = await api.post("/factory/webhooks/dry-run", { factory_uid: factory, webhook_ids: [hook.uid], delivery_uid: accepted[0].uid, payload_filter: { n: [1] } });
   expect(tested).toMatchObject({ would_trigger: true, label: "Would trigger" });
+  const listening = { path: "automations/a/automation.md", content: `---\ntriggers:\n  - provider: webhook\n    event: received\n    filter: { webhook_ids: [${hook.uid}] }\n---\nGo.\n` };
+  const told = async (...files: object[]) => (await api.post(`/factory/${factory}/source/plan`, { files: [...tree, ...files] })).diagnostics.map(({ path, line, severity }: any) => `${path} ${line} ${severity}`);
+  expect([await told(file, listening), await told(listening)]).toEqual([[], ["automations/a/automation.md 5 warning"]]);
   await api.put(`/factory/${factory}/source`, { files: tree });
   await applied(api, factory);
   expect((await send("three", "second")).status).toBe(404);

@@ -19,9 +19,12 @@ export async function dropStage(sql: Sql, factoryUid: string, version: number): 
   await sql.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
 }
 
-/** Which of these texts are no uid of a webhook of the factory. */
-export async function absentWebhooks(sql: Sql, factoryUid: string, uids: readonly string[]): Promise<Set<string>> {
-  const { rows } = await sql.query<{ uid: string }>("SELECT uid FROM webhooks WHERE factory_uid = $1 AND uid::text = ANY ($2) AND deleted_at IS NULL", [factoryUid, uids]);
+/** Which of these texts are no uid of a webhook that the factory has while files define webhooks of these names. */
+export async function absentWebhooks(sql: Sql, factoryUid: string, uids: readonly string[], fileNames: readonly string[]): Promise<Set<string>> {
+  const { rows } = await sql.query<{ uid: string }>(
+    "SELECT uid FROM webhooks WHERE factory_uid = $1 AND uid::text = ANY ($2) AND deleted_at IS NULL AND (management = 'live' OR name = ANY ($3))",
+    [factoryUid, uids, fileNames],
+  );
   const known = new Set(rows.map(({ uid }) => uid));
   return new Set(uids.filter((uid) => !known.has(uid)));
 }

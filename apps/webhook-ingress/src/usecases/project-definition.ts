@@ -41,13 +41,13 @@ export async function stageDefinition({ database, teamSecrets, clock }: ProjectD
   return [...diagnostics, ...unknown.filter(({ severity }) => severity === "warning")];
 }
 
-/** Triggers of automations that select webhooks which the factory does not have: they stay inert. The name of a webhook's file is no uid (spec §2 "Webhook"). */
+/** Triggers of automations that select webhooks which the factory does not have, or not any more: they stay inert. The name of a webhook's file is no uid (spec §2 "Webhook"). */
 async function unknownWebhooks(sql: Sql, { factoryUid, definition }: StageRequest, names: ReadonlySet<string>): Promise<Diagnostic[]> {
   const selected = selectedWebhooks(definition);
-  const absent = selected.length === 0 ? new Set<string>() : await absentWebhooks(sql, factoryUid, selected.map(({ uid }) => uid));
+  const absent = selected.length === 0 ? new Set<string>() : await absentWebhooks(sql, factoryUid, selected.map(({ uid }) => uid), [...names]);
   return selected.filter(({ uid }) => absent.has(uid)).map(({ automation, keys, uid }): Diagnostic => {
     const here = (message: string) => at(`automations/${automation}/automation.md`, keys, "FF_INVALID_REFERENCE", message);
-    return names.has(uid) ? here(`webhook_ids takes the uid of a webhook; ${uid} is the name of a file.`) : { ...here(`The factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" };
+    return names.has(uid) ? here(`webhook_ids takes the uid of a webhook; ${uid} is the name of a file.`) : { ...here(`With this definition the factory has no webhook ${uid}; the trigger stays inert.`), severity: "warning" };
   });
 }
 
