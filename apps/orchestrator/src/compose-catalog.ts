@@ -5,7 +5,7 @@ import type { Clock } from "@millwright/clock";
 import { orchestrator } from "@millwright/contracts";
 import type { Database, Sql } from "@millwright/database";
 import type { EventHandlers, EventLog } from "@millwright/events";
-import { newUid } from "@millwright/ids";
+import { isUuid, newUid } from "@millwright/ids";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import type { Cursors } from "@millwright/paging";
 import { allowServices, type CallerSigner } from "@millwright/rpc";
@@ -22,6 +22,7 @@ import { modelCatalogue, type ModelAliases } from "./domain/models.ts";
 import type { ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { RunListQuery, RunPosition } from "./domain/run-list.ts";
 import type { Owner, Run } from "./domain/run.ts";
+import type { LinkAccess } from "./domain/session-sharing.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { WorkerSession } from "./domain/worker-session.ts";
 import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definition-activated.ts";
@@ -45,7 +46,8 @@ import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
 import { conversationsByUrl, findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
-import { findNewestOfConversation, visibleRunReader } from "./store/run-store.ts";
+import { listOpenRuns } from "./store/open-run-store.ts";
+import { findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
 import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
@@ -144,6 +146,8 @@ export function composeCatalog(options: CatalogOptions) {
     usageOfRuns: (runUids: readonly string[]) => usageStore.ofRuns(sql, runUids),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
+    findRun: async (uid: string) => (isUuid(uid) ? findRun(sql, uid) : undefined),
+    listOpenRuns: (caller: Caller, uid: string, access: LinkAccess) => listOpenRuns(sql, caller, uid, access),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
     listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
     newestOfConversations: (uids: readonly string[]) => newestOfConversations(sql, uids),

@@ -17,6 +17,7 @@ import type { AnnouncedFile, PreparedAttachment } from "./domain/prepared-attach
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { Run } from "./domain/run.ts";
 import type { RunTokenClaims } from "./domain/run-token.ts";
+import type { LinkAccess } from "./domain/session-sharing.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worker-session.ts";
 import { putSettings } from "./store/capacity-store.ts";
@@ -36,6 +37,7 @@ import { readQueueFacts } from "./store/queue-status-store.ts";
 import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
+import { listOpenRuns } from "./store/open-run-store.ts";
 import { newestOfConversations } from "./store/run-list-store.ts";
 import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader, liveRunsOfAgent } from "./store/run-store.ts";
 import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
@@ -107,6 +109,7 @@ export function composeRuns(options: RunLifeOptions) {
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
+    listOpenRuns: (caller: Caller, uid: string, access: LinkAccess) => listOpenRuns(sql, caller, uid, access),
     findByCauses: (causes: readonly { ownerUid: string; causeKey: string }[]) => findByCauses(sql, causes),
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),

@@ -162,6 +162,56 @@ describe("what a conversation leaves behind", () => {
   });
 });
 
+describe("the link of a conversation", () => {
+  const shared = (level?: string) => ({ config: level === undefined ? {} : { session_sharing: { public_access: level } } });
+  const asking = async (level?: string) => reached(api!, await startRun(api!, script("shell: echo open; printf GIF89a > dot.gif", "screenshot: dot.gif", "ask: Which one?"), shared(level)), "BLOCKED");
+  const statuses = async (by: Client, asked: readonly (readonly [string, string, object?])[], more: { key?: null } = {}) => {
+    const found: number[] = [];
+    for (const [method, path, body] of asked) found.push((await by.call(method, path, { ...(body && { body }), ...more })).status);
+    return found;
+  };
+  const reads = ({ run_id: run, conversation_id: conversation, artifacts }: any) => [
+    ["GET", `/agent/conversations/${conversation}`], ["GET", `/agent/runs/${run}/conversation`], ["GET", `/agent/conversations/${conversation}/block-snapshot?redirect=false`],
+    ["GET", `/agent/conversations/${conversation}/screenshots/${artifacts[0].data.artifact_uid}/download`],
+  ] as const;
+  const tells = ({ conversation_id: conversation }: any) => [
+    ["POST", `/agent/conversations/${conversation}/attachments/prepare`, { files: [{ filename: "a.txt", mime_type: "text/plain" }] }], ["POST", `/agent/conversations/${conversation}/followups`, { message: script("say: As you say.") }],
+  ] as const;
+  const rest = ({ run_id: run }: any) => [
+    ["GET", `/agent/runs/${run}`], ["GET", `/agent/runs/${run}/timeline`], ["GET", `/agent/runs/${run}/events`], ["GET", `/agent/runs/${run}/transcript`], ["POST", `/agent/runs/${run}/cancel`], ["POST", `/agent/runs/${run}/followups`, { message: "x" }], ["POST", `/agent/runs/${run}/retry`],
+  ] as const;
+  const none = (count: number, status: number) => Array.from({ length: count }, () => status);
+
+  test("opens nothing, unless its newest run says so", async () => {
+    const run = await asking();
+    expect(await statuses(others!, [...reads(run), ...tells(run), ...rest(run)])).toEqual(none(13, 404));
+  }, SLOW_MS);
+
+  test("of a VIEWER lets people who are signed in read it, until it goes on without", async () => {
+    const run = await asking("VIEWER");
+    expect(await statuses(others!, reads(run))).toEqual([200, 200, 200, 302]);
+    expect((await others!.get(`/agent/conversations/${run.conversation_id}`)).steps).toEqual((await api!.get(`/agent/conversations/${run.conversation_id}`)).steps);
+    expect(await statuses(others!, [...tells(run), ...rest(run)])).toEqual(none(9, 404));
+    expect(await statuses(api!, reads(run), { key: null })).toEqual(none(4, 401));
+    expect((await others!.get("/agent/runs")).runs.map(({ run_id }: any) => run_id)).not.toContain(run.run_id);
+    const team = await teamOf(others!);
+    const { uid: agent } = await others!.post("/agent/identities", { name: "reader" });
+    const { api_key: key } = await others!.post(`/team/${team}/keys`, { name: "reader", agent_uid: agent });
+    expect(await statuses(api!.as(key), reads(run))).toEqual(none(4, 404));
+    await succeeded(api!, await startRun(api!, script("say: Closed."), { conversation_id: run.conversation_id }));
+    expect(await statuses(others!, reads(run))).toEqual(none(4, 404));
+  }, SLOW_MS);
+
+  test("of an EDITOR lets them take part in it, and nothing else", async () => {
+    const run = await asking("EDITOR");
+    expect(await statuses(others!, [...reads(run), ...rest(run)])).toEqual([200, 200, 200, 302, ...none(7, 404)]);
+    expect(await statuses(others!, tells(run))).toEqual([200, 200]);
+    await succeeded(api!, run.run_id);
+    const { uid } = (await others!.get("/whoami")).principal;
+    expect((await api!.get(`/agent/runs/${run.run_id}/followups`)).followups).toMatchObject([{ state: "delivered", creator: { uid } }]);
+  }, SLOW_MS);
+});
+
 describe("what becomes of a team's runs", () => {
   const LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
   test("is told in pages and live, the same and in order, from wherever it is asked, to the team alone", async () => {

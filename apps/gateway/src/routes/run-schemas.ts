@@ -38,7 +38,9 @@ export const AgentConfigSnapshot = z
     worker_host: z.string(),
     harness: Harness,
     harness_auth_secrets: HarnessAuthSecrets,
-    session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }),
+    session_sharing: z
+      .object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() })
+      .meta({ description: "What people of other teams may do who are signed in and have the link of the run's conversation, while this is its newest run. VIEWER: read the conversation, its commands and screenshots; EDITOR: also send follow-ups and interrupt, at the conversation." }),
     memory_stores: z.array(MemoryStoreRef),
     secrets: z.array(SecretRef),
     inference_providers: InferenceProviders,

@@ -5,6 +5,7 @@ import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { blockSnapshotKey } from "../domain/blob-keys.ts";
 import type { Owner, Run } from "../domain/run.ts";
+import type { LinkAccess } from "../domain/session-sharing.ts";
 import { BLOCKS_TYPE, BLOCKS_VERSION, TerminalBlocks } from "../domain/terminal-blocks.ts";
 import { readEvents, type ListRunEvents } from "./read-all-events.ts";
 
@@ -54,6 +55,8 @@ async function* content(listRunEvents: ListRunEvents, conversationUid: string, r
 
 export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
   readonly findNewestOfConversation: (caller: Caller, conversationUid: string) => Promise<Run | undefined>;
+  /** Those that are open to a caller who has the conversation's link, oldest first. */
+  readonly listOpenRuns: (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
   readonly blobs: Pick<BlobStore, "put" | "signDownload">;
   readonly clock: Clock;
 };
@@ -61,13 +64,13 @@ export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
 const LINK_SECONDS = 900;
 
 /**
- * A link to what the commands of a conversation wrote, in the runs that have the owner of the newest one that the caller may see; of a run in
- * progress, as far as it is.
+ * A link to what the commands of a conversation wrote, in the runs that have the owner of the newest one that the caller may see, or that is open
+ * to its link; of a run in progress, as far as it is.
  *
  * Errors: conversation_not_found · block_snapshot_not_found.
  */
 export async function getBlockSnapshotUrl(deps: GetBlockSnapshotUrlDeps, caller: Caller, conversationUid: string): Promise<{ url: string; expiresAt: Date }> {
-  const newest = await deps.findNewestOfConversation(caller, conversationUid);
+  const newest = (await deps.findNewestOfConversation(caller, conversationUid)) ?? (await deps.listOpenRuns(caller, conversationUid, "view")).at(-1);
   if (!newest) throw notFound("conversation");
   const blobKey = await writeBlockSnapshot(deps, newest);
   if (blobKey === undefined) throw notFound("block_snapshot");

@@ -12,12 +12,11 @@ import type { InRunTransaction, RunTransaction } from "../domain/run-transaction
 import type { RunMode } from "../domain/run.ts";
 import { storable } from "../domain/text.ts";
 import { queuedAgain } from "./execution-events.ts";
-import { requireRunVerb } from "./run-access.ts";
-import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
+import { findToldTarget, type RunTarget, type ToldTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";
 import { takeAttachments, type TakeAttachmentsDeps } from "./take-attachments.ts";
 
-export type CreateFollowupDeps = RunTargetDeps & TakeAttachmentsDeps & { readonly runs: InRunTransaction };
+export type CreateFollowupDeps = ToldTargetDeps & TakeAttachmentsDeps & { readonly runs: InRunTransaction };
 
 export type FollowupRequest = {
   readonly target: RunTarget;
@@ -41,7 +40,7 @@ export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly follo
  * take-attachments, such as unknown_attachment.
  */
 export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, request: FollowupRequest): Promise<FollowupAnswer> {
-  const { uid } = requireRunVerb(caller, await findTarget(deps, caller, request.target), "run.manage");
+  const { uid } = await findToldTarget(deps, caller, request.target);
   const { message, mode, attachmentUids: uids, attachmentNames: names = {}, idempotencyKey: key } = request;
   if (message.trim() === "" && uids.length === 0) throw invalidArgument("message_empty", "A follow-up needs a message, or files.");
   checkNamed(uids, names);

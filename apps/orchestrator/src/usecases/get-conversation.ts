@@ -2,11 +2,15 @@ import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { stepsOf, type ChildRun, type Step } from "../domain/conversation-view.ts";
 import type { Run } from "../domain/run.ts";
+import type { LinkAccess } from "../domain/session-sharing.ts";
 import { readAllEvents, type ListRunEvents } from "./read-all-events.ts";
 
 export type GetConversationDeps = {
-  /** Errors: run_not_found. */
-  readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
+  readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
+  /** A run, whoever asks. */
+  readonly findRun: (uid: string) => Promise<Run | undefined>;
+  /** Those that are open to a caller who has the conversation's link, oldest first. */
+  readonly listOpenRuns: (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
   /** Visible runs that serve a conversation, oldest first. */
   readonly listOfConversation: (caller: Caller, conversationUid: string) => Promise<readonly Run[]>;
   /** Visible children, oldest first. */
@@ -21,18 +25,30 @@ const RUNS_MAX = 200;
 
 /**
  * What was said and done in a run, or in all visible runs of a conversation, with the runs they made nested where they were
- * made. A run that has not begun has no steps (spec/decisions).
+ * made, if these are visible. A run that has not begun has no steps (spec/decisions). Who sees none of it sees what is open to its link.
  *
  * Errors: run_not_found · conversation_not_found.
  */
 export async function getConversation(deps: GetConversationDeps, caller: Caller, target: ConversationTarget): Promise<{ conversationUid: string; steps: Step[] }> {
-  const runs = "runUid" in target ? [await deps.getVisibleRun(caller, target.runUid)] : await deps.listOfConversation(caller, target.conversationUid);
+  const runs = "runUid" in target ? await oneRun(deps, caller, target.runUid) : await runsOf(deps, caller, target.conversationUid);
   const [first] = runs;
-  if (!first) throw notFound("conversation");
+  if (!first) throw notFound("runUid" in target ? "run" : "conversation");
   const below = await descendantsOf(deps, caller, runs);
   const steps: Step[] = [];
   for (const run of runs) steps.push(...(await stepsOfRun(deps, run, below)));
   return { conversationUid: first.conversationUid, steps };
+}
+
+async function runsOf(deps: GetConversationDeps, caller: Caller, conversationUid: string): Promise<readonly Run[]> {
+  const visible = await deps.listOfConversation(caller, conversationUid);
+  return visible.length > 0 ? visible : deps.listOpenRuns(caller, conversationUid, "view");
+}
+
+async function oneRun(deps: GetConversationDeps, caller: Caller, runUid: string): Promise<readonly Run[]> {
+  const visible = await deps.findVisibleRun(caller, runUid);
+  if (visible) return [visible];
+  const run = await deps.findRun(runUid);
+  return run ? (await deps.listOpenRuns(caller, run.conversationUid, "view")).filter(({ uid }) => uid === run.uid) : [];
 }
 
 async function descendantsOf(deps: GetConversationDeps, caller: Caller, roots: readonly Run[]): Promise<Run[]> {

@@ -4,11 +4,10 @@ import { lifeOf } from "../domain/run-change.ts";
 import { isHeld } from "../domain/run-state.ts";
 import type { InRunTransaction } from "../domain/run-transaction.ts";
 import { harnessOf, isTerminal, type Run } from "../domain/run.ts";
-import { requireRunVerb } from "./run-access.ts";
-import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
+import { findToldTarget, type RunTarget, type ToldTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";
 
-export type InterruptRunDeps = RunTargetDeps & { readonly runs: InRunTransaction };
+export type InterruptRunDeps = ToldTargetDeps & { readonly runs: InRunTransaction };
 
 /**
  * Tells the worker of a live run to end its turn, tools in their middle included; the run stays INPROGRESS and takes follow-ups.
@@ -20,7 +19,7 @@ export type InterruptRunDeps = RunTargetDeps & { readonly runs: InRunTransaction
  * Source: API spec §3, decisions "interrupt".
  */
 export async function interruptRun(deps: InterruptRunDeps, caller: Caller, target: RunTarget): Promise<string> {
-  const { uid, ...asked } = requireRunVerb(caller, await findTarget(deps, caller, target), "run.manage");
+  const { uid, ...asked } = await findToldTarget(deps, caller, target);
   await deps.runs(async (tx) => {
     const [run] = await tx.lockRuns([uid]);
     if (!run) throw notFound("run");

@@ -4,10 +4,9 @@ import { newUid } from "@millwright/ids";
 import { uploadKey } from "../domain/blob-keys.ts";
 import { checkAnnounced, FILE_BYTES_MAX, UPLOAD_SECONDS, type AnnouncedFile, type PreparedAttachment } from "../domain/prepared-attachment.ts";
 import { storable } from "../domain/text.ts";
-import { requireRunVerb } from "./run-access.ts";
-import { findTarget, type RunTarget, type RunTargetDeps } from "./run-target.ts";
+import { findToldTarget, type RunTarget, type ToldTargetDeps } from "./run-target.ts";
 
-export type PrepareAttachmentsDeps = RunTargetDeps & {
+export type PrepareAttachmentsDeps = ToldTargetDeps & {
   insertPrepared(runUid: string, files: readonly PreparedAttachment[]): Promise<void>;
   readonly uploads: Pick<BlobStore, "signOpenUpload">;
 };
@@ -20,7 +19,7 @@ export type Prepared = { readonly runUid: string; readonly attachments: readonly
  * Errors: run_not_found · conversation_not_found · not_authorized · attachments_invalid.
  */
 export async function prepareAttachments(deps: PrepareAttachmentsDeps, caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared> {
-  const { uid: runUid } = requireRunVerb(caller, await findTarget(deps, caller, target), "run.manage");
+  const { uid: runUid } = await findToldTarget(deps, caller, target);
   checkAnnounced(files);
   const prepared = files.map(({ fileName, mimeType }) => ({ uid: newUid(), fileName: storable(fileName), mimeType: storable(mimeType) }));
   await deps.insertPrepared(runUid, prepared);

@@ -76,9 +76,9 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       );
       return created!.run.uid;
     },
-    followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused, findPrepared: never, settlePrepared: unused, uploads: { get: unused, put: never } }, caller, request),
+    followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [], findPrepared: never, settlePrepared: unused, uploads: { get: unused, put: never } }, caller, request),
     cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun }, caller, request),
-    interrupt: (caller: Caller, target: RunTarget) => interruptRun({ runs, getVisibleRun, findNewestOfConversation: unused }, caller, target),
+    interrupt: (caller: Caller, target: RunTarget) => interruptRun({ runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [] }, caller, target),
     claim: (session: WorkerSession, slots: number) => step(() => world.claim(session, slots)),
     accept: (session: WorkerSession, offers: readonly LeaseRef[], failing: boolean) =>
       acceptOffers(
