@@ -33,7 +33,7 @@ export const loadConfig = (env: Env) => {
     /** API key of the first team's owner; generated and printed once when absent. */
     bootstrapApiKey: optional.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
     /** An external PostgreSQL server; one database per service is created there. Absent: embedded PostgreSQL. */
-    databaseUrl: optional.string("MILLWRIGHT_DATABASE_URL"),
+    databaseUrl: optional.url("MILLWRIGHT_DATABASE_URL"),
     /** A NATS server with JetStream, to which the lifecycle events are published. Absent: nowhere. */
     natsUrl: optional.url("MILLWRIGHT_NATS_URL"),
     /** Worker processes started and supervised with the platform. */

@@ -32,7 +32,9 @@ export async function prepareDatabase(databases: Databases, service: string, mig
   const url = databases.url(service);
   const admin = new URL(url);
   admin.pathname = "/postgres";
-  await ensureDatabase(admin.href, databaseName(service));
+  await ensureDatabase(admin.href, databaseName(service)).catch((cause: Error) => {
+    throw new Error(`The PostgreSQL server at ${admin.host} cannot be used: ${cause.message}`, { cause });
+  });
   await migrate(url, migrationsDir);
   return url;
 }

@@ -60,7 +60,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
     })
     .add("workers", {
       start: () => {
-        workers = new WorkerSupervisor(workerSettings(config, url, services!.bootstrap.workerKey), log);
+        workers = new WorkerSupervisor(workerSettings(config, url, services!.bootstrap.workerKey), log, (text) => void process.stderr.write(`${text}\n`));
         workers.start();
       },
       stop: () => workers?.stop(),

@@ -1,11 +1,13 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "@millwright/telemetry";
 
 const WORKER_MAIN = fileURLToPath(new URL("../../worker/src/main.ts", import.meta.url));
+/** A worker's exit code for settings that it does not take: nothing but another start of the platform mends them. */
+const MISCONFIGURED = 2;
 const RESTART_DELAYS_MS = [200, 500, 1_000, 2_000, 5_000];
 /** A worker that lived this long was healthy: its next restart is quick again. */
 const HEALTHY_MS = 60_000;
@@ -31,11 +33,15 @@ export class WorkerSupervisor {
   readonly #settings: WorkerSettings;
   readonly #log: Logger;
   readonly #children = new Map<number, ChildProcess>();
+  readonly #tell: (text: string) => void;
   #isStopping = false;
+  #isTold = false;
 
-  constructor(settings: WorkerSettings, log: Logger) {
+  /** `tell` hears, once, why workers cannot start with their settings: a log is looked into too late for that. */
+  constructor(settings: WorkerSettings, log: Logger, tell: (text: string) => void) {
     this.#settings = settings;
     this.#log = log;
+    this.#tell = tell;
   }
 
   start(): void {
@@ -54,9 +60,17 @@ export class WorkerSupervisor {
     }));
   }
 
+  #tellWhy(logPath: string): void {
+    if (this.#isTold) return;
+    this.#isTold = true;
+    const said = readFileSync(logPath, "utf8");
+    this.#tell(`No run can be executed, because workers do not start: ${said.slice(Math.max(0, said.lastIndexOf("Invalid configuration"), said.length - 2_000)).trim()}`);
+  }
+
   #launch(index: number, failures: number): void {
     const { url, workerKey, name, slots, sandbox, dir, env } = this.#settings;
-    const log = openSync(join(dir, `worker-${index + 1}.log`), "a", 0o600);
+    const logPath = join(dir, `worker-${index + 1}.log`);
+    const log = openSync(logPath, "a", 0o600);
     const startedMs = performance.now();
     const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], {
       stdio: ["pipe", log, log],
@@ -71,10 +85,12 @@ export class WorkerSupervisor {
         MILLWRIGHT_SANDBOX: sandbox,
       },
     });
+    closeSync(log); // the child has it
     this.#children.set(index, child);
     child.once("exit", (code, signal) => {
       this.#children.delete(index);
       if (this.#isStopping) return;
+      if (code === MISCONFIGURED) this.#tellWhy(logPath);
       const next = performance.now() - startedMs > HEALTHY_MS ? 0 : failures + 1;
       const delayMs = RESTART_DELAYS_MS[Math.min(next, RESTART_DELAYS_MS.length - 1)]!;
       this.#log.warn({ exitCode: code, signal, delayMs }, "a worker ended and is started again");

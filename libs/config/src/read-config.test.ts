@@ -33,6 +33,8 @@ test("all faults are reported at once, naming variables and never their values",
   expect(read).not.toThrow(/hunter2|1\.5|maybe/);
 });
 
+test.each(["-1", "1.5", "1e3", "0x10", "9007199254740993"])("%j is no whole number", (text) => expect(() => readConfig({ N: text }, { n: optional.int("N", 1) })).toThrow("N must be a whole number from 0"));
+
 test("a read configuration cannot be changed", () => {
   const config = readConfig({}, { list: optional.list("L", ["a"]) });
   expect(() => Object.assign(config, { list: [] })).toThrow(TypeError);

@@ -13,7 +13,7 @@ type Parse<T> = (text: string) => T | undefined;
 const parsers = {
   string: (text: string) => text,
   url: (text: string) => (URL.canParse(text) ? text.replace(/\/+$/, "") : undefined),
-  int: (text: string) => (/^-?\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined),
+  int: (text: string) => (/^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined),
   bool: (text: string) => (/^(true|1|yes|on)$/i.test(text) ? true : /^(false|0|no|off)$/i.test(text) ? false : undefined),
   duration: parseDuration,
   size: parseSize,
@@ -34,7 +34,7 @@ function partsOf(text: string): string[] {
 const EXPECTED: Record<keyof typeof parsers, string> = {
   string: "a text",
   url: "an absolute URL",
-  int: "a whole number",
+  int: "a whole number from 0",
   bool: "true or false",
   duration: 'a duration such as "15s"',
   size: 'a size such as "512M" or "4G"',

@@ -28,7 +28,7 @@ export const workerCommands: Command[] = [
       const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], { stdio: "inherit", env: { ...cli.env, MILLWRIGHT_URL: url } });
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
       const [code] = (await once(child, "exit")) as [number | null];
-      return code === 0 ? EXIT.done : EXIT.failed;
+      return code ?? EXIT.failed; // its codes are the client's, and more
     },
   },
 ];
