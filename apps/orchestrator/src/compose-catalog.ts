@@ -62,6 +62,7 @@ import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
 import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
+import { SharedReads } from "./usecases/shared-reads.ts";
 import { skillsElsewhere } from "./usecases/skills-elsewhere.ts";
 import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
 import { writeTranscript } from "./usecases/transcripts.ts";
@@ -129,6 +130,7 @@ export function composeCatalog(options: CatalogOptions) {
     ...shared,
     readSkills: (owner: Owner, repositories: readonly string[]) => skillStore.read(sql, owner, repositories),
     putSkills: (owner: Owner, read: ReadRepository) => skillStore.put(sql, owner, read),
+    reads: new SharedReads<ReadRepository>(),
     factoriesInForce: (teams: readonly string[]) => stores.definitions.inForce(teams),
     workerSkills: (teams: readonly string[]) => skillStore.ofWorkers(sql, teams, WORKER_SHOWN_SECONDS),
     lastRuns: (owners: readonly Owner[], asked: readonly SkillInRuns[]) => skillStore.lastRuns(sql, owners, asked),

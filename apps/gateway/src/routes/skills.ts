@@ -36,7 +36,7 @@ export const skillRoutes = ({ catalog }: Pick<Neighbours, "catalog">): Route[] =
     summary: "List agent skills",
     description:
       "From `.agents/skills`, `.claude/skills` and `skills` of the repositories of environments and factories, from factories' definitions and from connected workers. " +
-      "Repositories are read at most every ten minutes, unless `refresh` is set.",
+      "Repositories are read at most every ten minutes, unless `refresh` is set; those who refresh one at once share a read.",
     teamHeader: true,
     timeoutMs: READ_TIMEOUT_MS,
     query: z.object({

@@ -8,6 +8,7 @@ import type { Owner } from "../domain/run.ts";
 import { directoryOf, isSkillFile, SKILL_LIMITS, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { ReadRepository } from "../store/skill-store.ts";
 import type { OpenCodeHosts } from "./open-code-host.ts";
+import type { SharedReads } from "./shared-reads.ts";
 
 export type DiscoverSkillsDeps = {
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
@@ -15,6 +16,8 @@ export type DiscoverSkillsDeps = {
   readonly openCodeHost: OpenCodeHosts;
   readonly readSkills: (owner: Owner, repositories: readonly string[]) => Promise<readonly ReadRepository[]>;
   readonly putSkills: (owner: Owner, read: ReadRepository) => Promise<void>;
+  /** Of each owner and repository. */
+  readonly reads: SharedReads<ReadRepository>;
   readonly clock: Clock;
 };
 
@@ -25,7 +28,7 @@ const AT_ONCE = 6;
 
 /**
  * The skills of repositories as their owner can read them, at the head of their default branches, malformed ones too. A repository that
- * cannot be read has those that it had before; nothing here fails for it.
+ * cannot be read has those that it had before; nothing here fails for it. Of those who read one at once, all but the first share the next read.
  */
 export async function skillsOfRepositories(deps: DiscoverSkillsDeps, owner: Owner, repositories: readonly RepositoryRef[], isRefresh: boolean): Promise<RepositorySkill[]> {
   const wanted = new Map(repositories.map((repository) => [keyOf(repository), repository]));
@@ -37,12 +40,15 @@ export async function skillsOfRepositories(deps: DiscoverSkillsDeps, owner: Owne
   if (stale.length > 0) {
     const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
     const work = async () => {
-      for (let next = stale.shift(); next; next = stale.shift()) known.set(next[0], await readRepository(deps, owner, hosts, next[1], known.get(next[0])));
+      for (let next = stale.shift(); next; next = stale.shift()) known.set(next[0], await readOnce(deps, owner, hosts, next[1], known.get(next[0])));
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
   }
   return [...wanted.keys()].flatMap((key) => known.get(key)?.skills ?? []);
 }
+
+const readOnce = (deps: DiscoverSkillsDeps, owner: Owner, hosts: readonly CodeHost[], repository: RepositoryRef, before: ReadRepository | undefined): Promise<ReadRepository> =>
+  deps.reads.read(`${owner.type} ${owner.uid} ${keyOf(repository)}`, (justRead) => readRepository(deps, owner, hosts, repository, justRead ?? before));
 
 async function readRepository(deps: DiscoverSkillsDeps, owner: Owner, hosts: readonly CodeHost[], repository: RepositoryRef, before: ReadRepository | undefined): Promise<ReadRepository> {
   const read = { repository: keyOf(repository), readAt: deps.clock.now() };

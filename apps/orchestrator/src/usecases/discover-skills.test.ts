@@ -1,0 +1,72 @@
+import { expect, test } from "@jest/globals";
+import { systemClock } from "@millwright/clock";
+import { newUid, type TeamUid } from "@millwright/ids";
+import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills.ts";
+import { SharedReads } from "./shared-reads.ts";
+
+const owner = { type: "team", uid: newUid<TeamUid>() } as const;
+
+/** A code host whose reads end when they are told to. */
+function aCodeHost() {
+  const reads: { repository: string; end: (skill: string) => void; fail: () => void }[] = [];
+  const readFiles = (repository: { owner: string; repo: string }) =>
+    new Promise<{ path: string; content: Uint8Array }[]>((resolve, reject) => {
+      const end = (skill: string) => resolve([{ path: `skills/${skill}/SKILL.md`, content: Buffer.from(`---\nname: ${skill}\ndescription: d\n---\n\nx\n`) }]);
+      reads.push({ repository: repository.repo, end, fail: () => reject(new Error("away")) });
+    });
+  const deps = {
+    codeHosts: { list: async () => [] }, identity: { resolveSecrets: async () => ({}) }, openCodeHost: () => ({ host: { readFiles } }), readSkills: async () => [], putSkills: async () => {},
+    reads: new SharedReads(), clock: systemClock,
+  } as unknown as DiscoverSkillsDeps;
+  const refresh = async (repo: string, who = owner) => (await skillsOfRepositories(deps, who, [{ owner: "acme", repo }], true)).map(({ name }) => name);
+  /** What was asked for has reached the code host by then. */
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  return { reads, refresh, settled };
+}
+
+test("however many refresh a repository at once, the code host is asked twice at most, and nobody is given what was there before they asked", async () => {
+  const { reads, refresh, settled } = aCodeHost();
+  const first = refresh("shop");
+  await settled();
+  const others = [refresh("shop"), refresh("shop"), refresh("shop")];
+  const elsewhere = refresh("other");
+  await settled();
+  expect(reads.map(({ repository }) => repository)).toEqual(["shop", "other"]);
+  reads[1]!.end("else");
+  reads[0]!.end("before");
+  expect([await first, await elsewhere]).toEqual([["before"], ["else"]]);
+  await settled();
+  expect(reads).toHaveLength(3);
+  const late = refresh("shop"); // asked after the second read began
+  await settled();
+  expect(reads).toHaveLength(3);
+  reads[2]!.end("after");
+  expect(await Promise.all(others)).toEqual(Array(3).fill(["after"]));
+  await settled();
+  reads[3]!.end("late");
+  expect(await late).toEqual(["late"]);
+});
+
+test("a read that fails keeps the next one neither from beginning nor from what the one before it found", async () => {
+  const { reads, refresh, settled } = aCodeHost();
+  const [first, second] = [refresh("shop"), refresh("shop")];
+  await settled();
+  reads[0]!.fail();
+  expect(await first).toEqual([]);
+  await settled();
+  const third = refresh("shop");
+  reads[1]!.end("there");
+  expect(await second).toEqual(["there"]);
+  await settled();
+  reads[2]!.fail();
+  expect(await third).toEqual(["there"]);
+});
+
+test("what one owner can read is not another's", async () => {
+  const { reads, refresh, settled } = aCodeHost();
+  const [mine, theirs] = [refresh("shop"), refresh("shop", { type: "team", uid: newUid<TeamUid>() })];
+  await settled();
+  reads[0]!.end("mine");
+  reads[1]!.end("theirs");
+  expect([await mine, await theirs]).toEqual([["mine"], ["theirs"]]);
+});
