@@ -106,9 +106,13 @@ describe("idempotency", () => {
     const asked = (causeKey: string) => aRun(caller, {
       causeKey, title: "Nightly", source: "SCHEDULED_AGENT", metadata: { a: "b" }, mode: "plan", triggerUrl: "https://x.test/s", schedule: { schedule_id: "s", schedule_name: "n", cron_schedule: "* * * * *" },
     });
+    const bare = (causeKey: string) => aRun(caller, { causeKey, prompt: "Something else." });
     const [alone] = await platform.life.createRuns(caller, [asked("c-0")]);
-    const together = await platform.life.createRuns(caller, [asked("c-1"), asked("c-2"), asked("c-3")]);
-    expect(together.map(({ created }) => created)).toEqual([true, true, true]);
+    const [bareAlone] = await platform.life.createRuns(caller, [bare("b-0")]);
+    const alike = await platform.life.createRuns(caller, [asked("c-1"), asked("c-2"), asked("c-3")]);
+    const [one, other, last] = await platform.life.createRuns(caller, [asked("d-1"), bare("b-1"), asked("d-2")]);
+    const together = [...alike, one!, other!, last!];
+    expect(together.map(({ created }) => created)).toEqual(together.map(() => true));
     const everything = async (uid: string) => {
       const found: Record<string, unknown>[] = [];
       for (const [table, key] of [["runs", "uid"], ["executions", "run_uid"], ["run_streams", "run_uid"], ["messages", "run_uid"], ["stream.run_events", "run_uid"]] as const) {
@@ -119,9 +123,10 @@ describe("idempotency", () => {
       return { found, event: { type: event!.type, source: event!.payload["source"], title: event!.payload["title"] } };
     };
     const expected = await everything(alone!.run.uid);
-    for (const { run } of together) expect(await everything(run.uid)).toEqual(expected);
+    for (const { run } of [...alike, one!, last!]) expect(await everything(run.uid)).toEqual(expected);
+    expect(await everything(other!.run.uid)).toEqual(await everything(bareAlone!.run.uid));
     const worker = await platform.worker({ teamUid: teamOf(caller) });
-    for (let n = 0; n < 4; n += 1) await hold(platform, worker);
+    for (let n = 0; n < 2 + together.length; n += 1) await hold(platform, worker);
   });
 
   test("causes asked for together again, some of them new, make only those", async () => {

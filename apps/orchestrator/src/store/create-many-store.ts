@@ -29,12 +29,19 @@ export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: C
     if (!lanes.has(key)) lanes.set(key, await ensureLane(tx, run));
   }
   const rows = runs.map((run) => rowOf(run, lanes.get(JSON.stringify(laneKey(run)))!));
-  const { rows: inserted } = await tx.query<RunRow>(INSERT_RUNS, [JSON.stringify(rows), presentTrace()]);
+  const alike = commonOf(rows);
+  const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !alike.has(name))));
+  const { rows: inserted } = await tx.query<RunRow>(INSERT_RUNS, [JSON.stringify(own), presentTrace(), JSON.stringify(Object.fromEntries(alike))]);
   const uids = new Set(inserted.map(({ uid }) => uid));
   await appendEvents(tx, runs.filter(({ uid }) => uids.has(uid)).map((run) => runCreated(run, { ...context, ...(run.causeKey ? { cause: run.causeKey } : {}) })));
   tx.announce?.(topics.work);
   return inserted.map(toRun);
 }
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** What all rows have: written and read once, which is most of them where many schedules ask for the same. Objects are so when they are one. */
+const commonOf = ([first = {}, ...others]: readonly Row[]): ReadonlyMap<string, unknown> => new Map(Object.entries(first).filter(([name, value]) => others.every((row) => row[name] === value)));
 
 const COLUMNS = {
   uid: "uuid", root_run_uid: "uuid", depth: "integer", owner_type: "text", owner_uid: "uuid", creator_type: "text", creator_uid: "text", executor_uid: "text",
@@ -44,10 +51,13 @@ const COLUMNS = {
   schedule: "jsonb", trigger_url: "text",
 } as const;
 const NAMES = Object.keys(COLUMNS).join(", ");
+const GIVEN = { ...COLUMNS, lane_id: "bigint", message_uid: "uuid", event_uid: "uuid" } as const;
+const TYPES = Object.entries(GIVEN).map(([name, type]) => `${name} ${type}`).join(", ");
 
 const INSERT_RUNS = `
   WITH given AS MATERIALIZED (
-    SELECT * FROM jsonb_to_recordset($1::jsonb) AS g (${Object.entries(COLUMNS).map(([name, type]) => `${name} ${type}`).join(", ")}, lane_id bigint, message_uid uuid, event_uid uuid)),
+    SELECT ${Object.keys(GIVEN).map((name) => `coalesce(own.${name}, alike.${name}) AS ${name}`).join(", ")}
+      FROM jsonb_to_recordset($1::jsonb) AS own (${TYPES}), jsonb_to_record($3::jsonb) AS alike (${TYPES})),
   run AS (
     INSERT INTO runs (${NAMES}) SELECT ${NAMES} FROM given
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
@@ -63,7 +73,7 @@ const INSERT_RUNS = `
   SELECT ${NEW_RUN_COLUMNS} FROM run r`;
 
 /** A member that is absent becomes null. */
-const rowOf = (run: RunRecord, laneId: number): Readonly<Record<string, unknown>> => ({
+const rowOf = (run: RunRecord, laneId: number): Row => ({
   uid: run.uid, root_run_uid: run.rootRunUid, depth: run.depth, owner_type: run.owner.type, owner_uid: run.owner.uid, creator_type: run.creator.type, creator_uid: run.creator.uid,
   executor_uid: run.executorUid, agent_uid: run.frozen.agent_uid, agent_name: run.frozen.agent_name, factory_uid: run.frozen.factory_uid,
   definition_version: run.frozen.definition_version, environment_uid: run.frozen.environment_uid, title: run.title, state: "QUEUED", prompt: run.prompt,
