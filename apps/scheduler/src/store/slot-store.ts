@@ -140,11 +140,12 @@ async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: reado
     n: "runUid" in decision ? decision.runUid : null,
     a: "afterMs" in decision ? decision.afterMs : null,
   }));
+  // By the keys, whatever the state of a slot: nearly all have fired, so those that have not would be taken for one, and all of them compared with all decisions.
   await tx.query(
     `UPDATE slots x SET state = d.t, reason = d.r, message = d.m, run_uid = d.n, lease = NULL,
             due_at = CASE WHEN d.a IS NULL THEN NULL ELSE ${time} + d.a * interval '1 millisecond' END, decided_at = CASE WHEN d.a IS NULL THEN ${time} END
        FROM jsonb_to_recordset($1::jsonb) AS d (u uuid, s timestamptz, t text, r text, m text, n uuid, a float8)
-      WHERE x.schedule_uid = d.u AND x.slot_at = d.s AND x.state <> 'fired' AND (x.lease = $2 OR d.t = 'fired')`,
+      WHERE x.schedule_uid = d.u AND x.slot_at = d.s AND CASE WHEN x.lease = $2 OR d.t = 'fired' THEN x.state <> 'fired' END`,
     [JSON.stringify(rows), lease],
   );
   const failed = decided.flatMap(({ slot, decision }) => (decision.state === "skipped" && decision.reason === "spawn_failed" ? [{ u: slot.scheduleUid, m: decision.message }] : []));
@@ -167,7 +168,8 @@ async function noteRun(tx: Sql, { scheduleUid, slotAt, runUid, now }: { schedule
 /** Runs that slots are known to have made; most of them were settled before. */
 export async function noteRuns(tx: Sql, made: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void> {
   const { rows } = await tx.query<{ n: number }>(
-    "SELECT g.n FROM jsonb_to_recordset($1::jsonb) AS g (n integer, u uuid, s timestamptz) JOIN slots x ON x.schedule_uid = g.u AND x.slot_at = g.s WHERE x.state <> 'fired' ORDER BY g.n",
+    `SELECT g.n FROM jsonb_to_recordset($1::jsonb) AS g (n integer, u uuid, s timestamptz)
+      WHERE (SELECT x.state <> 'fired' FROM slots x WHERE x.schedule_uid = g.u AND x.slot_at = g.s) ORDER BY g.n`,
     [JSON.stringify(made.map(({ scheduleUid: u, slotAt: s }, n) => ({ n, u, s })))],
   );
   for (const { n } of rows) await noteRun(tx, made[n]!);
