@@ -173,6 +173,12 @@ test("the commands of a run are shown with what they wrote, and how they ended w
   expect((await millwright("run", "commands", "r1")).out).toBe("$ ls\na\n$ false\n[1]\n$ top\n[running]\n");
 });
 
+test("a run that waits says what for", async () => {
+  answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { run_id: "r1", state: "QUEUED", title: "Mend it", created_at: "" } };
+  answers["GET /api/v1/agent/runs/r1/queue"] = { status: 200, body: { state: "QUEUED", reason: "no_workers", message: "No worker is connected." } };
+  expect((await millwright("run", "get", "r1")).out).toBe("Mend it\nQUEUED: No worker is connected.");
+});
+
 test("a key is made for a member by e-mail address, and for every team of the owner", async () => {
   answers["GET /api/v1/team/t1/members"] = { status: 200, body: { members: [{ uid: "u1", email: "bob@example.com" }], page_info: { next_cursor: "c" } } };
   answers["GET /api/v1/team/t1/members?cursor=c"] = { status: 200, body: { members: [{ uid: "u2", email: "ada@example.com" }], page_info: {} } };

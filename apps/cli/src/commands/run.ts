@@ -64,10 +64,11 @@ export const runCommands: Command[] = [
   {
     words: "run get",
     args: ["RUN"],
-    summary: "Show one run.",
+    summary: "Show one run; of one that waits, what it waits for.",
     run: async (cli, [id]) => {
       const run = await cli.api().get<Run>(`/agent/runs/${id}`);
-      cli.show(run, () => [run.title, `${run.state}${run.status_message ? `: ${run.status_message.message}` : ""}`, ...spentBy(run), ...(run.session_link ? [run.session_link] : [])].join("\n"));
+      const why = run.state === "QUEUED" ? (await cli.api().get<{ message: string }>(`/agent/runs/${id}/queue`)).message : run.status_message?.message;
+      cli.show(run, () => [run.title, `${run.state}${why === undefined ? "" : `: ${why}`}`, ...spentBy(run), ...(run.session_link ? [run.session_link] : [])].join("\n"));
     },
   },
   {
