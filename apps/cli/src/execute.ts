@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { ApiClient, ApiError } from "@millwright/api-client";
 import { paint } from "@millwright/terminal";
-import { EXIT, NotFound, UsageError, textOption, type Cli, type Command, type Values } from "./command.ts";
+import { checkedId, checkedUrl, EXIT, NotFound, UsageError, textOption, type Cli, type Command, type Values } from "./command.ts";
 import { COMMANDS } from "./commands/all.ts";
 import { overviewOf, unknownCommand, usageOf } from "./help.ts";
 import { readLogin } from "./login-file.ts";
@@ -14,6 +14,8 @@ export type Surroundings = {
   readonly printError: (text: string) => void;
 };
 
+/** Arguments that are named in paths. */
+const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "ENVIRONMENT"]);
 const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
 
 /** Runs one command line and answers its exit code. Never throws for what a user can cause. */
@@ -69,6 +71,10 @@ function parse(command: Command, rest: string[]): { positionals: string[]; value
   if (!values["help"] && (positionals.length < required || (positionals.length > command.args.length && !command.args.at(-1)?.endsWith("...")))) {
     throw new UsageError(`${command.words} takes ${command.args.join(" ") || "no arguments"}`);
   }
+  for (const [at, arg] of command.args.entries()) {
+    const what = arg.replace(/[[\]]/g, "");
+    if (IDS.has(what) && positionals[at] !== undefined) checkedId(positionals[at], what);
+  }
   return parsed;
 }
 
@@ -83,11 +89,10 @@ function createCli(values: Values, around: Surroundings): Cli {
     api: () => {
       const login = readLogin(around.env);
       const url = textOption(values, "url") ?? around.env["MILLWRIGHT_URL"] ?? login?.url ?? "http://127.0.0.1:8080";
-      if (!URL.canParse(url) || !/^https?:/.test(url)) throw new UsageError(`${url} is no address of a platform: it begins with http:// or https://.`);
       const apiKey = textOption(values, "api-key") ?? around.env["MILLWRIGHT_API_KEY"] ?? login?.apiKey;
       if (!apiKey) throw new UsageError("No API key: set MILLWRIGHT_API_KEY, or run `millwright login`.");
       const teamUid = textOption(values, "team");
-      return new ApiClient({ url, apiKey, ...(teamUid !== undefined && { teamUid }) });
+      return new ApiClient({ url: checkedUrl(url), apiKey, ...(teamUid !== undefined && { teamUid }) });
     },
   };
 }

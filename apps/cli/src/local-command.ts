@@ -43,7 +43,9 @@ export class LocalCommand {
     process.stdin.unpipe(this.#child.stdin);
     process.stdin.destroy();
     if (this.#error) {
-      this.#told("stderr", `${this.#error.message}\n`);
+      const said = `${this.#error.message}\n`;
+      TERMINAL.stderr.write(said);
+      this.#told("stderr", said);
       return { exitCode: NOT_STARTED, interrupted: false };
     }
     return { ...(code === null ? {} : { exitCode: code }), ...(signal === null ? {} : { signal }), interrupted: this.#interrupted };

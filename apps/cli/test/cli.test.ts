@@ -80,9 +80,18 @@ test("options of every command may stand before its words", async () => {
   expect(seen).toMatchObject([{ key: "Bearer mw_other" }]);
 });
 
+test.each([["run", "get", "../../whoami"], ["webhook", "delete", "w1?x=1"], ["key", "revoke", ""], ["key", "revoke", ".."], ["automation", "decisions", "a/b"], ["user", "list", "--team", "../x"]])(
+  "%s %s %s leads to no other place of the API",
+  async (...argv) => {
+    expect((await millwright(...argv)).code).toBe(2);
+    expect(seen).toEqual([]);
+  },
+);
+
 test("a platform that does not answer, and an address of none, are told apart", async () => {
   expect(await millwright("run", "list", "--url", "http://127.0.0.1:1")).toMatchObject({ code: 1, err: expect.stringContaining("The platform does not answer") });
   expect(await millwright("run", "list", "--url", "nonsense")).toMatchObject({ code: 2, err: expect.stringContaining("nonsense is no address of a platform") });
+  expect(await millwright("login", "nonsense", "key")).toMatchObject({ code: 2, err: expect.stringContaining("nonsense is no address of a platform") });
 });
 
 describe("the factory of a command", () => {

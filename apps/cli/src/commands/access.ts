@@ -1,7 +1,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { ApiClient } from "@millwright/api-client";
 import { table } from "@millwright/terminal";
-import { NotFound, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import { checkedId, checkedUrl, NotFound, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
 import { writeLogin } from "../login-file.ts";
 
 type WhoAmI = { principal: { type: string; uid: string; display_name?: string; email?: string }; teams: { uid: string; name?: string; role?: string }[] };
@@ -9,7 +9,7 @@ type Key = { uid: string; name: string; kind: string; prefix: string; created_at
 
 /** The team named with --team, else the only one the caller has. */
 export async function teamOf(cli: Cli, named: string | undefined): Promise<string> {
-  if (named) return named;
+  if (named) return checkedId(named, "team");
   const me = await cli.api().get<WhoAmI>("/whoami");
   if (me.teams.length !== 1) throw new UsageError("You are in several teams: name one with --team UID.");
   return me.teams[0]!.uid;
@@ -34,7 +34,7 @@ export const accessCommands: Command[] = [
     args: ["URL", "API_KEY"],
     summary: "Check a key and remember it for later commands.",
     run: async (cli, [url, apiKey]) => {
-      const me = await new ApiClient({ url: url!, apiKey: apiKey! }).get<WhoAmI>("/whoami");
+      const me = await new ApiClient({ url: checkedUrl(url!), apiKey: apiKey! }).get<WhoAmI>("/whoami");
       const file = writeLogin(cli.env, { url: url!, apiKey: apiKey! });
       cli.show(me, () => `Signed in as ${me.principal.email ?? me.principal.display_name ?? me.principal.uid}; kept in ${file}.`);
     },
