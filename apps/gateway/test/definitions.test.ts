@@ -29,7 +29,7 @@ const definition = (agents: object[], rest: object = {}): JsonObject =>
 const stage = (version: number, agents: object[], rest: object = {}, dryRun = false) =>
   g.definitions.stageDefinition({ factoryUid: factory, teamUid: team, version: BigInt(version), definition: definition(agents, rest), dryRun }, asFactories());
 const activate = async (version: number) => Number((await g.definitions.activateDefinition({ factoryUid: factory, version: BigInt(version) }, asFactories())).activeVersion);
-const agents = async () => (await call("GET", `/agent/identities?factory_uid=${factory}`)).body.agents as { uid: string; name: string; agent_type: string; prompt: string }[];
+const agents = async () => (await call("GET", `/agent/identities?factory_uid=${factory}`)).body.agents as { uid: string; name: string; agent_type: string; prompt: string; default_runner_uid: string }[];
 const plan = async (...asked: Parameters<typeof stage>) => Object.fromEntries((await stage(...asked)).plan.map((item) => [`${item.kind} ${item.name}`, item.action]));
 
 describe("a staged definition", () => {
@@ -38,7 +38,7 @@ describe("a staged definition", () => {
     await stage(1, [foreman, builder]);
     expect(await agents()).toEqual([]);
     expect([await activate(1), await activate(1)]).toEqual([1, 1]);
-    expect((await agents()).map(({ name }) => name).toSorted()).toEqual(["builder", "lead"]);
+    expect((await agents()).map((one) => `${one.name} ${one.default_runner_uid}`).toSorted()).toEqual(["builder small", "lead "]);
     expect(await plan(2, [foreman, { ...builder, prompt: "Build well." }], {}, true)).toEqual({ "factory factory.yaml": "unchanged", "agent builder": "update", "agent lead": "unchanged" });
   });
   test("that names a missing secret is refused with a diagnostic, and not stored", async () => {

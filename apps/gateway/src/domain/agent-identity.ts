@@ -9,7 +9,7 @@ export type Harness = { type?: string | undefined; model_id?: string | undefined
 export type AgentConfig = {
   environment_id?: string;
   default_runner_uid?: string;
-  /** Name of a runner in the factory's definition; file-managed agents only, not public. */
+  /** Name of a runner in the factory's definition, instead of its uid; file-managed agents only. */
   runner?: string;
   base_model?: string;
   harness?: Harness;

@@ -65,7 +65,7 @@ export const AgentRecord = z
     prompt: z.string().nullish(),
     factory_uid: z.string().nullish(),
     environment_id: z.string().optional(),
-    default_runner_uid: z.string(),
+    default_runner_uid: z.string().meta({ description: "Of an agent that files define, the name of the runner's file, as in the factory's agent_defaults." }),
     base_model: z.string().optional(),
     harness: Harness.optional(),
     base_harness: z.enum(HARNESS_TYPES).optional().meta({ deprecated: true }),
@@ -93,7 +93,7 @@ export const agentFields = (body: Readonly<Record<string, unknown>>): AgentField
   Object.fromEntries(Object.keys(settings).flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]])));
 
 export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
-  const { runner: _fileName, memory, default_runner_uid, skills, secrets, ...config } = agent.config;
+  const { runner, memory, default_runner_uid, skills, secrets, ...config } = agent.config;
   return {
     ...(config as Partial<z.input<typeof AgentRecord>>),
     uid: agent.uid,
@@ -105,7 +105,7 @@ export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
     description: agent.description,
     prompt: agent.prompt,
     factory_uid: agent.factoryUid,
-    default_runner_uid: default_runner_uid ?? "",
+    default_runner_uid: default_runner_uid ?? runner ?? "",
     ...(config.harness?.type ? { base_harness: config.harness.type as (typeof HARNESS_TYPES)[number] } : {}),
     skills: skills ?? [],
     secrets: secrets ?? [],
