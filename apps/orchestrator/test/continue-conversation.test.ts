@@ -151,6 +151,7 @@ test("conversations are found by what they are about: the ticket of their root, 
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;
   const [byTicket, byReport, other] = [await platform.run(caller, { metadata: { ticket_url: url } }), await platform.run(caller), await platform.run(caller, { metadata: { ticket_url: `${url}0` } })];
+  await sql.query("UPDATE runs SET created_at = created_at + interval '1 second' WHERE uid = $1", [byReport.uid]); // two may be made in one millisecond
   const child = await platform.run(caller, { parentRunUid: byReport.uid });
   const report = (runUid: string, type: string, isThere = true) => sql.query(
     "INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, public, committed_at) SELECT gen_random_uuid(), $1, gen_random_uuid()::text, x.id, $2, $3, false, CASE WHEN $4 THEN now() END FROM executions x WHERE x.run_uid = $1",
