@@ -33,7 +33,7 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
   artifact_type: ["PULL_REQUEST", "PLAN", "EXTERNAL_REFERENCE"].map((one) => `artifact_type=${one}`),
   metadata: ["metadata[squad]=squad0", "metadata[squad]=squad19", "metadata[ticket_id]=T-777", "metadata[ticket_id]=none"],
   ancestor_run_id: [`ancestor_run_id=${uuid("run5")}`],
-  q: ["q=word0", "q=word1999", "q=xylophone", "q=word3%20part7", `q=${uuid("run77")}`],
+  q: ["q=word0", "q=word1999", "q=word150", "q=part44", "q=xylophone", "q=word3%20part7", `q=${uuid("run77")}`],
   "factory_uid and state": [`factory_uid=${uuid("factory0")}&state=FAILED`],
   "creator and state": [`creator=${uuid("creator0")}&state=BLOCKED`],
   "name and created_after": [`name=agent0&created_after=${ago(30)}`],

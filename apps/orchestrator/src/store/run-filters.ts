@@ -1,6 +1,6 @@
 import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../domain/run.ts";
-import { containing } from "./run-texts.ts";
+import { containing, suggesting } from "./run-texts.ts";
 
 export type Bind = (value: unknown, type: string) => string;
 
@@ -23,8 +23,8 @@ export function orderOf({ sortBy, isDescending }: RunListQuery): { readonly ofRu
 /** How a condition is used: of one run after the other, or to find all of which it holds, among runs or `TEXTS`. What is not a column is asked differently. */
 type Use = "walk" | "set" | "texts";
 
-/** Conditions over `runs r`, or `TEXTS r`: those by which an index begins or ends the order at once, and the others. */
-export function conditionsOf(query: RunListQuery, bind: Bind, use: Use): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
+/** Conditions over `runs r`, or `TEXTS r`: those by which an index begins or ends the order at once, and the others. Texts with the words of `q` are found by `trigrams`. */
+export function conditionsOf(query: RunListQuery, bind: Bind, use: Use, trigrams: readonly string[] = []): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
   const { sortBy, createdAfter, createdBefore, updatedAfter, skillSpec } = query;
   const created = [...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []), ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : [])];
   const updated = [
@@ -34,7 +34,7 @@ export function conditionsOf(query: RunListQuery, bind: Bind, use: Use): { reado
   ];
   // In the terms of the index of its sort: within one skill that is an order by uid.
   const skill = skillSpec === undefined ? [] : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
-  const others = [...columns(query, bind), ...(use === "set" ? endedOrNot(query) : []), ...elsewhere(query, bind, use)];
+  const others = [...columns(query, bind), ...(use === "set" ? endedOrNot(query) : []), ...elsewhere(query, bind, use, trigrams)];
   const byOrder: Readonly<Record<RunSort, string[][]>> = { created_at: [created, updated, skill], updated_at: [updated, created, skill], title: [[], created, updated, skill], agent: [skill, created, updated] };
   const [bounds, ...rest] = byOrder[sortBy];
   return { bounds: bounds!, others: [...rest.flat(), ...others] };
@@ -100,12 +100,12 @@ function endedOrNot({ states, factoryUids, sources, name, modelId, creatorUid, e
   return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
-function elsewhere({ ancestorRunUid, artifactType, search, taskStatuses }: RunListQuery, bind: Bind, use: Use): string[] {
+function elsewhere({ ancestorRunUid, artifactType, search, taskStatuses }: RunListQuery, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
   return [
     ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
     ...(taskStatuses ? ofTasks(taskStatuses, bind, use) : []),
     ...(artifactType === undefined ? [] : [some("artifacts a", "a.run_uid", `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`, use)]),
-    ...(search ? found(search, bind, use) : []),
+    ...(search ? found(search, bind, use, trigrams) : []),
   ];
 }
 
@@ -130,9 +130,10 @@ function ofTasks(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[
   return ["r.parent_run_uid IS NULL", `(${ways.join(" OR ")})`];
 }
 
-function found(search: RunSearch, bind: Bind, use: Use): string[] {
+function found(search: RunSearch, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
   if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
-  return [use === "texts" ? containing(search.words, "r.text", bind) : some("run_texts t", "t.run_uid", containing(search.words, "t.text", bind), use)];
+  const hasWords = (text: string): string[] => [...suggesting(trigrams, text, bind), ...containing(search.words, text, bind)];
+  return use === "texts" ? hasWords("r.text") : [some("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
 }
 
 /** Every run below one, at any depth, without itself. */

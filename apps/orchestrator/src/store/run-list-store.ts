@@ -6,7 +6,7 @@ import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter, type Bind } from "./run-filters.ts";
 import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
-import { countTexts, isOfTexts, TEXTS, wordsOf } from "./run-texts.ts";
+import { isOfTexts, sampleTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };
 
@@ -20,7 +20,7 @@ type ListedRow = RunRow & { readonly sort_key: Date | string | null; readonly as
 const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
 
 /** As many runs with the words of `q` are found and sorted in about the time of a walk: those to be sought in another table, and those whose texts are enough. */
-const FEW = { near: 2500, apart: 30_000 } as const;
+const FEW = { near: 2500, apart: 15_000 } as const;
 
 /**
  * A page of the runs that the caller may see, at most `limit`, after a position. Ties are broken by uid.
@@ -32,19 +32,21 @@ const FEW = { near: 2500, apart: 30_000 } as const;
  * Errors: list_too_slow (unavailable, not retryable), when a statement was cancelled: its filters together hold of too few of too many runs.
  */
 export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): Promise<ListedRun[]> {
-  const asked: Asked = { owners: ownersInView(caller, query.teamUid), query, after, limit };
+  const words = wordsOf(query);
+  const sample = words.length > 0 ? await inTime(sampleTexts(sql, words)) : undefined;
+  const asked: Asked = { owners: ownersInView(caller, query.teamUid), query, after, limit, trigrams: sample?.trigrams };
   const ask = async (statement: Statement): Promise<ListedRow[]> => {
     const params: unknown[] = [];
     return (await inTime(sql.query<ListedRow>(statement(asked, (value, type) => `$${params.push(value)}::${type}`), params))).rows;
   };
   const isOneTree = query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
-  const rows = (isOneTree || (await areFew(sql, query)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
+  const rows = (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
 }
 
-type Asked = { readonly owners: readonly Owner[]; readonly query: RunListQuery; readonly after: RunPosition | undefined; readonly limit: number };
+type Asked = { readonly owners: readonly Owner[]; readonly query: RunListQuery; readonly after: RunPosition | undefined; readonly limit: number; readonly trigrams: Sample["trigrams"] | undefined };
 type Statement = (asked: Asked, bind: Bind) => string;
 
 /** The page, when walks come to its last run or to the end of all. */
@@ -79,12 +81,7 @@ function walk({ owners, query, after, limit }: Asked, bind: Bind, part: number, 
 }
 
 /** Whether runs with the words asked for are sooner found and sorted than walked to. */
-async function areFew(sql: Sql, query: RunListQuery): Promise<boolean> {
-  const words = wordsOf(query);
-  if (words.length === 0) return false;
-  const { count, of } = await inTime(countTexts(sql, words));
-  return count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
-}
+const areFew = (query: RunListQuery, { count, of }: Sample): boolean => count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
 
 /** Texts that are alike lie together in the orders of titles and skills: from those to the next it may be far. */
 const isApart = (query: RunListQuery): boolean => isOfTexts(query) && query.sortBy !== "created_at";
@@ -102,10 +99,10 @@ function paceOf(query: RunListQuery): keyof typeof STEPS {
   return search === undefined ? "near" : "texts";
 }
 
-function sorted({ owners, query, after, limit }: Asked, bind: Bind): string {
+function sorted({ owners, query, after, limit, trigrams }: Asked, bind: Bind): string {
   const order = orderOf(query);
   const inTexts = isOfTexts(query);
-  const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set");
+  const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
   const ranges = Array.from({ length: partsAfter(query, after) }, (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`);
   const uids = bind(owners.map(({ uid }) => uid), "uuid[]");
   // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.

@@ -13,25 +13,56 @@ export const isOfTexts = (query: RunListQuery): boolean =>
 
 export const wordsOf = ({ search }: RunListQuery): readonly string[] => (search && "words" in search ? search.words : []);
 
-/** The text has each of these, literally. One without three letters in a row has no trigrams: to read the whole index for it takes longer than all texts. */
-export const containing = (words: readonly string[], text: string, bind: Bind): string =>
-  words
-    .map((word) => (/[\p{L}\p{N}]{3}/u.test(word) ? `${text} LIKE ${bind(`%${word.replace(/[\\%_]/g, String.raw`\$&`)}%`, "text")}` : `strpos(${text}, ${bind(word, "text")}) > 0`))
-    .join(" AND ");
+/** The text has each of the words, literally. */
+export const containing = (words: readonly string[], text: string, bind: Bind): string[] => words.map((word) => `strpos(${text}, ${bind(word, "text")}) > 0`);
+
+/** What the index of trigrams says about it. Letters and digits have no meaning to LIKE. */
+export const suggesting = (trigrams: readonly string[], text: string, bind: Bind): string[] => trigrams.map((trigram) => `${text} LIKE ${bind(`%${trigram}%`, "text")}`);
+
+/** What is known of the words of `q` before runs are sought. */
+export type Sample = {
+  /** About how many texts have each of the words, and of how many: of all teams. */
+  readonly count: number;
+  readonly of: number;
+  /** Those by which texts with the words are found soonest: none, where the words are too short. The index takes as long for one that most texts have as for all others. */
+  readonly trigrams: readonly string[];
+};
 
 const SAMPLE = 2000;
+/** Of as many texts of the sample one is looked through for each trigram. */
+const EACH = 8;
+const TRIGRAMS_MOST = 40;
+const TRIGRAMS_SOUGHT = 6;
 
-/** About how many texts have each of the words, and of how many: of all teams, by some pages of the table, each time the same. */
-export async function countTexts(sql: Sql, words: readonly string[]): Promise<{ readonly count: number; readonly of: number }> {
+/** Looks through some pages of the table, the same each time. */
+export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<Sample> {
   const params: unknown[] = [];
-  const condition = containing(words, "text", (value, type) => `$${params.push(value)}::${type}`);
+  const bind: Bind = (value, type) => `$${params.push(value)}::${type}`;
+  const trigrams = trigramsOf(words);
+  // What are letters depends on the database; of three, there are four trigrams with the blanks around them.
+  const shares = trigrams.map((trigram) => {
+    const bound = bind(trigram, "text");
+    return `CASE WHEN cardinality(show_trgm(${bound})) = 4 THEN count(*) FILTER (WHERE nth % ${EACH} = 0 AND strpos(text, ${bound}) > 0) * ${EACH}::float8 / greatest(count(*), 1) END`;
+  });
   // Where PostgreSQL has not counted the rows yet, each page has some.
-  const { rows } = await sql.query<{ share: number; of: number }>(
+  const { rows } = await sql.query<{ share: number; of: number; shares: (number | null)[] }>(
     `WITH total AS (SELECT greatest(reltuples, 20 * pg_relation_size(oid) / 8192, ${SAMPLE})::float8 AS rows FROM pg_class WHERE oid = 'run_texts'::regclass)
-     SELECT count(*) FILTER (WHERE ${condition})::float8 / greatest(count(*), 1) AS share, (SELECT rows FROM total) AS of
-       FROM run_texts TABLESAMPLE SYSTEM (100.0 * ${SAMPLE} / (SELECT rows FROM total)) REPEATABLE (0)`,
+     SELECT count(*) FILTER (WHERE ${containing(words, "text", bind).join(" AND ")})::float8 / greatest(count(*), 1) AS share, (SELECT rows FROM total) AS of, ARRAY[${shares.join(", ")}]::float8[] AS shares
+       FROM (SELECT text, row_number() OVER () AS nth FROM run_texts TABLESAMPLE SYSTEM (100.0 * ${SAMPLE} / (SELECT rows FROM total)) REPEATABLE (0)) sample`,
     params,
   );
-  const { share, of } = rows[0]!;
-  return { count: share * of, of };
+  const { share, of, shares: found } = rows[0]!;
+  return { count: share * of, of, trigrams: rarest(trigrams.flatMap((trigram, i) => (typeof found[i] === "number" ? [{ trigram, share: found[i] }] : []))) };
+}
+
+/** Three letters or digits in a row. */
+function trigramsOf(words: readonly string[]): string[] {
+  const threes = words.flatMap((word) => [...word].map((_, at, letters) => letters.slice(at, at + 3).join("")));
+  return [...new Set(threes)].filter((three) => /^[\p{L}\p{N}]{3}$/u.test(three)).slice(0, TRIGRAMS_MOST);
+}
+
+function rarest(found: readonly { readonly trigram: string; readonly share: number }[]): string[] {
+  const sorted = found.toSorted((a, b) => a.share - b.share);
+  const rare = sorted.filter(({ share }) => share < 0.25);
+  return (rare.length > 0 ? rare.slice(0, TRIGRAMS_SOUGHT) : sorted.slice(0, 2)).map(({ trigram }) => trigram);
 }
