@@ -57,8 +57,8 @@ export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<S
 
 /** Three letters or digits in a row. */
 function trigramsOf(words: readonly string[]): string[] {
-  const threes = words.flatMap((word) => [...word].map((_, at, letters) => letters.slice(at, at + 3).join("")));
-  return [...new Set(threes)].filter((three) => /^[\p{L}\p{N}]{3}$/u.test(three)).slice(0, TRIGRAMS_MOST);
+  const found = words.flatMap((word) => Array.from(word.matchAll(/(?=([\p{L}\p{N}]{3}))/gu), ([, three]) => three!));
+  return [...new Set(found)].slice(0, TRIGRAMS_MOST);
 }
 
 function rarest(found: readonly { readonly trigram: string; readonly share: number }[]): string[] {
