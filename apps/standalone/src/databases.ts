@@ -1,7 +1,9 @@
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import { EmbeddedPostgres, ensureDatabase, migrate } from "@millwright/database";
+import { EmbeddedPostgres, ensureDatabase, migrate, type EmbeddedPostgresOptions } from "@millwright/database";
 import type { StandaloneConfig } from "./config.ts";
+
+const LOOK_EVERY_MS = 1_000;
 
 /** Connections of each service's pool; small, because all services share one server. */
 export const POOL_SIZE = 10;
@@ -14,8 +16,27 @@ export async function startDatabases(config: StandaloneConfig): Promise<Database
     const server = config.databaseUrl;
     return { url: (service) => databaseUrl(server, service), stop: async () => {} };
   }
-  const embedded = await EmbeddedPostgres.start({ dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } });
-  return { url: (service) => embedded.url(databaseName(service)), stop: () => embedded.stop() };
+  return keepEmbedded({ dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } });
+}
+
+/** An embedded server that is started again, at the same address, when its process is gone: nobody else would. */
+async function keepEmbedded(options: EmbeddedPostgresOptions): Promise<Databases> {
+  let server = await EmbeddedPostgres.start(options);
+  let starting: Promise<void> | undefined;
+  const look = setInterval(() => {
+    if (starting || server.isAlive) return;
+    starting = EmbeddedPostgres.start({ ...options, port: server.port })
+      .then((next) => void (server = next), () => {}) // the next look tries again; its log says why
+      .finally(() => (starting = undefined));
+  }, LOOK_EVERY_MS).unref();
+  return {
+    url: (service) => server.url(databaseName(service)),
+    async stop() {
+      clearInterval(look);
+      await starting;
+      await server.stop();
+    },
+  };
 }
 
 /**

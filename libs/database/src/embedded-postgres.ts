@@ -76,6 +76,11 @@ export class EmbeddedPostgres {
     if (found && isPostmasterOf(found.pid, pgData)) await new EmbeddedPostgres({ ...found, isAdopted: true, password: "" }).stop();
   }
 
+  /** Whether its process is there. */
+  get isAlive(): boolean {
+    return isAlive(this.pid);
+  }
+
   /** The connection URL of a database of this server. */
   url(database: string): string {
     return urlOf(this.port, this.#password, database);

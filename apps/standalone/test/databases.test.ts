@@ -1,0 +1,30 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "@jest/globals";
+import { Database } from "@millwright/database";
+import { eventually } from "@millwright/testing";
+import { loadConfig } from "../src/config.ts";
+import { startDatabases } from "../src/databases.ts";
+
+test("an embedded server that was killed is started again, where it was, with what was committed", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
+  const pid = async () => Number((await readFile(join(dataDir, "postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
+  const databases = await startDatabases(loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }));
+  const url = databases.url("none").replace(/[^/]+$/, "postgres");
+  const database = Database.open(url, { max: 1, applicationName: "test" });
+  try {
+    await database.sql.query("CREATE TABLE kept AS SELECT 1 AS one");
+    const first = await pid();
+    process.kill(first, "SIGKILL");
+    await eventually(async () => {
+      expect(await pid()).not.toBe(first);
+      expect((await database.sql.query("SELECT one FROM kept")).rows).toEqual([{ one: 1 }]);
+    });
+    expect(databases.url("none")).toBe(url.replace(/[^/]+$/, "millwright_none"));
+  } finally {
+    await database.close();
+    await databases.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  }
+});
