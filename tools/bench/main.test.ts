@@ -24,4 +24,4 @@ test.each([
 ])("%s is refused in a sentence, before anything is measured", async (_what, words, stderr) => {
   expect(await run(...words)).toEqual({ code: 2, stdout: "", stderr });
   expect(readFileSync(file, "utf8")).toBe("already");
-}, 60_000);
+});

@@ -54,6 +54,7 @@ const rows: Row[] = [];
 const memory: MemoryUse[] = [];
 const leftOut: string[] = [];
 // Whatever hangs or fails, measuring or stopping: nothing of this outlives it.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 process.once("exit", () => {
   killAll(processesWith(dir).map(({ pid }) => pid));
   rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

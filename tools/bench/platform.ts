@@ -16,6 +16,10 @@ export const API_KEY = "mw_the-owners-key-of-the-benchmark";
 
 export type Program = { readonly child: ChildProcess; output(): string; stop(): Promise<void> };
 
+/** Whatever ends this process ends them. */
+const started = new Set<ChildProcess>();
+process.once("exit", () => started.forEach((child) => child.kill("SIGKILL")));
+
 /** Starts a program of this repository; `main` is a path in it. It gets PATH and HOME of our environment, and `env`. */
 export function startProgram(main: string, dir: string, env: Readonly<Record<string, string>>, flags: readonly string[] = []): Program {
   const log = join(dir, `${main.replaceAll("/", "-")}.log`);
@@ -23,6 +27,7 @@ export function startProgram(main: string, dir: string, env: Readonly<Record<str
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, [...FLAGS, ...flags, join(ROOT, main)], { stdio: ["ignore", output, output], env: { PATH, HOME, ...env } });
   closeSync(output);
+  started.add(child);
   return { child, output: () => readFileSync(log, "utf8"), stop: () => stop(child) };
 }
 

@@ -1,7 +1,7 @@
 // npm run owner-key: prints another key of the platform's first administrator, for an operator who has lost theirs. Good at once, whether the platform
 // runs or not. With DATABASE_URL: the gateway's own database; otherwise that on the platform's server.
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
 import { IdentityDb } from "../../apps/gateway/src/store/identity-db.ts";
@@ -20,7 +20,7 @@ async function issueIn(url: string): Promise<string> {
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   if (env["DATABASE_URL"]) return issueIn(env["DATABASE_URL"]);
   const dir = resolve(env["MILLWRIGHT_DATA_DIR"] ?? ".millwright");
-  if (!env["MILLWRIGHT_DATABASE_URL"] && !existsSync(dir)) throw new Error(`There is no platform in ${dir}: set MILLWRIGHT_DATA_DIR, MILLWRIGHT_DATABASE_URL or DATABASE_URL.`);
+  if (!env["MILLWRIGHT_DATABASE_URL"] && !existsSync(join(dir, "postgres/cluster/PG_VERSION"))) throw new Error(`There is no platform in ${dir}: set MILLWRIGHT_DATA_DIR, MILLWRIGHT_DATABASE_URL or DATABASE_URL.`);
   return withServer(env, (server) => {
     const url = new URL(server);
     url.pathname = "/millwright_gateway";

@@ -36,7 +36,7 @@ export class NotFound extends Error {}
 
 /** What stands for itself in a path: an id that is typed may not lead to another place of the API. */
 export function checkedId(text: string, what: string): string {
-  if (!/^[^\s/\\?#]+$/.test(text) || /^\.+$/.test(text)) throw new UsageError(`${JSON.stringify(text)} is no ${what}.`);
+  if (!/^[^\s/\\?#%]+$/.test(text) || /^\.+$/.test(text)) throw new UsageError(`${JSON.stringify(text)} is no ${what}.`);
   return text;
 }
 

@@ -51,7 +51,7 @@ function withoutCommand(argv: readonly string[], around: Surroundings): number {
   const isAsking = argv.length === 0 || argv[0] === "help" || argv.includes("--help") || argv.includes("-h");
   const named = leadingOptions(argv).words.filter((word) => !word.startsWith("-") && word !== "help");
   const neighbours = COMMANDS.filter((one) => one.words.split(" ")[0] === named[0]);
-  if (isAsking && (named.length === 0 || neighbours.length > 0)) {
+  if (isAsking && (named.length === 0 || (neighbours.length > 0 && (named.length === 1 || argv[0] === "help")))) {
     around.print(overviewOf(neighbours.length > 0 ? neighbours : COMMANDS));
     return EXIT.done;
   }

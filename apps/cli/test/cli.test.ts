@@ -18,7 +18,7 @@ test("--json prints the record itself", async () => {
 });
 
 test("a repair asks for the definition anew, and says which version serves", async () => {
-  answers["GET /api/v1/factory?search=f1"] = { status: 200, body: { factories: [{ uid: "f1", name: "f1", alias: null }] } };
+  answers["GET /api/v1/factory?search=f1&limit=100"] = { status: 200, body: { factories: [{ uid: "f1", name: "f1", alias: null }] } };
   answers["POST /api/v1/factory/f1/source/apply"] = { status: 200, body: { source: { state: "APPLIED", active_version: 4 }, plan: [] } };
   const { code, out } = await millwright("factory", "repair", "--factory", "f1");
   expect([code, out.split("\n").at(-1)]).toEqual([0, "version 4 is applied."]);
@@ -38,7 +38,7 @@ test.each([
   expect(result.err).toBe("because (some_reason)");
 });
 
-test.each([[["run", "get"]], [["run", "get", "a", "b"]], [["run", "list", "--no-such-option"]], [["no-such-command"]], [["run", "create"]]])(
+test.each([[["run", "get"]], [["run", "get", "a", "b"]], [["run", "list", "--no-such-option"]], [["no-such-command"]], [["run", "no-such-verb", "--help"]], [["key", "revoke", "%2e%2e"]], [["run", "create"]]])(
   "%j is wrong usage, sends nothing and exits 2",
   async (argv) => {
     expect((await millwright(...argv)).code).toBe(2);
@@ -100,15 +100,15 @@ describe("the factory of a command", () => {
     for (const uid of [F1, "uid-shop"]) answers[`GET /api/v1/factory/${uid}/tasks`] = { status: 200, body: { tasks: [] } };
   });
   test("is named by uid, name or alias, or is the only one", async () => {
-    answers["GET /api/v1/factory"] = factories("shop");
-    answers["GET /api/v1/factory?search=shop"] = factories("shop", "shopping");
-    answers["GET /api/v1/factory?search=shop-alias"] = factories("shop");
+    answers["GET /api/v1/factory?limit=100"] = factories("shop");
+    answers["GET /api/v1/factory?search=shop&limit=100"] = factories("shop", "shopping");
+    answers["GET /api/v1/factory?search=shop-alias&limit=100"] = factories("shop");
     for (const named of [[], ["--factory", "shop"], ["--factory", "shop-alias"], ["--factory", F1]]) expect((await millwright("task", "list", ...named)).code).toBe(0);
     expect(seen.map(({ path }) => path).filter((path) => path.endsWith("/tasks"))).toEqual([...Array(3).fill("/api/v1/factory/uid-shop/tasks"), `/api/v1/factory/${F1}/tasks`]);
   });
   test("is asked for when there are several, and missed when there is none", async () => {
-    answers["GET /api/v1/factory"] = factories("shop", "mill");
-    answers["GET /api/v1/factory?search=none"] = factories("none-of-these");
+    answers["GET /api/v1/factory?limit=100"] = factories("shop", "mill");
+    answers["GET /api/v1/factory?search=none&limit=100"] = factories("none-of-these");
     expect(await millwright("task", "list")).toMatchObject({ code: 2, err: expect.stringContaining("There are several factories") });
     expect(await millwright("task", "list", "--factory", "none")).toMatchObject({ code: 4, err: "There is no factory none." });
   });
@@ -116,7 +116,7 @@ describe("the factory of a command", () => {
 
 test("diagnostics of a refused definition are listed with their places", async () => {
   answers["POST /api/v1/factory/f/source/apply"] = { status: 400, body: {} };
-  answers["GET /api/v1/factory?search=f"] = { status: 200, body: { factories: [{ uid: "f", name: "f", alias: null }] } };
+  answers["GET /api/v1/factory?search=f&limit=100"] = { status: 200, body: { factories: [{ uid: "f", name: "f", alias: null }] } };
   answers["PUT /api/v1/factory/f/source"] = {
     status: 400,
     body: { status: 400, title: "Invalid", diagnostics: [{ path: "factory.yaml", line: 2, column: 3, code: "FF_UNKNOWN_FIELD", message: "no such key" }] },

@@ -22,7 +22,7 @@ import { modelCatalogue, type ModelAliases } from "./domain/models.ts";
 import type { ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { RunListQuery, RunPosition } from "./domain/run-list.ts";
 import type { Owner, Run } from "./domain/run.ts";
-import type { LinkAccess } from "./domain/session-sharing.ts";
+import type { ListOpenRuns } from "./domain/session-sharing.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { WorkerSession } from "./domain/worker-session.ts";
 import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definition-activated.ts";
@@ -149,7 +149,7 @@ export function composeCatalog(options: CatalogOptions) {
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
     findRun: async (uid: string) => (isUuid(uid) ? findRun(sql, uid) : undefined),
-    listOpenRuns: (caller: Caller, uid: string, access: LinkAccess) => listOpenRuns(sql, caller, uid, access),
+    listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
     listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
     newestOfConversations: (uids: readonly string[]) => newestOfConversations(sql, uids),

@@ -17,7 +17,7 @@ import type { AnnouncedFile, PreparedAttachment } from "./domain/prepared-attach
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
 import type { Run } from "./domain/run.ts";
 import type { RunTokenClaims } from "./domain/run-token.ts";
-import type { LinkAccess } from "./domain/session-sharing.ts";
+import type { ListOpenRuns } from "./domain/session-sharing.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worker-session.ts";
 import { putSettings } from "./store/capacity-store.ts";
@@ -109,7 +109,7 @@ export function composeRuns(options: RunLifeOptions) {
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
-    listOpenRuns: (caller: Caller, uid: string, access: LinkAccess) => listOpenRuns(sql, caller, uid, access),
+    listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
     findByCauses: (causes: readonly { ownerUid: string; causeKey: string }[]) => findByCauses(sql, causes),
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),

@@ -133,9 +133,10 @@ describe("filters", () => {
     ["words of title, prompt and skill, in any case and order", { search: "  ROOF leaks\nmend" }],
     ["what a pattern would take for a joker, literally", { search: "100%_off" }],
     ["words of other alphabets", { search: "крыша ÜBER" }],
+    ["words that lose their case letter by letter", { search: "ΟΔΟΣ İSTANBUL" }],
   ])("%s", async (_name, ask) => {
     await p.run(caller, { prompt: "Nothing of the kind: 100 and off" });
-    const wanted = await p.run(caller, { title: "The Roof", prompt: "It leaks, at 100%_off, über Крыша", source: "CLI" });
+    const wanted = await p.run(caller, { title: "The Roof", prompt: "It leaks, at 100%_off, über Крыша, ΟΔΟΣ İstanbul", source: "CLI" });
     await p.database.sql.query(
       `UPDATE runs SET config_name = 'nightly', model_id = 'other-model', environment_uid = 'environment1', skill_spec = 'o/r:skills/mend/SKILL.md', schedule = '{"schedule_id": "schedule-1"}' WHERE uid = $1`,
       [wanted.uid],

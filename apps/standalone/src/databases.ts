@@ -1,6 +1,7 @@
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { EmbeddedPostgres, ensureDatabase, migrate, type EmbeddedPostgresOptions } from "@millwright/database";
+import type { Logger } from "@millwright/telemetry";
 import type { StandaloneConfig } from "./config.ts";
 
 const LOOK_EVERY_MS = 1_000;
@@ -11,22 +12,23 @@ export const POOL_SIZE = 10;
 export type Databases = { url(service: string): string; stop(): Promise<void> };
 
 /** Starts (or adopts) the embedded PostgreSQL, or takes the external one. */
-export async function startDatabases(config: StandaloneConfig): Promise<Databases> {
+export async function startDatabases(config: StandaloneConfig, log: Logger): Promise<Databases> {
   if (config.databaseUrl) {
     const server = config.databaseUrl;
     return { url: (service) => databaseUrl(server, service), stop: async () => {} };
   }
-  return keepEmbedded({ dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } });
+  return keepEmbedded({ dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } }, log);
 }
 
 /** An embedded server that is started again, at the same address, when its process is gone: nobody else would. */
-async function keepEmbedded(options: EmbeddedPostgresOptions): Promise<Databases> {
+async function keepEmbedded(options: EmbeddedPostgresOptions, log: Logger): Promise<Databases> {
   let server = await EmbeddedPostgres.start(options);
   let starting: Promise<void> | undefined;
   const look = setInterval(() => {
     if (starting || server.isAlive) return;
+    log.error({}, "PostgreSQL is gone, and is started again");
     starting = EmbeddedPostgres.start({ ...options, port: server.port })
-      .then((next) => void (server = next), () => {}) // the next look tries again; its log says why
+      .then((next) => void (server = next), (error: unknown) => log.error({ error }, "PostgreSQL does not start")) // the next look tries again
       .finally(() => (starting = undefined));
   }, LOOK_EVERY_MS).unref();
   return {

@@ -43,7 +43,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
     .add("data directory", { stop: giveBack })
     .add("tracing", { stop: () => tracing.stop() })
     .add("database", {
-      start: async () => void (databases = await startDatabases(config)),
+      start: async () => void (databases = await startDatabases(config, log)),
       stop: () => databases?.stop(),
     })
     .add("services", {

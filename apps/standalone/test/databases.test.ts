@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { Database } from "@millwright/database";
+import { createLogger } from "@millwright/telemetry";
 import { eventually } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
 import { startDatabases } from "../src/databases.ts";
@@ -10,7 +11,7 @@ import { startDatabases } from "../src/databases.ts";
 test("an embedded server that was killed is started again, where it was, with what was committed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
   const pid = async () => Number((await readFile(join(dataDir, "postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
-  const databases = await startDatabases(loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }));
+  const databases = await startDatabases(loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }), createLogger({ service: "test", level: "silent" }));
   const url = databases.url("none").replace(/[^/]+$/, "postgres");
   const database = Database.open(url, { max: 1, applicationName: "test" });
   try {

@@ -177,6 +177,8 @@ describe("the link of a conversation", () => {
   const tells = ({ conversation_id: conversation }: any) => [
     ["POST", `/agent/conversations/${conversation}/attachments/prepare`, { files: [{ filename: "a.txt", mime_type: "text/plain" }] }], ["POST", `/agent/conversations/${conversation}/followups`, { message: script("say: As you say.") }],
   ] as const;
+  const interrupt = ({ conversation_id: conversation }: any) => [["POST", `/agent/conversations/${conversation}/interrupt`]] as const;
+  const keyOf = async (client: Client, ...scopes: string[]) => client.as((await client.post(`/team/${await teamOf(client)}/keys`, { name: scopes.join(), scopes })).api_key);
   const rest = ({ run_id: run }: any) => [
     ["GET", `/agent/runs/${run}`], ["GET", `/agent/runs/${run}/timeline`], ["GET", `/agent/runs/${run}/events`], ["GET", `/agent/runs/${run}/transcript`], ["POST", `/agent/runs/${run}/cancel`], ["POST", `/agent/runs/${run}/followups`, { message: "x" }], ["POST", `/agent/runs/${run}/retry`],
   ] as const;
@@ -184,14 +186,14 @@ describe("the link of a conversation", () => {
 
   test("opens nothing, unless its newest run says so", async () => {
     const run = await asking();
-    expect(await statuses(others!, [...reads(run), ...tells(run), ...rest(run)])).toEqual(none(13, 404));
+    expect(await statuses(others!, [...reads(run), ...tells(run), ...interrupt(run), ...rest(run)])).toEqual(none(14, 404));
   }, SLOW_MS);
 
   test("of a VIEWER lets people who are signed in read it, until it goes on without", async () => {
     const run = await asking("VIEWER");
     expect(await statuses(others!, reads(run))).toEqual([200, 200, 200, 302]);
     expect((await others!.get(`/agent/conversations/${run.conversation_id}`)).steps).toEqual((await api!.get(`/agent/conversations/${run.conversation_id}`)).steps);
-    expect(await statuses(others!, [...tells(run), ...rest(run)])).toEqual(none(9, 404));
+    expect(await statuses(others!, [...tells(run), ...interrupt(run), ...rest(run)])).toEqual(none(10, 404));
     expect(await statuses(api!, reads(run), { key: null })).toEqual(none(4, 401));
     expect((await others!.get("/agent/runs")).runs.map(({ run_id }: any) => run_id)).not.toContain(run.run_id);
     const team = await teamOf(others!);
@@ -205,6 +207,11 @@ describe("the link of a conversation", () => {
   test("of an EDITOR lets them take part in it, and nothing else", async () => {
     const run = await asking("EDITOR");
     expect(await statuses(others!, [...reads(run), ...rest(run)])).toEqual([200, 200, 200, 302, ...none(7, 404)]);
+    const [mine] = await statuses(api!, interrupt(run));
+    expect([mine === 404, await statuses(others!, interrupt(run))]).toEqual([false, [mine]]);
+    expect(await statuses(await keyOf(others!, "factory.view"), [...reads(run), ...tells(run), ...interrupt(run)])).toEqual(none(7, 404));
+    expect(await statuses(await keyOf(others!, "run.view"), [...reads(run), ...tells(run), ...interrupt(run)])).toEqual([200, 200, 200, 302, ...none(3, 404)]);
+    expect(await statuses(await keyOf(api!, "run.view"), [...tells(run), ...interrupt(run)])).toEqual(none(3, 403));
     expect(await statuses(others!, tells(run))).toEqual([200, 200]);
     await succeeded(api!, run.run_id);
     const { uid } = (await others!.get("/whoami")).principal;

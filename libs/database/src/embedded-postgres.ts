@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { CLUSTER_ROLE, ensureCluster, ensurePassword, lastLines, refuseOtherMajor, spawnServer } from "./cluster.ts";
 import { freePort } from "./free-port.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
-import { isAlive, isPostmasterOf, readPostmaster, servesDirectory } from "./postmaster.ts";
+import { isPostmasterOf, readPostmaster, servesDirectory } from "./postmaster.ts";
 
 export type EmbeddedPostgresOptions = {
   /** Holds the cluster, its password and its log; made with mode 0700 when absent. */
@@ -34,12 +34,14 @@ export class EmbeddedPostgres {
   /** Whether the server was already running. */
   readonly isAdopted: boolean;
   readonly #password: string;
+  readonly #pgData: string;
 
-  private constructor(o: { port: number; pid: number; isAdopted: boolean; password: string }) {
+  private constructor(o: { port: number; pid: number; isAdopted: boolean; password: string; pgData: string }) {
     this.port = o.port;
     this.pid = o.pid;
     this.isAdopted = o.isAdopted;
     this.#password = o.password;
+    this.#pgData = o.pgData;
   }
 
   /** Starts or adopts the server of `dataDir` and answers once it accepts connections. Errors name the log file. */
@@ -57,7 +59,7 @@ export class EmbeddedPostgres {
       const found = await readPostmaster(pgData);
       const isOurs = found !== undefined && isPostmasterOf(found.pid, pgData);
       if (isOurs && found.status === "ready" && (await servesDirectory(urlOf(found.port, password, "postgres"), pgData))) {
-        return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password });
+        return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password, pgData });
       }
       // A living server that is starting or stopping is waited for. A lock file whose owner is gone is in the way.
       if (isOurs || (server && !server.hasExited)) continue;
@@ -73,12 +75,12 @@ export class EmbeddedPostgres {
   static async stopLeftover(dataDir: string): Promise<void> {
     const pgData = join(await realpath(dataDir), "cluster");
     const found = await readPostmaster(pgData);
-    if (found && isPostmasterOf(found.pid, pgData)) await new EmbeddedPostgres({ ...found, isAdopted: true, password: "" }).stop();
+    if (found && isPostmasterOf(found.pid, pgData)) await new EmbeddedPostgres({ ...found, isAdopted: true, password: "", pgData }).stop();
   }
 
   /** Whether its process is there. */
   get isAlive(): boolean {
-    return isAlive(this.pid);
+    return isPostmasterOf(this.pid, this.#pgData);
   }
 
   /** The connection URL of a database of this server. */
@@ -89,12 +91,12 @@ export class EmbeddedPostgres {
   /** Ends all sessions and the server, within 15 s. Errors: when it is still there after being told twice. */
   async stop(): Promise<void> {
     for (const signal of ["SIGINT", "SIGQUIT"] as const) {
-      if (!isAlive(this.pid)) return;
+      if (!this.isAlive) return;
       process.kill(this.pid, signal);
       const deadline = Date.now() + STOP_TIMEOUT_MS;
-      while (Date.now() < deadline && isAlive(this.pid)) await pause(POLL_MS);
+      while (Date.now() < deadline && this.isAlive) await pause(POLL_MS);
     }
-    if (isAlive(this.pid)) throw new Error(`PostgreSQL (process ${this.pid}) does not stop.`);
+    if (this.isAlive) throw new Error(`PostgreSQL (process ${this.pid}) does not stop.`);
   }
 }
 

@@ -234,7 +234,7 @@ function textFault(value: string, { max, pattern, hint, oneOf }: TextRule): stri
   if (value.trim() === "") return "not be empty";
   if (!isStorable(value)) return "not contain NUL or half a surrogate pair";
   if (oneOf && !oneOf.includes(value)) return `be one of: ${oneOf.join(", ")}`;
-  if (max !== undefined && Array.from(value).length > max) return `have at most ${max} characters`;
+  if (max !== undefined && value.length > max && Array.from(value).length > max) return `have at most ${max} characters`;
   if (pattern && !pattern.test(value)) return hint ?? "have another form";
   return undefined;
 }

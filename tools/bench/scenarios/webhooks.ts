@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -106,6 +107,7 @@ async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: 
   const floor = new DeliveryFloor(databaseUrl, FLOOR_CONNECTIONS);
   const url = `http://127.0.0.1:${await freePort()}`;
   const dir = await mkdtemp(join(tmpdir(), "millwright-bench-floor-"));
+  process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
   const program = startProgram("tools/bench/baseline/delivery-server.ts", dir, { DELIVERIES_DATABASE_URL: databaseUrl, PORT: new URL(url).port, CONNECTIONS: String(FLOOR_CONNECTIONS) });
   const connections = new Connections(url);
   await untilReady(program, url);
@@ -115,7 +117,6 @@ async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: 
     close: async () => {
       connections.close();
       await Promise.all([floor.close(), program.stop()]);
-      await rm(dir, { recursive: true, force: true });
     },
   };
 }

@@ -137,7 +137,7 @@ export const accessCommands: Command[] = [
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const value = (await readAll(process.stdin)).replace(/\n$/, "");
-      await cli.api().request("PUT", `/team/${team}/secrets/${encodeURIComponent(name!)}`, { body: { value } });
+      await cli.api().request("PUT", `/team/${team}/secrets/${checkedId(name!, "NAME")}`, { body: { value } });
       cli.show({ name, stored: true }, () => `secret ${name} is stored.`);
     },
   },
@@ -157,7 +157,7 @@ export const accessCommands: Command[] = [
     summary: "Delete a managed secret.",
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      await cli.api().request("DELETE", `/team/${team}/secrets/${encodeURIComponent(name!)}`);
+      await cli.api().request("DELETE", `/team/${team}/secrets/${checkedId(name!, "NAME")}`);
       cli.show({ name, deleted: true }, () => `secret ${name} is deleted.`);
     },
   },

@@ -12,7 +12,7 @@ export type BoundTask = {
 /** What an event on an item goes on with, instead of starting work of its own. */
 export type Continuation = { readonly taskUid: string; readonly conversationUid: string; /** A build is the cause. */ readonly isForBuild?: true };
 
-/** How often within a day an automation continues a task for builds: nobody writes them, and what goes on may cause the next one. */
+/** How often within a day an automation continues a task for builds: nobody writes them, and what goes on may cause the next one. Those that are decided at the same moment may exceed it by a few. */
 export const BUILDS_PER_DAY_MAX = 10;
 
 /** How often an automation has continued a task for builds. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { factories as proto, orchestrator } from "@millwright/contracts";
+import { TASK_STAGES } from "@millwright/definition";
 import { isDomainError } from "@millwright/errors";
 import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryFlag, queryList, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
@@ -15,7 +16,7 @@ export type TaskRoutesDeps = { neighbours: Pick<Neighbours, "tasks" | "runs">; f
 /** fields-factory §2.2. */
 const CurrentRun = z.object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() }).meta({ id: "TaskCurrentRun" });
 
-const Stage = z.enum(["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"]).meta({ id: "TaskStage" });
+const Stage = z.enum(TASK_STAGES).meta({ id: "TaskStage" });
 
 /** fields-factory §2.2. */
 const Task = z

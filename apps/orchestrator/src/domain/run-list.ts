@@ -96,8 +96,11 @@ const WORDS_MAX = 20;
 function readSearch(text: string): RunSearch {
   const page = URL.canParse(text) ? /\/runs\/([^/]+)\/?$/.exec(new URL(text).pathname)?.[1] : undefined;
   const uid = page ?? text;
-  return isUuid(uid) ? { runUid: uid.toLowerCase() } : { words: text.toLowerCase().split(/\s+/).slice(0, WORDS_MAX) };
+  return isUuid(uid) ? { runUid: uid.toLowerCase() } : { words: inLowerCase(text).split(/\s+/).slice(0, WORDS_MAX) };
 }
+
+/** Letter by letter, as PostgreSQL does it with the texts that are searched: none becomes two, and none depends on its neighbours. */
+const inLowerCase = (text: string): string => Array.from(text, (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0)!)).join("");
 
 /**
  * Where a page ended: the time of the first page, and the sort key and uid of the last row. Rows that came to be (or, when

@@ -1,16 +1,21 @@
-import type { Caller } from "@millwright/caller";
+import { teamsWith, type Caller, type Verb } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
-import { isUuid } from "@millwright/ids";
 import type { Run } from "../domain/run.ts";
-import { openRuns, type LinkAccess } from "../domain/session-sharing.ts";
+import { isOpen, type LinkAccess } from "../domain/session-sharing.ts";
+import { newestOfConversations } from "./run-list-store.ts";
 import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
-/** Whether a caller is somebody who may come by a link: a person who is signed in. Agents and runs see what their team sees. */
-const comesByLink = ({ principal, run }: Caller): boolean => principal.type === "user" && run === undefined;
+const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies Record<LinkAccess, Verb>;
 
-/** The runs of a conversation that are open to a caller who has its link, oldest first. A malformed uid finds none. */
+/** Whether a caller is somebody who may come by a link: a person who is signed in, by a key that is good for that anywhere. Agents and runs see what their team sees. */
+const comesByLink = (caller: Caller, access: LinkAccess): boolean => caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
+
+/** See `ListOpenRuns`. A malformed uid finds none. */
 export async function listOpenRuns(sql: Sql, caller: Caller, conversationUid: string, access: LinkAccess): Promise<readonly Run[]> {
-  if (!comesByLink(caller) || !isUuid(conversationUid)) return [];
-  const { rows } = await sql.query<RunRow>(`SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 ORDER BY r.created_at, r.uid`, [conversationUid]);
-  return openRuns(rows.map(toRun), access);
+  if (!comesByLink(caller, access)) return [];
+  const [newest] = await newestOfConversations(sql, [conversationUid]);
+  if (!newest || !isOpen(newest, access)) return [];
+  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 ORDER BY r.created_at, r.uid`;
+  const { rows } = await sql.query<RunRow>(text, [conversationUid, newest.owner.type, newest.owner.uid]);
+  return rows.map(toRun);
 }

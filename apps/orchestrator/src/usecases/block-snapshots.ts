@@ -5,7 +5,7 @@ import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { blockSnapshotKey } from "../domain/blob-keys.ts";
 import type { Owner, Run } from "../domain/run.ts";
-import type { LinkAccess } from "../domain/session-sharing.ts";
+import type { ListOpenRuns } from "../domain/session-sharing.ts";
 import { BLOCKS_TYPE, BLOCKS_VERSION, TerminalBlocks } from "../domain/terminal-blocks.ts";
 import { readEvents, type ListRunEvents } from "./read-all-events.ts";
 
@@ -55,8 +55,7 @@ async function* content(listRunEvents: ListRunEvents, conversationUid: string, r
 
 export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
   readonly findNewestOfConversation: (caller: Caller, conversationUid: string) => Promise<Run | undefined>;
-  /** Those that are open to a caller who has the conversation's link, oldest first. */
-  readonly listOpenRuns: (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
+  readonly listOpenRuns: ListOpenRuns;
   readonly blobs: Pick<BlobStore, "put" | "signDownload">;
   readonly clock: Clock;
 };

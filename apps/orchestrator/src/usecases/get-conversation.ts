@@ -2,15 +2,14 @@ import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { stepsOf, type ChildRun, type Step } from "../domain/conversation-view.ts";
 import type { Run } from "../domain/run.ts";
-import type { LinkAccess } from "../domain/session-sharing.ts";
+import type { ListOpenRuns } from "../domain/session-sharing.ts";
 import { readAllEvents, type ListRunEvents } from "./read-all-events.ts";
 
 export type GetConversationDeps = {
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
   /** A run, whoever asks. */
   readonly findRun: (uid: string) => Promise<Run | undefined>;
-  /** Those that are open to a caller who has the conversation's link, oldest first. */
-  readonly listOpenRuns: (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
+  readonly listOpenRuns: ListOpenRuns;
   /** Visible runs that serve a conversation, oldest first. */
   readonly listOfConversation: (caller: Caller, conversationUid: string) => Promise<readonly Run[]>;
   /** Visible children, oldest first. */

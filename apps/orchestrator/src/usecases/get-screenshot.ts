@@ -4,13 +4,12 @@ import { notFound } from "@millwright/errors";
 import type { Artifact } from "../domain/artifact.ts";
 import { downloadName, downloadType } from "../domain/artifact-views.ts";
 import type { Run } from "../domain/run.ts";
-import type { LinkAccess } from "../domain/session-sharing.ts";
+import type { ListOpenRuns } from "../domain/session-sharing.ts";
 
 export type GetScreenshotUrlDeps = {
   readonly findArtifact: (uid: string) => Promise<Artifact | undefined>;
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
-  /** Those that are open to a caller who has the conversation's link. */
-  readonly listOpenRuns: (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
+  readonly listOpenRuns: ListOpenRuns;
   readonly blobs: Pick<BlobStore, "signDownload">;
 };
 

@@ -1,8 +1,8 @@
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { Run } from "../domain/run.ts";
-import type { LinkAccess } from "../domain/session-sharing.ts";
-import { requireRunVerb } from "./run-access.ts";
+import type { ListOpenRuns } from "../domain/session-sharing.ts";
+import { hasRunVerb, requireRunVerb } from "./run-access.ts";
 
 /** A run, or the newest run of a conversation. */
 export type RunTarget = { readonly runUid: string } | { readonly conversationUid: string };
@@ -13,10 +13,7 @@ export type RunTargetDeps = {
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
 };
 
-export type ToldTargetDeps = RunTargetDeps & {
-  /** Those that are open to a caller who has the conversation's link, oldest first. */
-  listOpenRuns(caller: Caller, conversationUid: string, access: LinkAccess): Promise<readonly Run[]>;
-};
+export type ToldTargetDeps = RunTargetDeps & { readonly listOpenRuns: ListOpenRuns };
 
 /**
  * The run that a caller may tell something: one that they manage, or the newest of a conversation whose link lets them take part.
@@ -24,12 +21,13 @@ export type ToldTargetDeps = RunTargetDeps & {
  * Errors: run_not_found · conversation_not_found · not_authorized.
  */
 export async function findToldTarget(deps: ToldTargetDeps, caller: Caller, target: RunTarget): Promise<Run> {
-  const run = "runUid" in target ? await deps.getVisibleRun(caller, target.runUid) : await deps.findNewestOfConversation(caller, target.conversationUid);
-  if (run) return requireRunVerb(caller, run, "run.manage");
-  const open = "conversationUid" in target ? await deps.listOpenRuns(caller, target.conversationUid, "take part") : [];
-  const newest = open.at(-1);
-  if (!newest) throw notFound("conversation");
-  return newest;
+  if ("runUid" in target) return requireRunVerb(caller, await deps.getVisibleRun(caller, target.runUid), "run.manage");
+  const run = await deps.findNewestOfConversation(caller, target.conversationUid);
+  if (run && hasRunVerb(caller, run, "run.manage")) return run;
+  const newest = (await deps.listOpenRuns(caller, target.conversationUid, "take part")).at(-1);
+  if (newest) return newest;
+  if (!run) throw notFound("conversation");
+  return requireRunVerb(caller, run, "run.manage");
 }
 
 /** Errors: run_not_found · conversation_not_found. */

@@ -1,4 +1,4 @@
--- What `q` finds is put in order, and given to a team, without reading its runs: beside the text is what else never changes of a run.
+-- What `q` finds is put in order, and given to a team, without reading its runs: beside the text is what never changes of a run.
 -- Among a million runs this takes a minute, in which runs are read, but not written. The previous version goes on beside it: what it knows of this table is there.
 LOCK TABLE runs, run_texts IN SHARE ROW EXCLUSIVE MODE; -- whoever has inserted a run has put its text there
 

@@ -14,6 +14,3 @@ CREATE INDEX IF NOT EXISTS runs_ended_by_metadata ON runs USING gin (metadata js
 -- Most runs are trees of one, and belong to no factory.
 CREATE INDEX IF NOT EXISTS runs_below_root ON runs (root_run_uid) WHERE parent_run_uid IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_live_of_factory ON runs (factory_uid) WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS') AND factory_uid IS NOT NULL;
--- Their forerunners.
-DROP INDEX IF EXISTS runs_by_factory_state, runs_by_name_state, runs_by_model_state, runs_by_creator_state, runs_by_executor_state, runs_by_source_state, runs_by_environment_state,
-  runs_by_schedule_state, runs_by_skill_state, runs_by_metadata, runs_by_tree, runs_live_by_factory;
