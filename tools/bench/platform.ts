@@ -50,6 +50,8 @@ export async function untilReady(program: Program, url: string): Promise<void> {
 export type Platform = {
   readonly setup: Setup;
   readonly url: string;
+  /** Where webhooks are delivered to. */
+  readonly webhookUrl: string;
   readonly natsUrl?: string;
   /** Its own, without PostgreSQL's and NATS's. */
   processes(): { readonly name: string; readonly pid: number }[];
@@ -69,7 +71,7 @@ export async function startPlatform(dir: string, options: { workers: number; fla
     await untilReady(program, `${url}/readyz`);
     const postgres = await EmbeddedPostgres.start({ dataDir: join(dataDir, "postgres") }); // adopts the running one
     const pid = program.child.pid ?? 0;
-    return { setup: "standalone", url, processes: () => [{ name: "platform", pid }], databaseUrl: (name) => postgres.url(name), stop: () => program.stop() };
+    return { setup: "standalone", url, webhookUrl: url, processes: () => [{ name: "platform", pid }], databaseUrl: (name) => postgres.url(name), stop: () => program.stop() };
   } catch (error) {
     await program.stop();
     throw error;

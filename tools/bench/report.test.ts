@@ -14,7 +14,7 @@ test("table and chart show what was measured standalone and on processes next to
   expect(shown).toEqual([
     "read a run, one at a time|millwright|standalone|300", "floor|standalone|400|0.75", "millwright|processes|100", "floor|processes|400|0.25", "other|millwright|standalone|1",
   ]);
-  expect(table).toContain("No time was left for: feed on processes.");
+  expect(table).toContain("Not measured: feed on processes.");
   expect([...chartOf(rows).matchAll(/end">([^<]*)<.*?(\d+)\/s/g)].map(([, label, rate]) => `${label} ${rate}`)).toEqual([
     "read a run, one at a time · millwright 300", "read a run, one at a time · floor 400", "read a run, one at a time · millwright, processes 100",
     "read a run, one at a time · floor, processes 400", "other · millwright 1",

@@ -8,7 +8,7 @@ export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }
     ...(lines.length > 0 ? [table(["what", "who", "on", "per second", "p50 ms", "p95 ms", "p99 ms", "ours / theirs"], lines, 3)] : []),
     ...(memory.length > 0 ? [table(["idle process", "on", "resident MB"], memory.map(({ name, on, residentMb }) => [name, on, String(residentMb)]), 2)] : []),
     ...(checks.length > 0 ? [table(["target", "of", "wanted", "measured"], checks, 4)] : []),
-    ...(leftOut.length > 0 ? [`No time was left for: ${leftOut.join(", ")}.`] : []),
+    ...(leftOut.length > 0 ? [`Not measured: ${leftOut.join(", ")}.`] : []),
     `${cores} cores, Node ${node}, ${Math.round(seconds)} s.`,
   ].join("\n\n");
 }

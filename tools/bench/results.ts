@@ -28,7 +28,7 @@ export type Measured = Omit<Row, "on">;
 
 export type Results = {
   readonly isQuick: boolean;
-  /** Scenarios for which no time was left. */
+  /** Scenarios for which no time was left, or that failed. */
   readonly leftOut: readonly string[];
   readonly seconds: number;
   readonly cores: number;

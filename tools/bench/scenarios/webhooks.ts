@@ -41,7 +41,7 @@ type Shot = { readonly perSecond: number; readonly latencies: readonly number[] 
 export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Measured[]> {
   const hooks = await createWebhooks(platform.url, isQuick ? 6 : FACTORIES);
   const floor = await startFloor(platform);
-  const connections = new Connections(platform.url);
+  const connections = new Connections(platform.webhookUrl);
   const deliver = senderTo(connections, hooks);
   const seconds = isQuick ? 0.5 : 1.5;
   const found: Measured[] = [];
