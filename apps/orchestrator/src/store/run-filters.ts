@@ -1,8 +1,7 @@
 import { EMPTY_ENVIRONMENT, type RunListQuery, type RunPosition, type RunSearch, type RunSort, type TaskStatus } from "../domain/run-list.ts";
 import { isTerminal, RUN_STATES, type RunState } from "../domain/run.ts";
+import type { Bind } from "./binding.ts";
 import { containing, suggesting } from "./run-texts.ts";
-
-export type Bind = (value: unknown, type: string) => string;
 
 /** The sort key of a run, as an expression, with the type in which a cursor gives it back. `C` order: the same on every server. */
 export const KEYS: Readonly<Record<RunSort, { readonly expression: string; readonly type: string }>> = {

@@ -4,7 +4,8 @@ import { DomainError } from "@millwright/errors";
 import { isUuid, type RunUid } from "@millwright/ids";
 import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
-import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter, type Bind } from "./run-filters.ts";
+import { binding, type Bind } from "./binding.ts";
+import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
 import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
 import { isOfTexts, sampleTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
 
@@ -36,8 +37,8 @@ export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, af
   const sample = words.length > 0 ? await inTime(sampleTexts(sql, words)) : undefined;
   const asked: Asked = { owners: ownersInView(caller, query.teamUid), query, after, limit, trigrams: sample?.trigrams };
   const ask = async (statement: Statement): Promise<ListedRow[]> => {
-    const params: unknown[] = [];
-    return (await inTime(sql.query<ListedRow>(statement(asked, (value, type) => `$${params.push(value)}::${type}`), params))).rows;
+    const { params, bind } = binding();
+    return (await inTime(sql.query<ListedRow>(statement(asked, bind), params))).rows;
   };
   const isOneTree = query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
   const rows = (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));

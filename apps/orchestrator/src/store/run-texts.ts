@@ -1,6 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { RunListQuery } from "../domain/run-list.ts";
-import type { Bind } from "./run-filters.ts";
+import { binding, type Bind } from "./binding.ts";
 
 /** `run_texts`, with the names of the columns of `runs`: of those it has what never changes, beside the text. */
 export const TEXTS = "(SELECT run_uid AS uid, owner_uid, created_at, title, skill_spec, text FROM run_texts)";
@@ -36,8 +36,7 @@ const TRIGRAMS_SOUGHT = 6;
 
 /** Looks through some pages of the table, the same each time. */
 export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<Sample> {
-  const params: unknown[] = [];
-  const bind: Bind = (value, type) => `$${params.push(value)}::${type}`;
+  const { params, bind } = binding();
   const trigrams = trigramsOf(words);
   // What are letters depends on the database; of three, there are four trigrams with the blanks around them.
   const shares = trigrams.map((trigram) => {
