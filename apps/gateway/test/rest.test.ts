@@ -6,7 +6,7 @@ import { systemClock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import { createLogger, formatTraceparent, Metrics, type LogFields } from "@millwright/telemetry";
 import { aCaller, eventually, memoryLog, memoryTracer } from "@millwright/testing";
-import { instant, pageLimit, pathUid, queryBoolean, queryList, queryMap, restApp, route, uuid, type Route } from "../src/rest/index.ts";
+import { instant, pageLimit, pathUid, queryBoolean, queryList, queryMap, restApp, route, uuid, type RestOptions, type Route } from "../src/rest/index.ts";
 import { aboutErrorsRoute } from "../src/routes/about-errors.ts";
 import { serveApi, type Api } from "./support/api.ts";
 
@@ -62,6 +62,7 @@ beforeAll(async () => {
     restApp({
       publicUrl: "https://mill.example", routes: [...routes, aboutErrorsRoute],
       mounts: [{ prefix: "/mounted/", listener: (_request, response) => void response.writeHead(503).end() }, { prefix: "/recorded/", listener: (_request, response) => void response.end(), isRecorded: true }], teamHeaders: ["x-service-team-uid"], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer,
+      answerOnce: (_caller, _key, act) => act(),
       async authenticate({ bearer }) {
         if (bearer === "good") return caller;
         throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "Unknown key." });
@@ -268,7 +269,7 @@ test("the OpenAPI document describes every route, and is public", async () => {
 });
 
 test("two declarations of one operation are refused at start", () => {
-  const options = { publicUrl: "", teamHeaders: [], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer, authenticate: async () => caller };
+  const options = { publicUrl: "", teamHeaders: [], clock: systemClock, log: bothLogs, metrics: new Metrics(), tracer, authenticate: async () => caller, answerOnce: (_caller, _key, act) => act() } satisfies Omit<RestOptions, "routes">;
   expect(() => restApp({ ...options, routes: [...routes, routes[1] as Route] })).toThrow(/declared twice/);
 });
 

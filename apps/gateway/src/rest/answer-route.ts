@@ -50,8 +50,7 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       ...(idempotency ? { idempotency } : {}),
     },
   };
-  const { answerOnce } = options;
-  return route.keepsAnswer && idempotency && input.caller && answerOnce ? answerOnce(input.caller, idempotency, () => route.handler(input)) : route.handler(input);
+  return route.keepsAnswer && idempotency && input.caller ? options.answerOnce(input.caller, idempotency, () => route.handler(input)) : route.handler(input);
 }
 
 async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () => Promise<T>): Promise<T> {

@@ -25,8 +25,8 @@ export type RestOptions = {
   readonly publicUrl: string;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
-  /** Of routes that keep their answers; absent: none are kept. */
-  readonly answerOnce?: AnswerOnce;
+  /** For routes that keep their answers. */
+  readonly answerOnce: AnswerOnce;
   /** Names under which the active team may be sent, most preferred first. */
   readonly teamHeaders: readonly string[];
   readonly mounts?: readonly Mount[];
