@@ -12,9 +12,6 @@ import { Repository } from "./repository.ts";
 import { OWNER, startWorld, VIEWER, type World } from "./setup.ts";
 import { aTree } from "./trees.ts";
 
-/** For thousands of files on a slow machine. */
-const SLOW_MS = 300_000;
-
 let w: World;
 let repository: Repository;
 let factoryUid: string;
@@ -64,7 +61,7 @@ needs("git", "a tree of 2,000 files is applied, and one more is said to be too m
   expect((await refused()).details).toMatchObject([{ code: "FF_LIMIT_EXCEEDED" }]);
   expect(await production()).toMatchObject({ state: "FAILED", isServing: true, lastError: { code: "definition_invalid" } });
   leavesNothing();
-}, SLOW_MS);
+});
 needs("git", "files beside the definition cost nothing, however many they are", async () => {
   repository.commit([...aTree(), ...Array.from({ length: 3_000 }, (_one, n) => ({ path: `src/${n}.ts`, content: String(n) }))]);
   await put();

@@ -4,7 +4,7 @@ import { sign } from "@octokit/webhooks-methods";
 import { eventually } from "@millwright/testing";
 import { bareRepository, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
 import { aCodeHost, aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   factory = await aFactory(api, definitionFiles(script("say: Done.")));
   hook = await aHook();
   everyMinute = await anAutomation({ name: "every minute", triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *", name: "often" } }] });
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const AUTOMATIONS = () => `/factory/${factory}/automations`;
@@ -70,7 +70,7 @@ describe("a delivery", () => {
     expect(await api.get(`${AUTOMATIONS()}/${other.uid}/decisions?event_uid=${delivery.uid}`)).toMatchObject({ decisions: [{ outcome: "not_matched", checks: [{ trigger: 0, passed: false, failed: ["kind"] }], run_id: null, subject: { delivery_id: "evt-1" } }] });
     expect((await api.get(`${AUTOMATIONS()}/${reads.uid}`)).last_fired_at).not.toBeNull();
     expect((await api.get(`${AUTOMATIONS()}/${off.uid}`)).last_fired_at).toBeNull();
-  }, SLOW_MS);
+  });
 
   test("in sixteen copies at once is one run", async () => {
     const webhook = await aHook();
@@ -83,7 +83,7 @@ describe("a delivery", () => {
     const [decision] = await decided(accepted.uid, 1);
     expect(decision).toMatchObject({ automation_uid: uid, outcome: "fired" });
     expect((await api.get(`/agent/runs?factory_uid=${factory}&metadata[automation_uid]=${uid}`)).runs.map((run: any) => run.run_id)).toEqual([decision.run_id]);
-  }, SLOW_MS);
+  });
 
   test("is evaluated by the automations that files define, which only files change", async () => {
     const tree = definitionFiles(script("say: Done."));
@@ -110,7 +110,7 @@ describe("a delivery", () => {
     expect((await runOf(api, decision.run_id)).agent_config.name).toBe("helper");
     await put(tree);
     expect((await api.get(`/factory/${uid}/automations`)).automations).toEqual([]);
-  }, SLOW_MS);
+  });
 });
 
 describe("people", () => {
@@ -137,7 +137,7 @@ describe("people", () => {
       return asked.length >= 5 ? asked : false;
     }, { timeoutMs: RUN_TIMEOUT_MS });
     expect(audited.map(({ type }: any) => type).toSorted()).toEqual(["millwright.automation.created.v1", ...Array(4).fill("millwright.automation.requested.v1")]);
-  }, SLOW_MS);
+  });
 
   test("who repeat with the key what has run since are answered as the first time, though the automation is gone; another body is a conflict", async () => {
     const webhook = await aHook();
@@ -157,7 +157,7 @@ describe("people", () => {
     const told = (answers: typeof first) => answers.map(({ status, body }) => ({ status, body }));
     expect(told([await runNow(), await replay(false), await dispatch(script("say: Done."))])).toEqual(told(first));
     for (const other of [await replay(true), await dispatch("Other.")]) expect(other).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch", retryable: false } });
-  }, SLOW_MS);
+  });
 
   test("of another team find what is not there", async () => {
     const { uid } = await anAutomation();
@@ -168,7 +168,7 @@ describe("people", () => {
       expect([theirs.status, theirs.body.reason, theirs.body.title]).toEqual([absent.status, absent.body.reason, absent.body.title]);
     }
     expect(await api.get(`${AUTOMATIONS()}/${uid}`)).toMatchObject({ uid });
-  }, SLOW_MS);
+  });
 
   test("get every fault of an automation told, and nothing made", async () => {
     const before = (await api.get(`${AUTOMATIONS()}?limit=100`)).automations.length;
@@ -195,7 +195,7 @@ describe("an automation is started", () => {
     ]);
     const run = await runOf(api, decisions.find(({ outcome }: any) => outcome === "fired").run_id);
     expect(run.prompt).toContain(`[work item]\ntask: ${task.uid}\nstage: SPEC to REVIEW\npayload: event-payload.json (`);
-  }, SLOW_MS);
+  });
 
   test("by what a code host delivers, with its payload as a file", async () => {
     const { uid } = await anAutomation({ name: "issues", triggers: [{ provider: "github", event: "issue_created", filter: { repos: ["acme/shop"], authors: ["ada"] } }] });
@@ -212,7 +212,7 @@ describe("an automation is started", () => {
     const run = await succeeded(api, decision.run_id);
     expect(run).toMatchObject({ source: "GITHUB_WEBHOOK", metadata: { automation_uid: uid, code_host_uid: hostUid, delivery_id: id } });
     expect(run.prompt).toContain(`[github event]\nevents: issue_created\nrepository: acme/shop\ndelivery: ${id} received `);
-  }, SLOW_MS);
+  });
 
   test("by its schedule", async () => {
     const [decision] = await eventually(async (): Promise<any> => {
@@ -224,7 +224,7 @@ describe("an automation is started", () => {
     expect(run).toMatchObject({ source: "SCHEDULED_AGENT", metadata: { slot_at: decision.subject.slot_at } });
     expect(run.prompt).toContain(`[schedule]\nschedule: often (* * * * *)\nslot: ${decision.subject.slot_at}`);
     await api.delete(`${AUTOMATIONS()}/${everyMinute.uid}`);
-  }, SLOW_MS);
+  });
 });
 
 /** A tree with the keys and literals of published ones: a hosted worker, an image, servers, integrations and trackers that nothing connects. */
@@ -265,4 +265,4 @@ test("a definition as others publish theirs applies unchanged, and the runs of i
     const [decision] = await decided(event, 1, uid);
     await succeeded(api, decision.run_id);
   }
-}, SLOW_MS);
+});

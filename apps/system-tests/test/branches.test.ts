@@ -6,7 +6,7 @@ import { AUTHORITY, eventually, GitServer } from "@millwright/testing";
 import { bareRepository, git, pushFiles } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
 import { applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 1, env: { MILLWRIGHT_BRANCH_POLL_INTERVAL: "200ms", MILLWRIGHT_GIT_CA_FILE: join(own, "ca.pem") } });
   api = await connect(platform);
   server.root = root = platform.path("repositories");
-}, SLOW_MS);
+});
 afterAll(async () => {
   await platform?.remove();
   await server?.stop();

@@ -12,7 +12,6 @@ import { bareRepository, git, pushFiles } from "../src/git.ts";
 import { newDirectory, removeDirectory } from "../src/directory.ts";
 import { connect, type Client } from "./support/client.ts";
 import { Depot } from "./support/depot.ts";
-import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
 import { aCodeHost, aFactory, applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
@@ -34,12 +33,12 @@ beforeAll(async () => {
   api = await connect(cluster);
   works = await aFactory(api, definitionFiles(script("say: Done.")));
   everyMinute = await anAutomation({ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *", name: "often" } });
-}, SLOW_MS);
+});
 afterAll(async () => {
   await cluster?.remove();
   await models?.stop();
   if (harnesses) await removeDirectory(harnesses);
-}, SLOW_MS);
+});
 
 const anAutomation = async (trigger: object, prompt = script("say: Done.")): Promise<string> => (await api.post(`/factory/${works}/automations`, { name: "auto", prompt, triggers: [trigger] })).uid;
 /** What was decided for an automation, once something is. */
@@ -208,7 +207,7 @@ test("a run that is dispatched has a machine of its own, though the worker that 
   } finally {
     await depot.remove();
   }
-}, SLOW_MS);
+});
 
 test("a schedule fires each of its slots once", async () => {
   const decisions = await decided(everyMinute!);
@@ -258,4 +257,4 @@ test("each process tells how it is, and stops in order", async () => {
     }
   }
   expect(await cluster.stop()).toEqual([]);
-}, SLOW_MS);
+});

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
 import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 0 });
   api = await connect(platform);
   team = await teamOf(api);
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const ISSUE = JSON.stringify({ action: "opened", issue: { number: 1, title: "Broken", body: "caf\u00e9" }, repository: { full_name: "acme/shop" }, sender: { login: "ada" } });
@@ -137,7 +137,7 @@ describe("published payloads of GitHub", () => {
     expect(await firedBy("check_suite", exampleOf("check_suite", ({ action, check_suite: suite }) => action === "completed" && suite.pull_requests.length > 0), 1)).toEqual({ [green]: true });
     expect(asked.every((line) => /^GET \/repos\/Codertocat\/Hello-World\/pulls\/\d+(\/files)? Bearer t0ken$/.test(line))).toBe(true);
     expect(asked.length).toBeGreaterThanOrEqual(4);
-  }, SLOW_MS);
+  });
 
   test("reach the run whole though they have more than what clients may attach", async () => {
     const { path, url, secret } = await aCodeHost(api, "github");
@@ -152,7 +152,7 @@ describe("published payloads of GitHub", () => {
     }, { timeoutMs: RUN_TIMEOUT_MS });
     expect([decision.outcome, decision.explanation]).toEqual(["fired", expect.any(String)]);
     expect((await api.get(`/agent/runs/${decision.run_id}`)).prompt).toContain(`payload: event-payload.json (${Buffer.byteLength(payload)} bytes`);
-  }, SLOW_MS);
+  });
 
   test("are looked at again by one automation, dry or for good, which the audit log tells, and by nobody else's", async () => {
     const { path, url, secret } = await aCodeHost(api, "github");
@@ -196,5 +196,5 @@ describe("published payloads of GitHub", () => {
     expect(await refused(api, at(elsewhere.path), body)).toEqual([404, "delivery_not_found"]);
     expect(await refused(api, at(path, randomUUID()), body)).toEqual([404, "delivery_not_found"]);
     expect(await decided(2)).toHaveLength(2);
-  }, SLOW_MS);
+  });
 });

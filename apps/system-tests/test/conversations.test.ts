@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
 import { aTeam, teamOf } from "./support/world.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 1 });
   api = await connect(platform);
   others = await aTeam(api, "others");
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 /** What the commands of a run have written. */
@@ -106,7 +106,7 @@ describe("what a conversation leaves behind", () => {
     const steps = ["shell: printf '1 %%\\r\\033[32m100 %%\\033[0m\\n'", "shell: {command: exit 3, allow_failure: true}", "write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif", "ask: More?"];
     run = await reached(api!, await startRun(api!, script(...steps)), "BLOCKED", "FAILED");
     conversation = `/agent/conversations/${run.conversation_id}`;
-  }, SLOW_MS);
+  });
   /** What a redirect leads to, for whoever has the link. */
   const follow = async (path: string) => {
     const { status, headers } = await api!.call("GET", path);
@@ -187,7 +187,7 @@ describe("the link of a conversation", () => {
   test("opens nothing, unless its newest run says so", async () => {
     const run = await asking();
     expect(await statuses(others!, [...reads(run), ...tells(run), ...interrupt(run), ...rest(run)])).toEqual(none(14, 404));
-  }, SLOW_MS);
+  });
 
   test("of a VIEWER lets people who are signed in read it, until it goes on without", async () => {
     const run = await asking("VIEWER");
@@ -202,7 +202,7 @@ describe("the link of a conversation", () => {
     expect(await statuses(api!.as(key), reads(run))).toEqual(none(4, 404));
     await succeeded(api!, await startRun(api!, script("say: Closed."), { conversation_id: run.conversation_id }));
     expect(await statuses(others!, reads(run))).toEqual(none(4, 404));
-  }, SLOW_MS);
+  });
 
   test("of an EDITOR lets them take part in it, and nothing else", async () => {
     const run = await asking("EDITOR");
@@ -216,7 +216,7 @@ describe("the link of a conversation", () => {
     await succeeded(api!, run.run_id);
     const { uid } = (await others!.get("/whoami")).principal;
     expect((await api!.get(`/agent/runs/${run.run_id}/followups`)).followups).toMatchObject([{ state: "delivered", creator: { uid } }]);
-  }, SLOW_MS);
+  });
 });
 
 describe("what becomes of a team's runs", () => {

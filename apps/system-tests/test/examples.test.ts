@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { bareRepository } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, script, startRun, succeeded } from "./support/runs.ts";
 import { applied, teamOf } from "./support/world.ts";
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   for (const repository of ["shop", "shop-api", "storefront"]) bareRepository(root, "acme", repository, PACKAGE);
   await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root });
   for (const name of ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "STAGING_PASSWORD", "ALERTS_WEBHOOK_SECRET"]) await api.put(`/team/${await teamOf(api)}/secrets/${name}`, { value: "an-example" });
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const filesOf = (name: string) =>
@@ -62,4 +62,4 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   expect(events.filter(({ kind }) => kind === "repository_cloned").length).toBe(repositories.length);
   const images = filesOf(name).flatMap(({ content }) => [...content.matchAll(/dockerImage: (.+)/g)].map(([, image]) => image));
   expect(events.filter(({ kind }) => kind === "image_substituted").map(({ payload }) => payload.image)).toEqual(images);
-}, SLOW_MS);
+});

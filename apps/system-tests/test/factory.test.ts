@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { bareRepository, git } from "../src/git.ts";
 import { ended, eventsOf, reached, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
@@ -13,7 +13,7 @@ let api: Client;
 beforeAll(async () => {
   platform = await startPlatform();
   api = await connect(platform);
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 describe("work on a repository", () => {
@@ -30,7 +30,7 @@ describe("work on a repository", () => {
     const again = ["write: {path: src/b.txt, content: more}", "pull_request: {title: Use <new> prices}"];
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: script(...steps, ...again) });
     run = await succeeded(api, id);
-  }, SLOW_MS);
+  });
   const pullRequest = () => run.artifacts.find((one: any) => one.artifact_type === "PULL_REQUEST").data;
 
   test("comes back as one pull request, whose branch has all of it", () => {
@@ -83,7 +83,7 @@ describe("a definition", () => {
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
     await succeeded(api, id);
     expect(JSON.stringify(await eventsOf(api, id))).toContain("I still serve.");
-  }, SLOW_MS);
+  });
   test("names the position of everything that only the owners of its parts can see", async () => {
     const { uid } = await api.post("/factory", { name: "Unresolved" });
     const files = [
@@ -133,7 +133,7 @@ describe("a definition", () => {
     await api.delete(`/factory/${factory}?cancel_runs=true`);
     expect((await ended(api, id)).state).toBe("CANCELLED");
     expect((await api.call("POST", `/factory/${factory}/runs`, { body: { prompt: "Go." } })).status).toBe(404);
-  }, SLOW_MS);
+  });
 });
 
 test("events come while they happen, to a reader that came early and to one that comes back", async () => {
@@ -146,7 +146,7 @@ test("events come while they happen, to a reader that came early and to one that
   expect((await runOf(api, id)).state).toBe("SUCCEEDED");
   const pages = await eventsOf(api, id);
   expect([live, resumed]).toEqual([pages, pages.slice(2)]);
-}, SLOW_MS);
+});
 
 test("a webhook that a file defines takes deliveries, by its secret's present value, until the file is gone", async () => {
   const secret = `/team/${await teamOf(api)}/secrets/HOOK`;
@@ -171,4 +171,4 @@ test("a webhook that a file defines takes deliveries, by its secret's present va
   await api.put(`/factory/${factory}/source`, { files: tree });
   await applied(api, factory);
   expect((await send("three", "second")).status).toBe(404);
-}, SLOW_MS);
+});

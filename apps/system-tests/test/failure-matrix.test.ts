@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import { eventually, needs } from "@millwright/testing";
 import { processesWith, Program, Relay, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { eventsOf, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
@@ -25,7 +25,7 @@ beforeAll(async () => {
   api = await connect(platform);
   workerKey = (await api.post(`/team/${await teamOf(api)}/keys`, { name: "workers", kind: "worker" })).api_key;
   relay = await Relay.to(platform.url);
-}, SLOW_MS);
+});
 afterEach(() => {
   relay.mend();
   return stopWorkers();
@@ -73,7 +73,7 @@ describe("what the failure matrix says of processes", () => {
     expect(await commandsOf(runId)).toEqual(["echo one >> out.txt", "sleep 5", "sleep 5", "cat out.txt note.txt"]);
     expect((await shellOutputs(api, runId)).at(-1)).toBe("one\ntwo");
     expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
-  }, SLOW_MS);
+  });
 
   needs("bwrap", "Worker frozen, then wakes: another one holds the run in time; thawed, it writes nothing more, ends its processes and works on", async () => {
     const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
@@ -89,7 +89,7 @@ describe("what the failure matrix says of processes", () => {
     expect(events.slice(lostAt).filter(({ attempt }) => attempt === 1)).toEqual([]);
     const [thawed] = await holders(runId);
     await succeeded(api, await startRun(api, script("say: I am back."), { config: { worker_host: thawed } }));
-  }, SLOW_MS);
+  });
 
   needs("bwrap", "Worker dies in SETUP: the run is set up once more elsewhere, and nothing of it survives on the dead worker", async () => {
     for (const name of ["one", "two"]) startWorker(name);
@@ -105,7 +105,7 @@ describe("what the failure matrix says of processes", () => {
     const events = await eventsOf(api, runId);
     expect(events.filter(({ kind }) => kind === "worker_lost").length).toBeGreaterThanOrEqual(1);
     expect(events.find(({ kind, payload }) => kind === "run_queued" && payload.reason === "restarted")).toBeDefined();
-  }, SLOW_MS);
+  });
 
   needs("bwrap", "Outage 30 s – 10 min: a worker that lost its lease meanwhile ends what it did, and goes on with the next attempt; what it asked for behind closed doors is there once", async () => {
     startWorker("one");
@@ -120,7 +120,7 @@ describe("what the failure matrix says of processes", () => {
     const events = await eventsOf(api, runId);
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));
     expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
-  }, SLOW_MS);
+  });
 });
 
 test("Worker frozen, then wakes: whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
@@ -158,4 +158,4 @@ test("Worker frozen, then wakes: whoever lost its lease is refused everywhere, a
   expect((await api.call("GET", "/whoami", { key: taken.runToken })).status).toBe(200);
   expect(await everything()).toEqual(before);
   await next.complete(taken, "DONE");
-}, SLOW_MS);
+});

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
 import { aCodeHost, aFactory, aTeam, definitionFiles, type CodeHost } from "./support/world.ts";
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   await api.post(`/factory/${factory}/automations`, { name: "on issues", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "issue_mentioned" }] });
   await api.post(`/factory/${factory}/automations`, { name: "on builds", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "github", event: "workflow_run_completed", filter: { conclusions: ["failure"] } }] });
   await api.post(`/factory/${factory}/automations`, { name: "on requests", prompt: `Go on.\n\n${LOOK}`, triggers: [{ provider: "gitlab", event: "bot_mentioned" }] });
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 /** The event of an accepted delivery. */
@@ -101,7 +101,7 @@ test("an event on an issue to which a task is bound goes on with its conversatio
   expect(await api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`)).toMatchObject({ uid: task.uid, run_id: task.run_id, stage: "TRIAGE" });
   const { tasks } = await api.get(`/factory/${factory}/tasks?include_current_run=true&limit=100`);
   expect(tasks.find(({ uid }: any) => uid === task.uid).current_run.run_id).toBe(run.run_id);
-}, SLOW_MS);
+});
 
 test("an event on the issue at a ticket's address goes on with its task, however the address was written", async () => {
   const ticketUrl = "https://GitHub.com/acme/shop/issues/20/?tab=all#issuecomment-1";
@@ -110,7 +110,7 @@ test("an event on the issue at a ticket's address goes on with its task, however
   expect(decision).toMatchObject({ outcome: "continued", explanation: expect.stringContaining(task.uid) });
   expect((await succeeded(api, decision.run_id)).conversation_id).toBe(task.conversation_id);
   expect((await runOf(api, task.run_id)).metadata.ticket_url).toBe(ticketUrl);
-}, SLOW_MS);
+});
 
 test("of two events at once the first one makes the run, and the second one tells it", async () => {
   const task = await aTask("github:acme/shop#2");
@@ -124,14 +124,14 @@ test("of two events at once the first one makes the run, and the second one tell
   await api.patch(`/factory/${factory}`, { queue_paused: false });
   await succeeded(api, runId);
   expect((await api.get(`/agent/runs/${runId}/followups?limit=100`)).followups.map(({ state }: any) => state)).toEqual(["delivered", "delivered"]);
-}, SLOW_MS);
+});
 
 test("a merge request that a run of the task has reported is the task's", async () => {
   const task = await aTask(undefined, { prompt: script(`external_reference: ${requestUrl(3)}`) });
   const decision = await decided(await note(3));
   expect(decision).toMatchObject({ outcome: "continued", automation: "on requests" });
   expect(await succeeded(api, decision.run_id)).toMatchObject({ conversation_id: task.conversation_id, source: "GITLAB_WEBHOOK" });
-}, SLOW_MS);
+});
 
 test("a build that fails on a pull request of the task goes on with it, and one that does not fail starts nothing", async () => {
   const task = await aTask(undefined, { prompt: script("external_reference: https://github.com/acme/shop/pull/30") });
@@ -143,7 +143,7 @@ test("a build that fails on a pull request of the task goes on with it, and one 
   expect(await shellOutputs(api, run.run_id)).toEqual([expect.stringContaining('"of it"}')]);
   expect((await decided(await built(30, "success"))).outcome).toBe("not_matched");
   expect((await decided(await built(31, "failure"))).outcome).toBe("fired");
-}, SLOW_MS);
+});
 
 test("a task that is made of an event's own run is continued by the next event", async () => {
   const first = await decided(await comment(4));
@@ -153,7 +153,7 @@ test("a task that is made of an event's own run is continued by the next event",
   const next = await decided(await comment(4));
   expect(next).toMatchObject({ outcome: "continued", explanation: expect.stringContaining(task.uid) });
   expect((await runOf(api, next.run_id)).conversation_id).toBe(conversation);
-}, SLOW_MS);
+});
 
 test("cancelled, deleted, other items', other factories' and other teams' tasks are not continued, and the platform's own doings nothing", async () => {
   const [cancelled, deleted] = [await aTask("github:acme/shop#5"), await aTask("github:acme/shop#6")];
@@ -171,4 +171,4 @@ test("cancelled, deleted, other items', other factories' and other teams' tasks 
   }
   expect((await stranger.get(`/agent/runs?factory_uid=${theirs}`)).runs.map((run: any) => run.run_id)).toEqual([foreign]);
   expect((await decided(await comment(5, randomUUID(), "mill"))).outcome).toBe("not_matched");
-}, SLOW_MS);
+});

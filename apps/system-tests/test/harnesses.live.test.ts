@@ -5,7 +5,6 @@ import type { Program } from "../src/index.ts";
 import { processesOfRuns } from "../src/processes.ts";
 import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
-import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";
 
 /** What harnesses.test.ts tries with stand-ins, with the real programs: `npm run test:harnesses` names them. */
@@ -29,7 +28,7 @@ beforeAll(async () => {
   works = await HarnessPlatform.start(models, Object.fromEntries(PROGRAMS.filter(isTried).map((one) => [one.type, fileOf(one)])));
   api = works.api;
   nextWorker();
-}, SLOW_MS);
+});
 afterAll(async () => {
   await works?.remove();
   await models?.stop();
@@ -64,7 +63,7 @@ for (const one of PROGRAMS)
       expect((await messagesOf(api, runId)).at(-1)).toBe("It is two.");
       expect(JSON.stringify(await eventsOf(api, runId))).not.toContain(KEY);
       expect(models.requests.every(({ key }) => key === KEY)).toBe(true);
-    }, SLOW_MS);
+    });
 
     test("takes a follow-up in the middle of a tool, is interrupted by nobody else, and is gone on with on another worker after its end", async () => {
       lead((_step, text) => {
@@ -84,7 +83,7 @@ for (const one of PROGRAMS)
       await finished(runId, 2);
       await succeeded(api, runId);
       expect((await messagesOf(api, runId)).at(-1)).toBe("It was Ada.");
-    }, SLOW_MS);
+    });
 
     test("goes on elsewhere when its worker is killed in the middle of a tool, without a process left or a commit made twice", async () => {
       lead((_step, text) => {
@@ -108,7 +107,7 @@ for (const one of PROGRAMS)
       await finished(runId, 2);
       await succeeded(api, runId);
       expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
-    }, SLOW_MS);
+    });
 
     test("is cancelled without leaving a process", async () => {
       lead(() => call(shell("setsid sleep 600 & sleep 600")));
@@ -117,5 +116,5 @@ for (const one of PROGRAMS)
       await api.post(`/agent/runs/${runId}/cancel`);
       await reached(api, runId, "CANCELLED");
       await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
-    }, SLOW_MS);
+    });
   });

@@ -7,7 +7,6 @@ import type { Program } from "../src/index.ts";
 import { processesOfRuns } from "../src/processes.ts";
 import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
-import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
 
 /** What each of the stand-ins calls its shell, and what its usage is published under, if it is. */
@@ -31,7 +30,7 @@ beforeAll(async () => {
   works = await HarnessPlatform.start(models, Object.fromEntries(files));
   api = works.api;
   worker = works.startWorker("one");
-}, SLOW_MS);
+});
 afterAll(async () => {
   await works?.remove();
   await models?.stop();
@@ -91,7 +90,7 @@ for (const { type, name, shell } of HARNESSES) {
         snapshot: { coverage: { tokenStatus: "known", toolStatus: "known" }, payload: { usage: { input_tokens: 1 }, toolCalls: { byName: calls, total: 3 } } },
       },
     });
-  }, SLOW_MS);
+  });
 
   needs("bwrap", `a run with ${type} takes follow-ups while it works and after its end, in one session; nobody else can interrupt it`, async () => {
     const runId = await start(type, "bash echo kept > kept.txt", "hang", "say never said");
@@ -111,7 +110,7 @@ for (const { type, name, shell } of HARNESSES) {
     expect(usage.snapshot).toEqual({ coverage: { tokenStatus: "partial", toolStatus: "known" }, payload: { usage: { input_tokens: 2 }, toolCalls: { byName: { [shell]: 3 }, total: 3 } } });
     expect(usage.captureSequence).toBeGreaterThan(first.usage.captureSequence);
     expect(usage.executionId).toBeGreaterThan(first.usage.executionId);
-  }, SLOW_MS);
+  });
 
   needs("bwrap", `a run with ${type} is cancelled with every process; what it has not counted is unavailable, not zero`, async () => {
     const runId = await start(type, "hang");
@@ -123,7 +122,7 @@ for (const { type, name, shell } of HARNESSES) {
     expect(await usageOf(runId)).toEqual({ available: false, run_id: runId, conversation_id: expect.any(String) });
     const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
     expect([status, (await api.fetch(headers.get("location")!)).text]).toEqual([302, expect.stringContaining('"kind":"run_created"')]);
-  }, SLOW_MS);
+  });
 }
 
 needs("bwrap", "whose worker is killed in the middle of a tool, a run with each goes on elsewhere without a process left or a commit made twice; ended, it is gone on with on a third worker", async () => {
@@ -155,7 +154,7 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
     expect((await shellEndsOf(runId)).at(-1)).toBe("two\ntwo\n");
     expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
   }
-}, SLOW_MS);
+});
 
 needs("bwrap", "the platform's own runs have no usage of a harness", async () => {
   const runId = await startRun(api, script("say: Done."));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { isStandalone, SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { isStandalone, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
@@ -48,7 +48,7 @@ beforeAll(async () => {
   factory = await aFactory(api, definitionFiles("No script here."));
   runId = (await api.post(`/factory/${factory}/runs`, { prompt: FIRST, title: "Everything", ticket_ref: "tracker:T-1" })).run_id;
   blocked = await reached(api, runId, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const task = () => api.get(`/factory/${factory}/task-by-run?run_id=${runId}`);

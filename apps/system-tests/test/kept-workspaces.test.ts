@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
 import { processesWith, Program, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, reached, runOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" });
   env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "one", MILLWRIGHT_WORKER_DIR: platform.path("worker"), MILLWRIGHT_SANDBOX: "bwrap" };
   startWorker();
-}, SLOW_MS);
+});
 afterAll(async () => {
   await worker?.kill();
   await platform?.remove();
@@ -62,7 +62,7 @@ describe("a run that failed during environment setup, with a debug window", () =
     expect(await fatesOf(id)).toEqual([[command, "delivered", undefined], [busy, "delivered", undefined], ["Are you there?", "undeliverable", "debug_session_lost"]]);
     await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
     startWorker();
-  }, SLOW_MS);
+  });
 
   needs("bwrap", "is swept when the window ends, and the next follow-up begins a new execution", async () => {
     const { run_id: id, ...failed } = await notSetUp(1);
@@ -73,7 +73,7 @@ describe("a run that failed during environment setup, with a debug window", () =
     await eventually(async () => (await readdir(platform.path("worker", instance!, "executions"))).length === 0, { timeoutMs: RUN_TIMEOUT_MS });
     expect(await followUp(id, "Once more.")).toMatchObject({ outcome: "handoff_execution" });
     await eventually(async () => (await eventsOf(api, id)).filter(({ kind }) => kind === "setup_command").length === 2, { timeoutMs: RUN_TIMEOUT_MS });
-  }, SLOW_MS);
+  });
 });
 
 describe("a run that waits for an answer", () => {
@@ -90,5 +90,5 @@ describe("a run that waits for an answer", () => {
     const [first, second, third] = await shellOutputs(api, id);
     expect([first, second === first, third === first, third]).toEqual([expect.stringMatching(/^\d+\nkept$/), true, expect.any(Boolean), expect.stringMatching(/\nkept$/)]);
     expect((await eventsOf(api, id)).filter(({ kind }) => kind === "workspace_reused")).toHaveLength(1);
-  }, SLOW_MS);
+  });
 });

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import { eventually } from "@millwright/testing";
 import { OWNER_KEY, processesWith, Program, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, runOf, script, sees, succeeded } from "./support/runs.ts";
 
 let platform: Deployment;
@@ -13,7 +13,7 @@ const clients: Program[] = [];
 beforeAll(async () => {
   platform = await startPlatform({ workers: 1, timeScale: 5 });
   api = await connect(platform);
-}, SLOW_MS);
+});
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.kill()));
 });
@@ -56,13 +56,13 @@ describe("a command that the client runs here", () => {
     ]);
     expect(client.output()).toContain("out\n");
     expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type)).toEqual(["oz_run_created", "oz_run_claimed", "shared_session_started", "agent_started", "oz_run_done"]);
-  }, SLOW_MS);
+  });
 
   test("that fails makes the run FAILED, with its cause, and the client exits with 1", async () => {
     const client = runHere("exit 7");
     expect(await ended(api, await itsRun(client))).toMatchObject({ state: "FAILED", status_message: { error_code: "agent_process_failed", message: "The command ended with exit code 7.", retryable: false } });
     expect(await exitOf(client)).toBe(1);
-  }, SLOW_MS);
+  });
 
   test("cannot be cancelled or interrupted from outside, nor by its task: 422, and it goes on", async () => {
     const client = runHere("echo ready; read line; echo \"heard $line\"");
@@ -80,7 +80,7 @@ describe("a command that the client runs here", () => {
     expect(await written(runId)).toContain("heard a word");
     expect((await api.get(`/agent/runs/${runId}/followups`)).followups).toMatchObject([{ message: "a word", state: "delivered" }]);
     expect(await api.call("POST", `/agent/runs/${runId}/cancel`)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
-  }, SLOW_MS);
+  });
 
   test("that its user stops makes the run CANCELLED, and no process of it is left", async () => {
     const client = runHere("echo ready; sleep 600", { MARK_OF_LOCAL_RUN: "stopped" });
@@ -91,7 +91,7 @@ describe("a command that the client runs here", () => {
     expect(await ended(api, runId)).toMatchObject({ state: "CANCELLED" });
     expect(await exitOf(client)).toBe(1);
     await eventually(() => processesWith("MARK_OF_LOCAL_RUN=stopped").length === 0);
-  }, SLOW_MS);
+  });
 
   test("goes on in a sandbox with a follow-up after its end, as the same run in the same conversation", async () => {
     const client = runHere("echo local");
@@ -103,7 +103,7 @@ describe("a command that the client runs here", () => {
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
     expect(steps).toHaveLength(2);
     expect(JSON.stringify(steps[1])).toContain("From a sandbox.");
-  }, SLOW_MS);
+  });
 });
 
 test("a client that is killed leaves no immortal run: it is an ERROR that says so", async () => {
@@ -113,7 +113,7 @@ test("a client that is killed leaves no immortal run: it is an ERROR that says s
   await client.kill();
   expect(await reached(api, runId, "ERROR")).toMatchObject({ status_message: { error_code: "agent_process_failed", retryable: false } });
   expect((await eventsOf(api, runId)).at(-1).payload).toMatchObject({ state: "ERROR", reason: "client_lost" });
-}, SLOW_MS);
+});
 
 test("a client that was frozen for too long ends its command when it wakes", async () => {
   const client = runHere("echo ready; sleep 600", { MARK_OF_LOCAL_RUN: "frozen" });
@@ -126,4 +126,4 @@ test("a client that was frozen for too long ends its command when it wakes", asy
   expect(await exitOf(client)).toBe(1);
   await eventually(() => processesWith("MARK_OF_LOCAL_RUN=frozen").length === 0);
   expect(await eventsOf(api, runId)).toEqual(before);
-}, SLOW_MS);
+});

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect } from "@jest/globals";
 import { eventually, ModelServer, needs, type ModelAnswer, type ModelRequest } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { bareRepository, git } from "../src/git.ts";
 import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, aTeam, teamOf } from "./support/world.ts";
@@ -60,7 +60,7 @@ beforeAll(async () => {
   platform = await startPlatform({ env: { ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: models.url } });
   api = await connect(platform);
   repository = bareRepository(platform.path("repositories"), "acme", "shop", { "price.txt": "ten\n" });
-}, SLOW_MS);
+});
 afterAll(async () => {
   await platform?.remove();
   await models?.stop();
@@ -165,7 +165,7 @@ needs("bwrap", "the demo's job is done by a model that its agents' instructions 
   expect(stdout).toContain("stage REVIEW");
   expect(stdout).toContain("$0.003150 for model calls  (770 tokens)"); // seven calls of 100 in at $3 and 10 out at $15 per million
   expect(stdout).not.toContain(PLATFORM_KEY);
-}, SLOW_MS);
+});
 
 needs("bwrap", "no key is in any file of the platform: database, logs, blobs, workspaces", () => {
   const found = (text: string) => execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });
@@ -189,4 +189,4 @@ needs("bwrap", "what a model says is told to those who watch while it says it, m
   for (const { step_id: id, offset, text: piece } of told) expect([id, step.payload.text.slice(offset, offset + piece.length)]).toEqual([step.payload.step_id, piece]);
   expect(step.payload.text).toBe("I say it slowly, and never *** at all.");
   expect((await eventsOf(api, runId)).map(({ kind }) => kind)).not.toContain("text_delta");
-}, SLOW_MS);
+});

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { toolServer } from "./support/mcp.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   platform = await startPlatform({ env: { MILLWRIGHT_MCP_SERVERS: JSON.stringify({ "srv-1": SERVER }) } });
   api = await connect(platform);
   environment = (await api.post("/agent/environments", { config: { name: "tools", setup_commands: [toolServer.setup] } })).uid;
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const followup = (runId: string, message: string, mode?: string) => api.post(`/agent/runs/${runId}/followups`, { message, ...(mode ? { mode } : {}) });

@@ -4,7 +4,6 @@ import { eventually, natsServer, needs, type NatsServer } from "@millwright/test
 import { connect as connectNats, type NatsConnection } from "nats";
 import { Platform } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS } from "./support/deployment.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
 
 let nats: NatsServer;
@@ -15,7 +14,7 @@ afterAll(async () => {
   for (const connection of connections) await connection.close();
   await platform?.remove();
   await nats?.close();
-}, SLOW_MS);
+});
 
 /** What a subscriber hears of finished runs, from now on. */
 async function finishedRuns(): Promise<string[]> {
@@ -46,4 +45,4 @@ needs("nats-server", "a standalone platform with NATS tells its events there, wo
   const second = await finishedRuns();
   const after = await aRun();
   await eventually(() => expect(new Set(second)).toEqual(new Set([without, after])));
-}, SLOW_MS);
+});

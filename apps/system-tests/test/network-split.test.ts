@@ -4,7 +4,6 @@ import { afterAll, beforeAll, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
 import { Cluster } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS } from "./support/deployment.ts";
 import { eventsOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 
 /** At the platform's real times: what happens here takes a second or two, and a lease lives for 45. */
@@ -14,7 +13,7 @@ let api: Client;
 beforeAll(async () => {
   cluster = await Cluster.start({ replicas: 1, workers: 1, hasRelays: true });
   api = await connect(cluster);
-}, SLOW_MS);
+});
 afterAll(() => cluster?.remove());
 
 /** The directory that the agent works in, as it lies on the machine. */
@@ -37,4 +36,4 @@ needs("bwrap", "Network split or control-plane outage ≤ 30 s: the work goes on
   expect(events.filter(({ kind }) => kind === "worker_lost")).toEqual([]);
   expect(new Set(events.flatMap(({ attempt }) => attempt ?? []))).toEqual(new Set([1]));
   expect((await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs).toHaveLength(1);
-}, SLOW_MS);
+});

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { collectionOfMember, collectionsOfPath, comparable, idIn, isName, pathWith, randomLike, snapshot } from "./support/prober.ts";
 import { script, startRun } from "./support/runs.ts";
 import { operationsOf, Samples, type Operation } from "./support/samples.ts";
@@ -25,7 +25,7 @@ beforeAll(async () => {
   samples = new Samples(ours.document);
   operations = operationsOf(ours.document);
   theirsBefore = await snapshot(theirs, operations, foreign);
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 /** Probes every operation, several at a time; answers what was found. */

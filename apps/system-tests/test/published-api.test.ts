@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { documented, PUBLISHED as PUBLISHED_OF_AGENTS, SCHEDULE, valuesOf, type Operation } from "./support/published-api.ts";
 import { PUBLISHED_OF_FACTORIES } from "./support/published-factory-api.ts";
 import { aTeam, teamOf } from "./support/world.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 0 });
   api = await connect(platform);
   factory = (await api.post("/factory", { name: "Works" })).uid;
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const named = (operations: readonly Operation[]) => operations.map((one): [string, Operation] => [`${one.method} ${one.path}`, one]);

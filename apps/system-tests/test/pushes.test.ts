@@ -7,7 +7,7 @@ import { AUTHORITY, eventually, GitServer } from "@millwright/testing";
 import { bareRepository, git, pushFiles } from "../src/git.ts";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
 import { aCodeHost, applied, aTeam, definitionFiles, settled, treeOf, type CodeHost } from "./support/world.ts";
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   api = await connect(platform);
   server.root = platform.path("repositories");
   [hub, lab] = [await aCodeHost(api, "github"), await aCodeHost(api, "gitlab")];
-}, SLOW_MS);
+});
 afterAll(async () => {
   await platform?.remove();
   await server?.stop();

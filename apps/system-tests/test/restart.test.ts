@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { processesWith, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, script, sees, spawn, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 1, slots: 4, timeScale: 15 });
   api = await connect(platform);
   factory = await aFactory(api, definitionFiles("No script here."));
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const dispatch = (prompt: string, key?: string) => api.call("POST", `/factory/${factory}/runs`, { body: { prompt }, ...(key ? { headers: { "idempotency-key": key } } : {}) });
@@ -53,7 +53,7 @@ test("a tree killed in mid-run with everything else goes on after the restart; n
   expect((await eventsOf(api, childRun)).filter(({ kind }) => kind === "worker_lost").length).toBeGreaterThanOrEqual(1);
   const { steps } = await api.get(`/agent/runs/${childRun}/conversation`);
   expect(JSON.stringify(steps).match(/"text":"(once|twice)"/g)).toEqual(['"text":"once"', '"text":"twice"']); // nothing of the lost attempt is told
-}, SLOW_MS);
+});
 
 test("of 50 dispatches in flight when everything is killed, each accepted one has exactly one task, and goes on", async () => {
   const known = new Set((await tasks()).map((task) => task.run_id));
@@ -75,11 +75,11 @@ test("of 50 dispatches in flight when everything is killed, each accepted one ha
     expect([made.length, new Set(made)]).toEqual([50, new Set(repeated)]);
   }, { everyMs: 200 });
   await succeeded(api, repeated[0]!);
-}, SLOW_MS);
+});
 
 test("it stops by itself when asked, and leaves no process", async () => {
   expect(await platform.stop()).toEqual([]);
   await eventually(() => processesWith(platform.dir).length === 0);
   await platform.start();
   expect((await tasks()).length).toBe(51);
-}, SLOW_MS);
+});

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { eventsOf, runOf } from "./support/runs.ts";
 import { shown, States } from "./support/states.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const team = await teamOf(api);
   const { uid } = await api.post(`/team/${team}/members`, { email: `viewer-${randomUUID()}@example.com`, role: "viewer" });
   viewer = api.as((await api.post(`/team/${team}/keys`, { name: "viewer", user_uid: uid })).api_key);
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 afterEach(() => states.clear());
 

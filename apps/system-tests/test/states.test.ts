@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Lease } from "./support/hand-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
 import { ENDED, LIVE, shown, States, type Brought } from "./support/states.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   api = await connect(platform);
   worker = await HandWorker.register(api);
   states = new States(api, worker);
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 afterEach(() => states.clear());
 

@@ -3,7 +3,7 @@ import { eventually } from "@millwright/testing";
 import { randomUUID } from "node:crypto";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
 import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
   worker = await HandWorker.register(api);
   factory = await aFactory(api, definitionFiles("No script here."));
   email = (await api.get("/whoami")).principal.email;
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 beforeEach(async () => {
   runId = await startRun(api, "Do it.");
@@ -135,7 +135,7 @@ test("an automation is fired by what people do to a task, and not by what its ow
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "TRIAGE" });
   expect((await decided(4))[0]).toMatchObject({ outcome: "fired" });
   await api.delete(`${automations}/${uid}`);
-}, SLOW_MS);
+});
 
 describe("the list", () => {
   test("shows outputs and ticket with full_list, the live current run with include_current_run, and neither without", async () => {

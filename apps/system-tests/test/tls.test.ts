@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually, loopbackCertificate } from "@millwright/testing";
 import { Cluster, SERVICES } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS } from "./support/deployment.ts";
 import { script, spawn, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
@@ -22,18 +21,18 @@ beforeAll(async () => {
   };
   cluster = await Cluster.start({ tls: { caFile: file("ca.pem", ca), certFile: file("cert.pem", server.cert), keyFile: file("key.pem", server.key) } });
   api = await connect(cluster);
-}, SLOW_MS);
+});
 afterAll(async () => {
   await cluster?.remove();
   rmSync(dir, { recursive: true, force: true });
-}, SLOW_MS);
+});
 
 test("services that speak TLS with each other apply a definition, run a tree and keep its task", async () => {
   const factory = await aFactory(api, definitionFiles("No script here."));
   const { run_id: root } = await api.post(`/factory/${factory}/runs`, { prompt: script(spawn(script("say: I help."), "helper"), "wait: all", "stage: REVIEW") });
   await succeeded(api, root);
   expect(await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${root}`))).toMatchObject({ stage: "REVIEW", run_id: root });
-}, SLOW_MS);
+});
 
 /** How a handshake with each RPC port ends. */
 const handshakes = (trusted: string | undefined): Promise<string[]> =>

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
 import { processesWith, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
-import { SLOW_MS, startPlatform } from "./support/deployment.ts";
+import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   await api.patch(`/factory/${factory}`, { concurrency_limit: 1 });
   const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
   for (const { uid } of agents) await api.put(`/agent/identities/${uid}`, { concurrency_limit: 1 });
-}, SLOW_MS);
+});
 afterAll(() => platform?.remove());
 
 const ENDLESS = "shell: {command: sleep 600, timeout_seconds: 900}";
@@ -38,7 +38,7 @@ test("a tree of depth 5 finishes with one slot and every cap at 1: who waits hol
   expect(Math.max(...runs.map(({ run_id: id }) => depthOf(id)))).toBe(5);
   const { tasks } = await api.get(`/factory/${factory}/tasks`);
   expect(tasks.map((task: any) => task.run_id)).toEqual([root]);
-}, SLOW_MS);
+});
 
 test("a tree that is cancelled leaves nothing alive, and frees its slot", async () => {
   const root = await startRun(api, script(spawn(script(ENDLESS)), spawn(script(ENDLESS)), "wait: all"));
@@ -48,7 +48,7 @@ test("a tree that is cancelled leaves nothing alive, and frees its slot", async 
   await api.post(`/agent/runs/${root}/cancel?tree=true`);
   expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
   await succeeded(api, await startRun(api, script("say: there is room again")));
-}, SLOW_MS);
+});
 
 needs("bwrap", "a tree that is cancelled is dead: no process of it is left, daemons included, and its ledger gets no row after its end", async () => {
   const daemon = 'shell: {command: "setsid sleep 600 >/dev/null 2>&1 & sleep 600", timeout_seconds: 900}';
@@ -69,7 +69,7 @@ needs("bwrap", "a tree that is cancelled is dead: no process of it is left, daem
   }
   await succeeded(api, await startRun(api, script("say: the worker that held it goes on")));
   for (const [id, events, usage] of ledgers as [string, any[], any][]) expect([await eventsOf(api, id), (await runOf(api, id)).request_usage]).toEqual([events, usage]);
-}, SLOW_MS);
+});
 
 test("a plain cancel leaves the children, and their ends wake nobody", async () => {
   const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all")); // a child that ended by itself could do so before anybody waits for it
@@ -82,7 +82,7 @@ test("a plain cancel leaves the children, and their ends wake nobody", async () 
   await api.post(`/agent/runs/${child}/cancel`);
   await reached(api, child, "CANCELLED");
   expect([(await runOf(api, root)).state, await eventsOf(api, root)]).toEqual(["CANCELLED", events]);
-}, SLOW_MS);
+});
 
 describe("the sandbox", () => {
   const attempts = [
@@ -106,12 +106,12 @@ describe("the sandbox", () => {
     const outputs = (await shellOutputs(api, id)).map((output) => output.trim());
     expect(attempts.map(([what], index) => `${what}: ${outputs[index]}`)).toEqual(attempts.map(([what]) => `${what}: refused`));
     expect(outputs.at(-1)).toBe("mine");
-  }, SLOW_MS);
+  });
   needs("bwrap", "does not follow a link out of it, by any tool", async () => {
     const id = await startRun(api, script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"));
     expect((await reached(api, id, "FAILED", "SUCCEEDED")).state).toBe("FAILED");
     for (const step of ["read: /etc/passwd", "read: ../../etc/passwd", "write: {path: /tmp/../etc/x, content: x}", "artifact: /etc/passwd", "list: /etc"]) {
       expect([step, (await reached(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual([step, "FAILED"]);
     }
-  }, SLOW_MS);
+  });
 });

@@ -17,11 +17,11 @@ onDeployments(["standalone"], (name) => {
     platform = await startPlatform({ workers: 0, timeScale: 1 }, name); // leases as long as they are: nobody is to be lost
     api = await connect(platform);
     depot = await Depot.start(platform, api);
-  }, SLOW_MS);
+  });
   afterAll(async () => {
     await depot?.remove();
     await platform?.remove();
-  }, SLOW_MS);
+  });
 
   describe("the command backend", () => {
     test("runs a run on a machine of its own, and tells of it what an ordinary worker tells", async () => {
@@ -46,7 +46,7 @@ onDeployments(["standalone"], (name) => {
       }
       await eventually(() => depot.machinesOf(there) === 0, { timeoutMs: SLOW_MS });
       expect(depot.cancelledFor(there)).toEqual([]);
-    }, SLOW_MS);
+    });
 
     test("ends a cancelled run on its machine, and has the machine cancelled", async () => {
       const id = await onDepot(script("shell: sleep 600"));
@@ -56,7 +56,7 @@ onDeployments(["standalone"], (name) => {
       await eventually(() => depot.machinesOf(id) === 0, { timeoutMs: SLOW_MS });
       await eventually(() => depot.cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
       expect(depot.cancelledFor(id)).toEqual(["cancelled"]);
-    }, SLOW_MS);
+    });
 
     test("does not mind that the dispatching worker is killed: the machine works on, and is watched again", async () => {
       const go = platform.path("go");
@@ -70,7 +70,7 @@ onDeployments(["standalone"], (name) => {
       expect(await shellOutputs(api, id)).toEqual(["went on\n"]);
       expect((await eventsOf(api, id)).filter(({ kind }) => kind === "worker_lost" || kind === "run_queued")).toEqual([]);
       expect(depot.cancelledFor(id)).toEqual([]);
-    }, SLOW_MS);
+    });
 
     test("tells why there is no machine, and a run goes on when there is one again", async () => {
       await writeFile(platform.path("closed-once"), "");
@@ -83,6 +83,6 @@ onDeployments(["standalone"], (name) => {
       expect(given.status_message).toMatchObject({ error_code: "resource_unavailable", retryable: true, message: expect.stringContaining("the depot is closed") });
       await rm(platform.path("closed"));
       expect((await runOf(api, given.run_id)).state).toBe("ERROR");
-    }, SLOW_MS);
+    });
   });
 });

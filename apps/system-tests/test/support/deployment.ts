@@ -53,5 +53,5 @@ export function metricsUrls(platform: Deployment): readonly string[] {
   return SERVICES.flatMap((service) => cluster.opsUrls(service));
 }
 
-/** For tests that take longer than others: bounds hanging, not speed. */
+/** For what may take as long as a whole test: bounds hanging, not speed. */
 export const SLOW_MS = 300_000 * patience();
