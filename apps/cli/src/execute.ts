@@ -15,7 +15,7 @@ export type Surroundings = {
 };
 
 /** Arguments that are named in paths. */
-const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "ENVIRONMENT"]);
+const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "SECRET", "ENVIRONMENT"]);
 const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
 
 /** Runs one command line and answers its exit code. Never throws for what a user can cause. */

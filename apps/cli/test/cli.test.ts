@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +40,7 @@ test.each([
   expect(result.err).toBe("because (some_reason)");
 });
 
-test.each([[["run", "get"]], [["run", "get", "a", "b"]], [["run", "list", "--no-such-option"]], [["no-such-command"]], [["run", "no-such-verb", "--help"]], [["key", "revoke", "%2e%2e"]], [["run", "create"]]])(
+test.each([[["run", "get"]], [["run", "get", "a", "b"]], [["run", "list", "--no-such-option"]], [["no-such-command"]], [["run", "no-such-verb", "--help"]], [["key", "revoke", "%2e%2e"]], [["secret", "delete", ".."]], [["run", "create"]]])(
   "%j is wrong usage, sends nothing and exits 2",
   async (argv) => {
     expect((await millwright(...argv)).code).toBe(2);
@@ -89,7 +91,11 @@ test.each([["run", "get", "../../whoami"], ["webhook", "delete", "w1?x=1"], ["ke
 );
 
 test("a platform that does not answer, and an address of none, are told apart", async () => {
-  expect(await millwright("run", "list", "--url", "http://127.0.0.1:1")).toMatchObject({ code: 1, err: expect.stringContaining("The platform does not answer") });
+  const silent = createServer().listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  await new Promise((resolve) => silent.close(resolve));
+  expect(await millwright("run", "list", "--url", `http://127.0.0.1:${port}`)).toMatchObject({ code: 1, err: expect.stringMatching(/^The platform does not answer.*ECONNREFUSED/) });
   expect(await millwright("run", "list", "--url", "nonsense")).toMatchObject({ code: 2, err: expect.stringContaining("nonsense is no address of a platform") });
   expect(await millwright("login", "nonsense", "key")).toMatchObject({ code: 2, err: expect.stringContaining("nonsense is no address of a platform") });
 });

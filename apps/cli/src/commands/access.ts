@@ -132,12 +132,12 @@ export const accessCommands: Command[] = [
   },
   {
     words: "secret set",
-    args: ["NAME"],
+    args: ["SECRET"],
     summary: "Store a managed secret; its value is read from standard input.",
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const value = (await readAll(process.stdin)).replace(/\n$/, "");
-      await cli.api().request("PUT", `/team/${team}/secrets/${checkedId(name!, "NAME")}`, { body: { value } });
+      await cli.api().request("PUT", `/team/${team}/secrets/${name}`, { body: { value } });
       cli.show({ name, stored: true }, () => `secret ${name} is stored.`);
     },
   },
@@ -153,11 +153,11 @@ export const accessCommands: Command[] = [
   },
   {
     words: "secret delete",
-    args: ["NAME"],
+    args: ["SECRET"],
     summary: "Delete a managed secret.",
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      await cli.api().request("DELETE", `/team/${team}/secrets/${checkedId(name!, "NAME")}`);
+      await cli.api().request("DELETE", `/team/${team}/secrets/${name}`);
       cli.show({ name, deleted: true }, () => `secret ${name} is deleted.`);
     },
   },

@@ -42,7 +42,7 @@ export const catalogCommands: Command[] = [
     run: async (cli, [uid], values) => {
       const [team, user] = [textOption(values, "team"), textOption(values, "user")];
       if ((team === undefined) === (user === undefined)) throw new UsageError("Name one team with --team UID, or one user with --user UID.");
-      const grant = await cli.api().post<{ uid: string }>(`/agent/environments/${encodeURIComponent(uid!)}/grants`, team === undefined ? { user_uid: user } : { team_uid: team });
+      const grant = await cli.api().post<{ uid: string }>(`/agent/environments/${uid}/grants`, team === undefined ? { user_uid: user } : { team_uid: team });
       cli.show(grant, () => `grant ${grant.uid}`);
     },
   },

@@ -10,7 +10,7 @@ type Webhook = { ingress_url: string; enabled: boolean; bot_login: string | null
 type Delivery = { uid: string; event: string | null; action: string | null; label: string; delivery_id: string | null; size_bytes: number; received_at: string; payload?: unknown };
 
 const paths = async (cli: Cli, values: Values) => `/team/${await teamOf(cli, textOption(values, "team"))}/code-hosts`;
-const pathOf = async (cli: Cli, values: Values, uid: string | undefined) => `${await paths(cli, values)}/${encodeURIComponent(uid!)}`;
+const pathOf = async (cli: Cli, values: Values, uid: string | undefined) => `${await paths(cli, values)}/${uid}`;
 
 const said = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook): string =>
   [`the code host POSTs to ${url}${enabled ? "" : " (disabled)"}`, ...(bot ? [`the platform is ${bot} there`] : []), ...(secret ? [`secret, shown once: ${secret}`] : [])].join("\n");
@@ -84,7 +84,7 @@ export const codeHostCommands: Command[] = [
     args: ["CODE_HOST", "DELIVERY"],
     summary: "Show one delivery with its payload.",
     run: async (cli, [uid, delivery], values) => {
-      const one = await cli.api().get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${encodeURIComponent(delivery!)}`);
+      const one = await cli.api().get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}`);
       cli.show(one, () => `${one.label}  ${one.received_at}  ${happened(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`);
     },
   },
@@ -95,7 +95,7 @@ export const codeHostCommands: Command[] = [
     summary: "Have an automation (--factory: whose it is) look at a delivery again, and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, delivery, automation], values) => {
       const body = { factory_uid: await factoryUid(cli, values), automation_uid: automation, dry_run: values["dry-run"] === true };
-      const replayed = await cli.api().post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${encodeURIComponent(delivery!)}/replay`, body);
+      const replayed = await cli.api().post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}/replay`, body);
       cli.show(replayed, () => saidOfReplay(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },
