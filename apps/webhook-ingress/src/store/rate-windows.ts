@@ -9,7 +9,7 @@ export const failuresOf = (address: string): string => `failures ${address}`;
 /** Those hits of a window that count at a time. A hit of exactly a minute ago has left. */
 export const RECENT = (at: string, hits: string): string => `SELECT h FROM unnest(${hits}) h WHERE h > ${at} - interval '${WINDOW_MS} milliseconds'`;
 
-/** One more hit in a budget of $1, if there is room: the SQL answers a row then, and none otherwise. */
+/** One more hit in a budget of $1, if there is room: the SQL answers a row then, and none otherwise. It comes last, also when its time does not. */
 export const hit = (bucket: string, at: string, most: number, from = ""): string => `
   INSERT INTO rate_windows AS w (webhook_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
   ON CONFLICT (webhook_uid, bucket) DO UPDATE SET hits = (SELECT coalesce(array_agg(h ORDER BY h), '{}') FROM (${RECENT(at, "w.hits")}) h) || ${at}
