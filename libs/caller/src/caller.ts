@@ -32,10 +32,15 @@ export type Principal = {
 /** A team the caller is in, and what it may do there (role ∩ key scopes). */
 export type TeamGrant = { readonly teamUid: TeamUid; readonly verbs: readonly Verb[] };
 
+/** Who owns a resource: a team, or one person. */
+export type Owner = { readonly type: "team" | "user"; readonly uid: string };
+
 /** The run whose token is the credential: dead with the attempt. */
 export type RunBinding = {
   readonly runUid: RunUid;
   readonly rootRunUid: RunUid;
+  /** The factory whose tasks the run may reach. */
+  readonly factoryUid?: string;
   /** int64 as decimal text. */
   readonly executionId: string;
   readonly attempt: number;
@@ -45,6 +50,11 @@ export type RunBinding = {
 export type Caller = {
   readonly principal: Principal;
   readonly teams: readonly TeamGrant[];
+  /**
+   * What the credential may do with resources that the person (`actorOf`) owns personally: the key's scopes. Absent: it reaches none of them,
+   * as with keys of agents, tokens of team runs and keys that somebody else created for the person.
+   */
+  readonly personal?: readonly Verb[];
   /** The team chosen by header, or the one a service account is bound to. May name a team the caller is not in. */
   readonly activeTeamUid?: TeamUid;
   /** May administer the platform (users, workers of all teams). Gives no verb inside a team. */

@@ -1,6 +1,6 @@
 import { DomainError, notFound } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
-import type { Caller, Principal, TeamGrant, Verb } from "./caller.ts";
+import type { Caller, Owner, Principal, TeamGrant, Verb } from "./caller.ts";
 
 const grantOf = (caller: Caller, teamUid: string): TeamGrant | undefined => caller.teams.find((team) => team.teamUid === teamUid);
 
@@ -21,6 +21,21 @@ export const teamsWith = (caller: Caller, verb: Verb): TeamUid[] =>
 export const teamsInView = (caller: Caller, verb: Verb): TeamUid[] =>
   teamsWith(caller, verb).filter((teamUid) => caller.activeTeamUid === undefined || teamUid === caller.activeTeamUid);
 
+/** Whether the caller's credential reaches the personal resources of this user at all. */
+const isPerson = (caller: Caller, userUid: string): boolean =>
+  caller.personal !== undefined && actorOf(caller).type === "user" && actorOf(caller).uid === userUid;
+
+/** Whether the caller may do `verb` with what this owner has. Key scopes bind both kinds of owners alike. */
+export const canAs = (caller: Caller, owner: Owner, verb: Verb): boolean =>
+  owner.type === "team" ? can(caller, owner.uid, verb) : isPerson(caller, owner.uid) && caller.personal!.includes(verb);
+
+/** Whose resources the caller may do `verb` with: teams, then the person; the scope of a finder. With `teamUid` only that team. */
+export function ownersWith(caller: Caller, verb: Verb, teamUid?: string): Owner[] {
+  const { uid } = actorOf(caller);
+  const teams = teamsWith(caller, verb).filter((team) => teamUid === undefined || team === teamUid).map((team): Owner => ({ type: "team", uid: team }));
+  return teamUid === undefined && canAs(caller, { type: "user", uid }, verb) ? [...teams, { type: "user", uid }] : teams;
+}
+
 /**
  * Refuses unless the caller may do `verb` in the team that owns `thing` (lower_snake, such as "run").
  *
@@ -28,14 +43,27 @@ export const teamsInView = (caller: Caller, verb: Verb): TeamUid[] =>
  */
 export function requireVerb(caller: Caller, teamUid: string, verb: Verb, thing: string): void {
   if (!isMember(caller, teamUid)) throw notFound(thing);
-  if (can(caller, teamUid, verb)) return;
-  throw new DomainError({
+  if (!can(caller, teamUid, verb)) throw missingVerb(verb, "in the team");
+}
+
+/**
+ * The same for a thing of either kind of owner.
+ *
+ * Errors: <thing>_not_found to those who do not reach what the owner has · not_authorized (permission_denied) without the verb.
+ */
+export function requireVerbAs(caller: Caller, owner: Owner, verb: Verb, thing: string): void {
+  if (owner.type === "team") return requireVerb(caller, owner.uid, verb, thing);
+  if (!isPerson(caller, owner.uid)) throw notFound(thing);
+  if (!canAs(caller, owner, verb)) throw missingVerb(verb, "among the scopes of the key");
+}
+
+const missingVerb = (verb: Verb, where: string): DomainError =>
+  new DomainError({
     kind: "permission_denied",
     reason: "not_authorized",
-    message: `This needs the permission ${verb} in the team.`,
+    message: `This needs the permission ${verb} ${where}.`,
     metadata: { verb },
   });
-}
 
 /**
  * The team of something about to be created: the active team, else the caller's only one.

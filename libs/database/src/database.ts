@@ -87,16 +87,22 @@ export class Database {
     const news = new Set<string>();
     const sent: Promise<unknown>[] = [];
     const send = (answer: Promise<unknown>): void => (answer.catch(ignore), void sent.push(answer));
-    const run = <R>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>> => this.#run((query) => ask(client, query), text, params);
+    let firstFailure: unknown;
+    const execute = (query: QueryConfig): Promise<QueryResult> =>
+      ask(client, query).catch((error: unknown) => {
+        firstFailure ??= error;
+        throw error;
+      });
+    const run = <R>(text: string, params?: readonly unknown[]): Promise<SqlResult<R>> => this.#run(execute, text, params);
     let result: T;
     try {
-      send(ask(client, { text: "BEGIN" }));
+      send(execute({ text: "BEGIN" }));
       result = await f({ query: run, send: (text, params, rowsExpected) => send(run(text, params).then((answer) => checkCount(answer, rowsExpected))), announce: (what) => void news.add(what) });
       send(commit(client));
       for (const answer of sent) await answer; // in this order: the first failure is the cause of the others
     } catch (error) {
       client.release(!(await rollBack(client)));
-      throw isAborted(error) ? await firstFailure(sent, error) : error;
+      throw isAborted(error) ? firstFailure : error; // statements travel together, so f may see a later failure first
     }
     client.release();
     if (news.size > 0) this.#tell(news);
@@ -157,12 +163,6 @@ async function rollBack(client: PoolClient): Promise<boolean> {
 
 /** A statement was refused because one before it had failed. */
 const isAborted = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === "25P02";
-
-/** Why the transaction failed, when that was a statement nobody waited for. */
-async function firstFailure(sent: readonly Promise<unknown>[], otherwise: unknown): Promise<unknown> {
-  const failed = (await Promise.allSettled(sent)).find(({ status }) => status === "rejected");
-  return (failed as PromiseRejectedResult | undefined)?.reason ?? otherwise;
-}
 
 const INT8: number = types.builtins.INT8;
 const DATE: number = types.builtins.DATE;

@@ -1,4 +1,4 @@
-import { isLostConnection } from "@millwright/errors";
+import { isLostConnection, isStorageFull } from "@millwright/errors";
 
 /** Codes of PostgreSQL and Prisma that an error carries; Prisma keeps PostgreSQL's beside its own. */
 function codesOf(error: unknown): (string | undefined)[] {
@@ -20,7 +20,7 @@ export const isConflict = (error: unknown): boolean => codesOf(error).some((code
 
 const TRANSIENT_CODES = new Set(["55P03", "ENOTFOUND", "EAI_AGAIN"]); // the first: lock not available
 
-/** Whether the same work may succeed when tried again: the connection or a lock failed, not the statement. */
+/** Whether the same work may succeed when tried again: the connection, a lock or the disk failed, not the statement. */
 export function isTransient(error: unknown): boolean {
-  return isConflict(error) || TRANSIENT_CODES.has(codesOf(error)[0] ?? "") || isLostConnection(error);
+  return isConflict(error) || TRANSIENT_CODES.has(codesOf(error)[0] ?? "") || isLostConnection(error) || isStorageFull(error);
 }

@@ -1,5 +1,6 @@
 export { BackgroundLoop } from "./background-loop.ts";
 export type { BackgroundLoopOptions } from "./background-loop.ts";
+export { copyFileDurably, takeBaseBackup, type BaseBackup } from "./base-backup.ts";
 export { Database } from "./database.ts";
 export type { CommitListener, DatabaseOptions } from "./database.ts";
 export { EmbeddedPostgres } from "./embedded-postgres.ts";

@@ -48,6 +48,16 @@ describe("a transaction", () => {
     expect(await things()).toEqual([1]);
   });
 
+  test("fails with the cause if a later statement was awaited first", async () => {
+    const failing = db.transaction(async (tx) => {
+      const first = tx.query("SELECT 1 / 0");
+      first.catch(() => {});
+      await tx.query("SELECT 1");
+      await first;
+    });
+    await expect(failing).rejects.toMatchObject({ code: "22012" });
+  });
+
   test("whose failed statement was swallowed is not taken for committed", async () => {
     const swallowing = db.transaction(async (tx) => {
       await tx.query("INSERT INTO things VALUES (1)");

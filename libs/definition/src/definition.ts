@@ -107,7 +107,8 @@ export type RunnerPart = {
   /** Linux only. */
   docker_image?: string;
   os: "linux" | "macos";
-  arch: "x86_64" | "aarch64";
+  /** Absent: any; only macOS machines always have one. */
+  arch?: "x86_64" | "aarch64";
   /** macOS only. */
   mac_version?: string;
   vcpus?: number;

@@ -1,4 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
+import { storedNumber } from "@millwright/payload-filter";
 import { START, type DiagnosticCode, type Place } from "./diagnostics.ts";
 import type { YamlDocument } from "./yaml-document.ts";
 
@@ -122,7 +123,7 @@ export class Fields {
     const entry = this.#entries.get(key);
     if (!entry || isAlias(entry.node)) return undefined;
     this.#checkKeys(entry.node, entry.at);
-    return { value: entry.node?.toJSON() as unknown, placeOf: (path) => this.#document.placeOf(nodeAt(entry.node, path)) ?? entry.at };
+    return { value: jsonOf(entry.node), placeOf: (path) => this.#document.placeOf(nodeAt(entry.node, path)) ?? entry.at };
   }
 
   /** A list of texts; repeated ones count once. */
@@ -212,6 +213,22 @@ export class Fields {
 /** Whether JSON spells a key as the file does. */
 const isSpelledAlike = ({ value, source }: Scalar): boolean =>
   typeof value === "string" || ((typeof value === "number" || typeof value === "boolean") && String(value) === source);
+
+/** A node as plain JSON; numbers that a float would change are stored exactly. */
+function jsonOf(node: unknown): unknown {
+  if (isMap(node)) return Object.fromEntries(node.items.map(({ key, value }) => [isScalar(key) ? String(key.value) : "", jsonOf(value)]));
+  if (isSeq(node)) return node.items.map(jsonOf);
+  if (!isScalar(node)) return null;
+  const { value, source } = node;
+  return typeof value === "number" ? exactNumber(source ?? String(value), value) : value;
+}
+
+/** YAML spells numbers in ways that JSON does not: `+1`, `.5`, `5.`, `007`, `0x1f`. */
+function exactNumber(source: string, value: number): unknown {
+  if (/^[-+]?0[xo]/.test(source)) return Number.isSafeInteger(value) ? value : storedNumber(BigInt(source.replace(/^[-+]/, "")).toString());
+  const text = source.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?=$|[eE])/, "").replace(/^(-?)0+(?=\d)/, "$1");
+  return /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(text) ? storedNumber(text) : value;
+}
 
 /** Names may hold dots: the longest that fits is followed; entries of a list go by their index. */
 function nodeAt(node: Node | null, path: string): Node | null {

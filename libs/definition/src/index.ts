@@ -4,7 +4,7 @@ export type {
 export { deferredResolutions } from "./deferred.ts";
 export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";
 export { isDefinitionPath } from "./layout.ts";
-export { parseAutomation, type AutomationText } from "./parse-automation.ts";
+export { parseAutomation, type AutomationText, type ParsedAutomation } from "./parse-automation.ts";
 export { locateAside, parseDefinitionAside } from "./parse-aside.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
@@ -15,4 +15,4 @@ export {
 export { isPlainPath, TREE_LIMITS, treeFault, type TreeFile } from "./tree.ts";
 export { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "./schemas/index.ts";
 export { PROVIDERS, TASK_STAGES, type Provider } from "./trigger-rules.ts";
-export { resourceChanges, type ResourceChange } from "./resource-changes.ts";
+export { isResourceKind, RESOURCE_KINDS, resourceChanges, type ResourceChange, type ResourceKind } from "./resource-changes.ts";

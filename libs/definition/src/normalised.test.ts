@@ -71,7 +71,7 @@ test("a whole tree becomes one normalised definition", () => {
       { name: "lead", agent_type: "FOREMAN", mcp_servers: { docs: { warp_id: "srv-2" } }, prompt: "Lead them.", skills: ["tests"] },
     ],
     runners: [
-      { name: "box", setup_commands: ["npm ci", "npm ci"], os: "linux", arch: "x86_64", docker_image: "node:24", vcpus: 2, memory_gb: 8 },
+      { name: "box", setup_commands: ["npm ci", "npm ci"], os: "linux", docker_image: "node:24", vcpus: 2, memory_gb: 8 },
       { name: "mac", setup_commands: [], os: "macos", arch: "aarch64", mac_version: "26" },
     ],
     automations: [],

@@ -1,3 +1,4 @@
+import { asWritten } from "@millwright/payload-filter";
 import { readAutomationFile } from "./automation-file.ts";
 import type { AutomationPart } from "./definition.ts";
 import { Problems, type Diagnostic } from "./diagnostics.ts";
@@ -14,17 +15,21 @@ const SPELLINGS: Readonly<Record<string, string>> = {
  * Reads an automation that no file holds, by the rules of files (spec factory-files §6): JSON is YAML, so one reader does.
  * Names of agents and runners are not looked up.
  */
-export function parseAutomation(name: string, { prompt, ...keys }: AutomationText): { automation?: AutomationPart; faults: readonly Diagnostic[] } {
+export function parseAutomation(name: string, { prompt, ...keys }: AutomationText): ParsedAutomation {
   const problems = new Problems();
-  const read = readAutomationFile(name, "automation", `---\n${JSON.stringify(inFileSpelling(keys))}\n---\n${prompt}`, problems);
+  const read = readAutomationFile(name, "automation", `---\n${JSON.stringify(asWritten(inFileSpelling(keys)))}\n---\n${prompt}`, problems);
   const faults = problems.sorted().filter(({ severity }) => severity === "error");
-  return read && faults.length === 0 ? { automation: read.part, faults } : { faults };
+  if (!read) return { faults };
+  return faults.length === 0 ? { automation: read.part, faults } : { draft: read.part, faults };
 }
+
+/** `draft`: what could be read of an automation that has faults, for checks that need more than its text. */
+export type ParsedAutomation = { readonly automation?: AutomationPart; readonly draft?: AutomationPart; readonly faults: readonly Diagnostic[] };
 
 /** Triggers are spelled alike in both; the names of servers are nobody's keys. */
 function inFileSpelling(keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined).map(([key, value]) => [
-    SPELLINGS[key] ?? key,
+    Object.hasOwn(SPELLINGS, key) ? SPELLINGS[key] : key,
     key === "harness" || key === "auth" ? inner(value) : key === "mcp_servers" && isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, server]) => [name, inner(server)])) : value,
   ]));
 }

@@ -1,7 +1,7 @@
 import { readAgentFile, type ReadAgent } from "./agent-file.ts";
 import { readAutomationFile, type ReadAutomation } from "./automation-file.ts";
 import { readSuiteFile, readTaskFile, type ReadSuite, type ReadTask } from "./benchmark-files.ts";
-import type { Definition, RunnerPart, SkillPart, WebhookPart } from "./definition.ts";
+import type { Definition, FactoryPart, RunnerPart, SkillPart, WebhookPart } from "./definition.ts";
 import { compareText, Problems, START, type Diagnostic } from "./diagnostics.ts";
 import { readFactoryFile, type ReadFactory } from "./factory-file.ts";
 import { classify, SEGMENT, type PathKind } from "./layout.ts";
@@ -15,6 +15,11 @@ import { readWebhookFile } from "./webhook-file.ts";
 export type ParsedDefinition = {
   /** Present when no diagnostic is an error. */
   definition?: Definition;
+  /**
+   * Present when a diagnostic is an error: what could be read, for checks that need more than the files. It names no agent and no
+   * runner of automations, which are checked here.
+   */
+  draft?: Definition;
   /** By path, line, column; all problems of the tree at once. */
   diagnostics: Diagnostic[];
 };
@@ -44,8 +49,17 @@ export function parseDefinition(files: readonly TreeFile[]): ParsedDefinition {
   for (const file of tree) readFile(file, contents, problems);
   checkTree(summaryOf(contents), problems);
   const diagnostics = problems.sorted();
-  return problems.hasErrors || !contents.factory ? { diagnostics } : { definition: assemble(contents, contents.factory), diagnostics };
+  if (problems.hasErrors || !contents.factory) return { draft: draftOf(assemble(contents, contents.factory?.part ?? NO_FACTORY)), diagnostics };
+  return { definition: assemble(contents, contents.factory.part), diagnostics };
 }
+
+const NO_FACTORY: FactoryPart = { name: "", credential_strategy: "EXECUTOR", repositories: [], secrets: [], mcp_servers: {}, agent_defaults: {} };
+
+const draftOf = (read: Definition): Definition => ({
+  ...read,
+  automations: read.automations.map(({ agent: _agent, runner: _runner, ...automation }) => automation),
+  webhooks: read.webhooks.filter((webhook) => webhook.secret_name !== "" && (webhook.auth_mode === "signature") === (webhook.signature_scheme !== undefined)),
+});
 
 function readFile(file: TextFile, into: Contents, problems: Problems): void {
   const { path } = file;
@@ -106,11 +120,11 @@ function summaryOf({ factory, agents, automations, scorers, suites, tasks, kinds
 
 const namesOf = (kinds: readonly PathKind[], of: "agent" | "runner" | "suite"): Set<string> => new Set(kinds.flatMap((kind) => (kind.kind === of ? [kind.name] : [])));
 
-function assemble({ agents, runners, automations, webhooks, scorers, suites, tasks, skills: found }: Contents, factory: ReadFactory): Definition {
+function assemble({ agents, runners, automations, webhooks, scorers, suites, tasks, skills: found }: Contents, factory: FactoryPart): Definition {
   const skills = markDuplicates(found);
   return {
     schema_version: "v1alpha1",
-    factory: factory.part,
+    factory,
     agents: agents.map(({ part }) => ({ ...part, skills: skillsOf(part.name, skills) })).toSorted(byName),
     runners: runners.toSorted(byName),
     automations: automations.map(({ part }) => part).toSorted(byName),

@@ -25,7 +25,7 @@ function readPlatform(runner: Fields): Platform {
   const fields = runner.fields("platform", ["os", "arch", "linux", "mac"]);
   if (!fields) {
     if (!runner.has("platform")) runner.error(runner.at, "FF_MISSING_FIELD", "platform.linux.dockerImage is required.");
-    return { os: "linux", arch: "x86_64" };
+    return { os: "linux" };
   }
   const os = fields.oneOf("os", ["linux", "macos"]) ?? "linux";
   const arch = fields.oneOf("arch", ["x86_64", "aarch64"]);
@@ -40,7 +40,7 @@ function readPlatform(runner: Fields): Platform {
   if (linux) linux.require("dockerImage");
   else if (!fields.has(own)) fields.error(fields.at, "FF_MISSING_FIELD", "platform.linux.dockerImage is required.");
   const image = linux?.text("dockerImage", { pattern: /^\S+$/, hint: "be the name of an image" });
-  return { os, arch: arch ?? "x86_64", ...(image !== undefined && { docker_image: image }) };
+  return { os, ...(arch && { arch }), ...(image !== undefined && { docker_image: image }) };
 }
 
 function readShape(runner: Fields, os: RunnerPart["os"]): { vcpus?: number; memory_gb?: number } {

@@ -13,6 +13,8 @@ export type FilterRule = {
   /** At most so many values. */
   readonly max?: number;
   readonly oneOf?: readonly string[];
+  /** The form of each value, and the rest of "must …" for values of another form. */
+  readonly form?: { readonly pattern: RegExp; readonly hint: string };
 };
 export type Provider = {
   readonly events: readonly string[];
@@ -39,7 +41,7 @@ const GITHUB: Provider = {
     ...["push", "check_suite_completed", "check_run_rerequested", "check_suite_rerequested", "workflow_run_completed"],
   ],
   filters: {
-    repos: { on: every },
+    repos: { on: every, form: { pattern: /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+\/[A-Za-z0-9._-]+$/, hint: "be a repository with its owner, such as acme/shop" } },
     branches: { on: either(isPush, isBuild) },
     base_branches: { on: isPullRequest },
     pr_numbers: { on: isPullRequest, kind: "numbers" },
@@ -55,6 +57,8 @@ const GITHUB: Provider = {
     conclusions: { on: only("check_suite_completed", "workflow_run_completed") },
   },
 };
+
+const GITLAB_PROJECT = { pattern: /^(?!.*(^|\/)\.{1,2}($|\/))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)+$/, hint: "be a project with its group, such as acme/shop" };
 
 const AZURE: Provider = {
   events: [
@@ -82,7 +86,7 @@ export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook", "schedu
 
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   github: GITHUB,
-  gitlab: { events: ["merge_request", "bot_mentioned"], filters: { repos: { on: every }, actions: { on: only("merge_request") }, base_branches: { on: only("merge_request") } } },
+  gitlab: { events: ["merge_request", "bot_mentioned"], filters: { repos: { on: every, form: GITLAB_PROJECT }, actions: { on: only("merge_request") }, base_branches: { on: only("merge_request") } } },
   linear: {
     events: ["issue_created", "issue_labeled", "issue_assigned", "issue_state_changed", "comment_created", "agent_session_created"],
     filters: {

@@ -39,7 +39,7 @@ function readFilter(entry: Fields, name: string, provider: Provider, event: stri
 /** A list of values, or `{in, not_in}`; null asks nothing. */
 function readSet(fields: Fields, key: string, rule: FilterRule): { in?: string[]; not_in?: string[] } {
   if (fields.isNull(key) && !rule.isRequired) return {};
-  const valuesOf = (of: Fields, name: string): string[] | undefined => (rule.kind === "numbers" ? of.numbers(name) : of.texts(name, rule.oneOf && { oneOf: rule.oneOf, code: "FF_INVALID_FILTER" }));
+  const valuesOf = (of: Fields, name: string): string[] | undefined => (rule.kind === "numbers" ? of.numbers(name) : of.texts(name, { ...(rule.oneOf && { oneOf: rule.oneOf }), ...rule.form, ...((rule.oneOf || rule.form) && { code: "FF_INVALID_FILTER" as const }) }));
   const inner = fields.isList(key) ? undefined : fields.fields(key, ["in", "not_in"], "a list of values, or a mapping of in and not_in");
   const included = inner ? valuesOf(inner, "in") : fields.isList(key) ? valuesOf(fields, key) : undefined;
   const excluded = inner && valuesOf(inner, "not_in");

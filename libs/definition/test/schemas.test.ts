@@ -28,7 +28,7 @@ const TELLABLE: ReadonlySet<string> = new Set(["FF_UNKNOWN_FIELD", "FF_MISSING_F
 /** Where the fault lies in how values stand to each other, in a name, in the text after the frontmatter, or in characters. */
 const BEYOND: ReadonlySet<string> = new Set([
   ...["characters that cannot be stored", "linear and jira", "worker environment on the hosted worker", "worker environment without a host", "worker's credentials on the hosted worker"],
-  ...["empty body", "no text", "a name with capitals", "name", "all labels pass", "payload: the same value in and not in", "payload: numbers that are not exact", "payload: keys that JSON would spell otherwise", "header that carries a credential"],
+  ...["empty body", "no text", "a name with capitals", "name", "all labels pass", "payload: the same value in and not in", "payload: numbers that are not finite", "payload: keys that JSON would spell otherwise", "header that carries a credential"],
 ]);
 
 const faulty = [...FACTORY_FAULTS, ...AGENT_FAULTS, ...RUNNER_FAULTS, ...AUTOMATION_FAULTS, ...WEBHOOK_FAULTS, ...JUDGING_FAULTS].flatMap(([name, marked]) => {

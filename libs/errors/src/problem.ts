@@ -2,6 +2,7 @@ import { withoutCredentials } from "./credential-forms.ts";
 import { DomainError, isDomainError } from "./domain-error.ts";
 import { ERROR_KINDS } from "./kinds.ts";
 import { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
+import { isStorageFull, storageFull } from "./storage-full.ts";
 
 /** The public catalog (fields-runs §2.2): the short text of each code, and what its page says. */
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
@@ -56,9 +57,10 @@ export type ProblemContext = {
   readonly isUnrepeatable: boolean;
 };
 
-/** Anything that is not a `DomainError` is `internal`, unless only a connection was lost: its text stays private. */
+/** Anything that is not a `DomainError` is `internal`, unless a connection was lost or a disk is full: its text stays private. */
 export function asDomainError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
+  if (isStorageFull(error)) return storageFull(error);
   if (isLostConnection(error)) return serviceUnavailable(error);
   return new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong on our side.", cause: error });
 }

@@ -1,2 +1,2 @@
 export * from "./uids.ts";
-export { newUid, uidOf, isUuid, newEnvironmentUid, randomHex, randomToken } from "./make.ts";
+export { newUid, uidOf, runnerUidOf, isUuid, newEnvironmentUid, randomHex, randomToken } from "./make.ts";

@@ -1,2 +1,2 @@
 export { InternalAddressRefused, outboundRule, refusalIn, type OutboundRule, type Resolve } from "./outbound-rule.ts";
-export { allowedInternalHosts, LOOPBACK } from "./setting.ts";
+export { allowedInternalHosts, defaultInternalHosts, isLoopbackHost, LOOPBACK, type Exposure } from "./setting.ts";

@@ -1,3 +1,5 @@
+import { isIP } from "node:net";
+import { addressSet } from "@millwright/addresses";
 import type { Setting } from "@millwright/config";
 import { outboundRule } from "./outbound-rule.ts";
 
@@ -16,5 +18,31 @@ export const allowedInternalHosts: Setting<readonly string[] | undefined> = {
   },
 };
 
-/** The machine itself: what somebody who runs the platform for themselves, on its loopback address, may have there. */
+/** The machine itself. */
 export const LOOPBACK: readonly string[] = ["localhost", "127.0.0.0/8", "::1"];
+
+const loopback = addressSet(["127.0.0.0/8", "::1"]);
+
+/** Whether a listen address, or the host of a URL, is one that only programs on this machine reach. */
+export function isLoopbackHost(text: string): boolean {
+  const host = text.toLowerCase().replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+  return isIP(host) === 0 ? /^(?:.+\.)?localhost$/.test(host) : loopback.has(host);
+}
+
+/** How a platform is reached. */
+export type Exposure = {
+  /** Its listen address. */
+  readonly host: string;
+  /** Origins under which users and senders of webhooks reach it, as far as the operator sets them. */
+  readonly origins: readonly (string | undefined)[];
+  readonly trustedProxies: readonly string[];
+};
+
+/**
+ * Returns what addresses set by teams may reach of the inside unless the operator sets a list: this machine, if only its own users reach
+ * the platform; else nothing. A platform that listens on a loopback address behind a proxy serves others too.
+ */
+export function defaultInternalHosts({ host, origins, trustedProxies }: Exposure): readonly string[] {
+  const isLocal = (origin: string | undefined): boolean => origin === undefined || isLoopbackHost(new URL(origin).hostname);
+  return isLoopbackHost(host) && trustedProxies.length === 0 && origins.every(isLocal) ? LOOPBACK : [];
+}

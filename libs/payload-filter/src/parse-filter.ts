@@ -1,5 +1,5 @@
 import { FILTER_LIMITS, type Leaf, type Pattern, type PayloadFilter, type Scalar } from "./filter.ts";
-import { isObject, sameScalar, scalarOf } from "./payload.ts";
+import { filterScalarOf, isObject, sameScalar } from "./payload.ts";
 
 /** `path`: the names that lead to the fault, joined by dots; "" is the filter itself. */
 export type FilterFault = { readonly path: string; readonly message: string };
@@ -8,7 +8,10 @@ export type ParsedFilter = { readonly filter: PayloadFilter; readonly faults?: u
 
 const OPERATORS: ReadonlySet<string> = new Set(["in", "not_in", "exists"]);
 
-/** Reads a filter from its JSON form, absent standing for `{}`. Grammar and limits: spec factory-files §7.1. */
+/**
+ * Reads a filter from its JSON form, absent standing for `{}`. Grammar and limits: spec factory-files §7.1. Numbers that are no floats are those of
+ * `parseExactly` or `parseStored`; a float that is no exact number was changed by its reader, and is a fault.
+ */
 export function parseFilter(json: unknown): ParsedFilter {
   const reader = new FilterReader();
   const filter = reader.pattern(json ?? {}, []);
@@ -64,10 +67,10 @@ class FilterReader {
     return json.flatMap((value: unknown, index) => {
       const at = [...path, String(index)];
       if (typeof value === "number" && (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value)))) {
-        this.#fault(at, "Numbers are exact up to 9007199254740991.");
+        this.#fault(at, "A number must be finite and arrive as it was written.");
         return [];
       }
-      const scalar = scalarOf(value);
+      const scalar = filterScalarOf(value);
       if (scalar === undefined) this.#fault(at, "A set holds strings, numbers, true, false and null.");
       return scalar === undefined ? [] : [scalar];
     });

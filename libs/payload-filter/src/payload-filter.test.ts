@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { evaluateFilter, FILTER_LIMITS, isJson, parseFilter, parsePayload } from "./index.ts";
+import { asWritten, evaluateFilter, FILTER_LIMITS, isJson, parseExactly, parseFilter, parsePayload, parseStored, storedNumber } from "./index.ts";
 
 const bytes = (text: string) => Buffer.from(text, "utf8");
 function verdict(filter: unknown, body: string) {
@@ -80,6 +80,33 @@ test.each<[string, unknown, boolean]>([
   ['{"a":[[1]]}', { a: [1] }, false],
   ['{"a":[{"b":1}]}', { a: [1] }, false],
 ])("the body %s and the filter %j: %s", (body, filter, matches) => expect(verdict(filter, body).matches).toBe(matches));
+
+const NUMBERS = ["1e400", "2.0000000000000001", "9007199254740993", "-9007199254740993.5", "1e-400", "0.1", "1", "0.10000000000000000000001", "12345678901234567890", "1E5"];
+
+test("a filter's numbers are exact however it was read, stored and written again", () => {
+  const text = `{"a":{"b":[${NUMBERS.join(",")},"1e400",null]},"c":{"not_in":[1e400]}}`;
+  const stored = JSON.parse(JSON.stringify(parseStored(text))) as unknown; // as protobuf's Struct and jsonb keep it
+  expect(JSON.stringify(asWritten(stored))).toBe(JSON.stringify(parseExactly(text)));
+  expect(JSON.stringify(parseExactly(text))).toBe(text.replace("1E5", "100000"));
+  for (const filter of [parseExactly(text), stored, asWritten(stored)]) {
+    for (const number of NUMBERS) expect([number, verdict(filter, `{"a":{"b":${number}}}`).failedPaths]).toEqual([number, []]);
+    for (const other of ["1e401", "2", "9007199254740992", "1e-401", "0.10000000000000000000002"]) expect([other, verdict(filter, `{"a":{"b":${other}}}`).failedPaths]).toEqual([other, ["a.b"]]);
+    expect(verdict(filter, '{"a":{"b":1},"c":1e400}').failedPaths).toEqual(["c"]);
+  }
+});
+
+test("equal numbers of different spelling are one value of a set", () => {
+  expect(faultsOf(parseExactly('{"a":{"in":[1e400],"not_in":[10e399]}}'))).toEqual(["a"]);
+  expect(verdict(parseExactly('{"a":[1e400]}'), '{"a":10.0e399}').matches).toBe(true);
+});
+
+test.each<[string, unknown, string[]]>([
+  ["a bare number that is no float", '{"a":1e400}', ["a"]],
+  ["an object that is no number", '{"a":[{"$decimal":"x"}]}', ["a.0"]],
+  ["a number with something beside it", '{"a":[{"$decimal":"1","b":1}]}', ["a.0"]],
+])("%s in a set is refused", (_what, text, paths) => expect(faultsOf(parseExactly(text as string))).toEqual(paths));
+
+test.each([[5, "5"], [{ $decimal: "9007199254740992" }, "9007199254740992"], [0.5, "0.50"]])("%j is how %s is stored", (stored, text) => expect(storedNumber(text)).toEqual(stored));
 
 test("failed paths name every field that does not match", () => {
   expect(verdict({ event: ["x"], repo: { name: ["core"], private: [true] }, owner: { login: ["a"] }, jobs: { name: ["none"] } }, BODY)).toEqual({

@@ -1,4 +1,5 @@
 import { decimalOf } from "./decimal.ts";
+import { exactText, isRawNumber } from "./exact-numbers.ts";
 import type { Decimal, Scalar } from "./filter.ts";
 
 /** A delivered body, ready for evaluation. Opaque: numbers that a float would change are kept as decimals. */
@@ -63,7 +64,13 @@ export function scalarOf(value: unknown): Scalar | undefined {
   return value instanceof Exact ? value : undefined;
 }
 
+/** The same of a value of a filter, where a number that is no float is written as such. */
+export function filterScalarOf(value: unknown): Scalar | undefined {
+  const text = exactText(value);
+  return text === undefined ? scalarOf(value) : decimalOf(text);
+}
+
 export const sameScalar = (a: Scalar, b: Scalar): boolean =>
   a !== null && b !== null && typeof a === "object" && typeof b === "object" ? a.decimal === b.decimal : a === b;
 
-export const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Exact);
+export const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Exact) && !isRawNumber(value);

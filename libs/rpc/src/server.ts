@@ -2,7 +2,7 @@ import { Code, ConnectError, type ConnectRouterOptions, type ContextValues, type
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
 import { events, health } from "@millwright/contracts";
-import { DomainError, isDomainError, isLostConnection, serviceUnavailable } from "@millwright/errors";
+import { DomainError, isDomainError, isLostConnection, isStorageFull, serviceUnavailable, storageFull } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { currentScope, inScope, iterateInScope, openScope, parseTraceparent, TRACEPARENT, type RequestContext, type Span } from "@millwright/telemetry";
 import { CALL, REQUEST } from "./context.ts";
@@ -18,7 +18,8 @@ const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
  * translates errors, logs one line and counts once per finished RPC.
  */
 export function serverOptions(options: ServerOptions): ConnectRouterOptions {
-  const quiet = new Set([...health.Health.methods.map(methodName), ...(options.quiet ?? [])]);
+  const polled = [...health.Health.methods, ...events.EventFeedService.methods].map(methodName);
+  const quiet = new Set([...polled, ...(options.quiet ?? [])]);
   const finish = recorder(options, quiet);
   return { requestGate: gate(options, quiet, finish), interceptors: [translate(finish)], readMaxBytes: MESSAGE_BYTES_MAX };
 }
@@ -29,7 +30,7 @@ function gate(options: ServerOptions, quiet: ReadonlySet<string>, finish: Finish
     const local = context.values.get(LOCAL);
     const requestId = local?.caller?.requestId ?? context.requestHeader.get("x-request-id") ?? newUid();
     const { scope, span } = openScope(methodName(context.method), {
-      tracer: quiet.has(methodName(context.method)) || context.method.parent.typeName === events.EventFeedService.typeName ? undefined : options.tracer, // polled
+      tracer: quiet.has(methodName(context.method)) ? undefined : options.tracer,
       ...{ kind: "server", attributes: rpcAttributes(context.method), fields: { requestId } },
       parent: local ? currentScope()?.trace : parseTraceparent(context.requestHeader.get(TRACEPARENT)),
     });
@@ -148,6 +149,7 @@ function answerTo(error: unknown): Answer {
     return { error: new ConnectError(outcome, error.code), outcome, loud: false };
   }
   if (error instanceof Error && "code" in error && error.code === CALLER_GONE) return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
+  if (isStorageFull(error)) return { ...answerTo(storageFull(error)), loud: true };
   if (isLostConnection(error)) return answerTo(serviceUnavailable(error));
   const hidden = new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong." });
   return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };

@@ -180,14 +180,17 @@ describe.each(doors)("a call %s", (_name, open) => {
     );
   });
 
-  test("is logged in one line, without a word of its content", async () => {
-    await inScope(SCOPE, () => feed().read({ limit: 424_242 }, call(aCaller({ requestId: "req-1" }))));
+  test("is logged in one line, without a word of its content; a poll at debug level", async () => {
+    await inScope(SCOPE, () => workers().complete({ completions: [{ executionId: 424_242n }] }, call(aCaller({ requestId: "req-1" }))));
+    await inScope(SCOPE, () => feed().read({ limit: 424_242 }, call(aCaller({ requestId: "req-2" }))));
+    const lineOf = (level: string, requestId: string, operation: string) => ({
+      level,
+      message: "rpc finished",
+      fields: expect.objectContaining({ requestId, traceId: "a".repeat(32), operation, outcome: "ok" }),
+    });
     expect(log.entries).toEqual([
-      {
-        level: "info",
-        message: "rpc finished",
-        fields: expect.objectContaining({ requestId: "req-1", traceId: "a".repeat(32), operation: "millwright.events.v1.EventFeedService/Read", outcome: "ok" }),
-      },
+      lineOf("info", "req-1", "millwright.worker.v1.WorkerService/Complete"),
+      lineOf("debug", "req-2", "millwright.events.v1.EventFeedService/Read"),
     ]);
     expect(JSON.stringify(log.entries)).not.toContain("424242");
   });

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { answerUnreadable, REQUEST_HEAD_BYTES_MAX } from "./unreadable-request.ts";
 
 /** Requests and headers must arrive in time, or the connection is closed (slow clients hold nothing). */
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -20,9 +21,10 @@ export type HttpServer = {
 export async function listen(host: string, port: number): Promise<HttpServer> {
   let begin: (listener: RequestListener) => void = () => {};
   const listening = new Promise<RequestListener>((resolve) => (begin = resolve));
-  const server = createServer((request, response) => void listening.then((listener) => listener(request, response)));
+  const server = createServer({ maxHeaderSize: REQUEST_HEAD_BYTES_MAX }, (request, response) => void listening.then((listener) => listener(request, response)));
   server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.on("clientError", answerUnreadable);
   server.listen(port, host);
   await once(server, "listening");
   return { port: (server.address() as AddressInfo).port, serve: (listener) => begin(listener), stop: () => stop(server) };

@@ -5,7 +5,8 @@ import type { Metrics } from "@millwright/telemetry";
 
 export type Operations = {
   readonly lifecycle: Lifecycle;
-  readonly metrics: Metrics;
+  /** Served at `/metrics`; absent: there is no such path. */
+  readonly metrics?: Metrics;
   /** Published at `/jwks.json`; absent: there is no such path. */
   readonly keys?: () => readonly PublicKey[];
   /** Answers every other path; absent: 404. */
@@ -16,7 +17,8 @@ export type Operations = {
 export function answerOperations({ others = notFound, ...operations }: Operations): RequestListener {
   return (request, response) => {
     const answer = ANSWERS[(request.url ?? "").split("?")[0] ?? ""];
-    if (!answer || (answer === ANSWERS["/jwks.json"] && !operations.keys)) return others(request, response);
+    const isServed = answer && !(answer === ANSWERS["/jwks.json"] && !operations.keys) && !(answer === ANSWERS["/metrics"] && !operations.metrics);
+    if (!isServed) return others(request, response);
     return void answer(operations).then(({ status, type, body }) => response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body));
   };
 }
@@ -29,7 +31,7 @@ const ANSWERS: Readonly<Record<string, (operations: Operations) => Promise<Answe
     const { ready, checks } = await lifecycle.ready();
     return json(ready ? 200 : 503, { ready, checks });
   },
-  "/metrics": async ({ metrics }) => ({ status: 200, type: metrics.contentType, body: await metrics.text() }),
+  "/metrics": async ({ metrics }) => ({ status: 200, type: metrics!.contentType, body: await metrics!.text() }),
   "/jwks.json": async ({ keys }) => json(200, { keys: keys?.() ?? [] }),
 };
 

@@ -17,7 +17,7 @@ import {
   type Routes,
   type ServerOptions,
 } from "@millwright/rpc";
-import { createLogger, loadTracingSettings, Metrics, startTracing, type Logger, type Tracing } from "@millwright/telemetry";
+import { createLogger, ignoreStandardStreamErrors, loadTracingSettings, Metrics, startTracing, type Logger, type Tracing } from "@millwright/telemetry";
 import { listen, type HttpServer } from "./http-server.ts";
 import { answerOperations } from "./operations.ts";
 import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
@@ -60,6 +60,7 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
  * SIGTERM. Whatever keeps it from starting is said on standard error, with exit code 1.
  */
 export async function runService<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>): Promise<void> {
+  ignoreStandardStreamErrors(process);
   try {
     const config = plan.loadConfig(plan.env);
     const log = createLogger({ service: plan.name, level: config.logLevel as "info" });

@@ -1,3 +1,4 @@
+export { ignoreStandardStreamErrors, LineOutput } from "./line-output.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
 export { LOG_FIELDS, type LogField, type LogFields } from "./log-fields.ts";
 export { Metrics } from "./metrics.ts";

@@ -1,6 +1,9 @@
 import { pino, stdTimeFunctions, type DestinationStream, type Logger as Pino } from "pino";
-import { allowListed, type LogField, type LogFields } from "./log-fields.ts";
+import { allowListed, type LogFields } from "./log-fields.ts";
+import { LineOutput } from "./line-output.ts";
 import { currentScope } from "./scope.ts";
+
+const STDOUT = 1;
 
 /**
  * JSON lines. Messages are constant texts; what varies are fields, from the list in log-fields.ts. A line written on behalf of a request,
@@ -26,43 +29,33 @@ export type LoggerOptions = {
   readonly destination?: DestinationStream;
 };
 
-/** The logger of one service. Lines are written synchronously, so that the last one before a crash is not lost. */
+/** The logger of one service. Lines are written synchronously, so that the last one before a crash is not lost; writing never throws. */
 export function createLogger(options: LoggerOptions): Logger {
-  const base = pino(
+  const output = pino(
     {
       level: options.level ?? "info",
-      base: { service: options.service },
+      base: null,
       timestamp: stdTimeFunctions.isoTime,
       messageKey: "message",
       formatters: { level: (label) => ({ level: label }) },
     },
-    options.destination ?? pino.destination({ dest: 1, sync: true }),
+    options.destination ?? new LineOutput(() => STDOUT),
   );
-  return wrap(base, {});
+  return loggerOn(output, { service: options.service });
 }
 
-/** `bound`: what pino already writes into every line of `base`; said once is enough. */
-function wrap(base: Pino, bound: LogFields): Logger {
+/** `bound`: fields of every line. A line has each key once: its own fields precede bound ones, and those the fields of the scope. */
+function loggerOn(output: Pino, bound: LogFields): Logger {
   const at =
     (level: "debug" | "info" | "warn" | "error") =>
     (fields: LogFields | string, message?: string): void => {
-      if (!base.isLevelEnabled(level)) return;
-      const line = scopeFields(bound);
-      if (typeof fields === "string") base[level](line, fields);
-      else base[level](allowListed(fields, line), message);
+      if (!output.isLevelEnabled(level)) return;
+      const line = { ...currentScope()?.fields, ...bound };
+      if (typeof fields === "string") output[level](line, fields);
+      else output[level](allowListed(fields, line), message);
     };
   return {
     debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"),
-    child: (fields) => wrap(base.child(allowListed(fields)), { ...bound, ...fields }),
+    child: (fields) => loggerOn(output, { ...bound, ...allowListed(fields) }),
   };
-}
-
-function scopeFields(bound: LogFields): Record<string, unknown> {
-  const kept: Record<string, unknown> = {};
-  const fields = currentScope()?.fields;
-  for (const name in fields) {
-    const value = fields[name as LogField];
-    if (value !== undefined && bound[name as LogField] === undefined) kept[name] = value;
-  }
-  return kept;
 }

@@ -16,6 +16,14 @@ describe("the logger", () => {
     ]);
   });
 
+  test("writes each key of a line once, also those that a child or the line itself replaces", () => {
+    const texts: string[] = [];
+    const parent = createLogger({ service: "standalone", destination: { write: (text: string) => void texts.push(text) } });
+    parent.child({ service: "gateway", requestId: "r1" }).child({ requestId: "r2" }).info({ requestId: "r3" }, "finished");
+    expect(texts[0]!.match(/"service"|"requestId"/g)).toHaveLength(2);
+    expect(JSON.parse(texts[0]!)).toMatchObject({ service: "gateway", requestId: "r3" });
+  });
+
   test("drops fields that are not on the list, whatever their type says", () => {
     const { lines, log } = captured();
     log.info({ operation: "x", prompt: "secret words", authorization: "Bearer k" } as LogFields, "finished");

@@ -1,4 +1,5 @@
 export { paint, type Paint } from "./paint.ts";
 export { table } from "./table.ts";
 export { describeRunEvent, type ProgressLine, type RunEventJson } from "./run-progress.ts";
+export { printable, printableJson } from "./printable.ts";
 export { colourDiff } from "./diff.ts";

@@ -1,3 +1,5 @@
+import { printable } from "./printable.ts";
+
 type Json = Record<string, unknown>;
 
 /** A run event as `GET /agent/runs/{runId}/events` shows it. */
@@ -8,10 +10,10 @@ export type ProgressLine = { mark: "start" | "say" | "work" | "done" | "fail" | 
 
 const DETAIL_LINES_MAX = 6;
 
-/** Turns a run event into a line for people; undefined for events that only machines care about. */
+/** Returns a run event as a line for people, without control sequences; undefined for events that only programs need. */
 export function describeRunEvent(event: RunEventJson): ProgressLine | undefined {
-  const payload = event.payload ?? {};
-  return DESCRIPTIONS[event.kind]?.(payload);
+  const line = Object.hasOwn(DESCRIPTIONS, event.kind) ? DESCRIPTIONS[event.kind]!(event.payload ?? {}) : undefined;
+  return line && { ...line, text: printable(line.text), ...(line.detail && { detail: line.detail.map(printable) }) };
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -27,20 +29,27 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   message: (p) => (p["role"] === "assistant" ? { mark: "say", text: text(p["text"]) } : undefined),
   model_step: (p) => (text(p["text"]) ? { mark: "say", text: text(p["text"]) } : undefined),
   command_output: (p) => ({ mark: "note", text: text(p["text"]).trimEnd() }),
-  tool_end: (p) => describeTool(p),
+  agent_resumed: (p) => ({ mark: "note", text: text(p["text"]).split("\n", 1)[0] ?? "" }),
+  tool_end: (p) => marked(describeTool(p), p["repeated"] === true),
   pushed: (p) => ({ mark: "work", text: `pushed ${text(p["branch"])} (${text(p["sha"]).slice(0, 7)})` }),
   egress_denied: (p) => ({ mark: "note", text: `refused: ${text(p["host"])}:${String(p["port"])} (${text(p["reason"])})` }),
   limit_exceeded: (p) => ({ mark: "fail", text: `over its limit of ${text(p["resource"])}: the sandbox is ended` }),
   run_waiting: (p) => ({ mark: "wait", text: text(p["message"]) || "waiting for its child runs" }),
   child_finished: (p) => ({ mark: "note", text: `child run ended ${text(p["state"])}` }),
   worker_lost: () => ({ mark: "fail", text: "the worker was lost; the turn starts again" }),
+  worker_stopped: () => ({ mark: "note", text: "the worker stops; the run continues on another one" }),
+  attempt_failed: (p) => ({ mark: "fail", text: `the worker could not execute the run: ${text(p["message"])}` }),
   dispatch_failed: (p) => ({ mark: "fail", text: `no machine could be started: ${text(p["message"])}` }),
   warning: (p) => ({ mark: "note", text: text(p["text"]) }),
   run_finished: (p) => ({
     mark: p["state"] === "SUCCEEDED" ? "done" : "fail",
-    text: `${text(p["state"]).toLowerCase()}${text(p["message"]) ? `: ${text(p["message"]).split("\n", 1)[0]}` : ""}`,
+    text: `${text(p["state"]).toLowerCase()}${text(p["message"]) ? `: ${firstLine(text(p["message"]))}` : ""}`,
   }),
+  debug_window_opened: (p) => ({ mark: "note", text: `debug window open for ${Math.round(Number(p["window_ms"]) / 60_000)} min: follow-ups work in what the setup left` }),
+  debug_window_ended: () => ({ mark: "note", text: "debug window closed" }),
 };
+
+const marked = (line: ProgressLine, isRepeated: boolean): ProgressLine => (isRepeated ? { ...line, text: `${line.text} (executed again)` } : line);
 
 function describeTool(payload: Json): ProgressLine {
   const input = object(payload["input"]);
@@ -72,6 +81,15 @@ function paths(value: Json): unknown[] {
   return Array.isArray(value["files"]) ? value["files"].map((file) => object(file)["path"]) : [];
 }
 
+/** The last lines of an output, after a mark for those that are left out. */
 function tail(output: string): string[] {
-  return output.trimEnd().split("\n").filter((line) => line.trim() !== "").slice(-DETAIL_LINES_MAX);
+  const lines = output.trimEnd().split("\n").filter((line) => line.trim() !== "");
+  const omitted = Math.max(0, lines.length - DETAIL_LINES_MAX);
+  return [...(omitted > 0 ? [`[${omitted} ${omitted === 1 ? "line" : "lines"} omitted]`] : []), ...lines.slice(omitted)];
+}
+
+/** The first line of a text, with a mark if there are more. */
+function firstLine(message: string): string {
+  const [first = "", ...more] = message.trimEnd().split("\n");
+  return more.length > 0 ? `${first} [${more.length} more ${more.length === 1 ? "line" : "lines"}]` : first;
 }

@@ -3,11 +3,12 @@ import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import type { TeamUid, UserUid } from "@millwright/ids";
 
-/** A user who may do everything in one new team; override what the test is about. */
+/** A user who may do everything in one new team and with what they own; override what the test is about. */
 export function aCaller(overrides: Partial<Caller> = {}): Caller {
   return {
     principal: { type: "user", uid: newUid<UserUid>() },
     teams: [{ teamUid: newUid<TeamUid>(), verbs: VERBS }],
+    personal: VERBS,
     platformAdmin: false,
     requestId: newUid(),
     ...overrides,

@@ -2,7 +2,8 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * What a stand-in does: it takes orders instead of thinking, one a line: `say`, `bash`, `model` (one call of the model), `tool <name> <json>` (of the
+ * What a stand-in does: it takes orders instead of thinking, one a line: `say`, `bash`, `model <text>` (one step of the model), `title` (a call without tools),
+ * `retry` (a step, until it is answered), `abort` (a step that is given up after the first piece of its answer), `tool <name> <json>` (of the
  * platform), `tools`, `told`, `hang`, `die`, `curse` (to die from now on), `fail`, `flood`, `odd` (a line outside of every protocol), `env`. It keeps its session where the real program does, and
  * needs it there to go on. A front before it speaks the protocol: it gives `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls `work` and `interrupt`.
  */
@@ -11,19 +12,37 @@ const { execFile } = require("node:child_process");
 const fs = require("node:fs");
 const path = require("node:path");
 const send = (message) => void process.stdout.write(JSON.stringify(message) + "\\n");
-let stop, last = "";
-const post = async (url, body) => { const over = new AbortController(); stop = () => over.abort(); const answer = await fetch(url, { signal: over.signal, method: "POST", headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }, body: JSON.stringify(body) }); return { status: answer.status, text: await answer.text() }; };
+let stop, last = "", leavesEarly = false;
+const post = async (url, body) => { const over = new AbortController(); stop = () => over.abort(); const answer = await fetch(url, { signal: over.signal, method: "POST", headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }, body: JSON.stringify(body) }); if (leavesEarly) { await answer.body.getReader().read(); over.abort(); return { status: 0, text: "" }; } return { status: answer.status, text: await answer.text() }; };
+const toolsOf = ({ hasTools }) => hasTools ? { tools: [{ name: "shell", description: "Runs a command." }] } : {};
+const ask = async (what) => {
+  const { status, text } = await front.ask(what);
+  if (status === 200) return front.say("The model said " + JSON.stringify([...text.matchAll(front.words)].map(([, said]) => said).join("")));
+  return "API Error: " + status + " " + JSON.parse(text).error.message;
+};
 const orders = {
   say: async (text) => front.say((last = text)),
   bash: (command) => new Promise((resolve) => {
     const ended = front.started("shell", { command });
+    const refusal = front.refuses?.();
+    if (refusal) { ended(refusal, 1); return resolve(); }
     const child = execFile("bash", ["-c", command], (error, stdout, stderr) => { ended(stdout + stderr, error ? error.code || 1 : 0); resolve(); });
     stop = () => child.kill("SIGKILL");
   }),
-  model: async () => {
-    const { status, text } = await front.ask();
-    if (status === 200) return front.say("The model said " + JSON.stringify([...text.matchAll(front.words)].map(([, said]) => said).join("")));
-    return "API Error: " + status + " " + JSON.parse(text).error.message;
+  model: (text) => ask({ text: text || "x", hasTools: true }),
+  title: () => ask({ text: "Give it a title.", hasTools: false }),
+  retry: async () => {
+    for (let tried = 0; tried < 5; tried += 1) {
+      const { status } = await front.ask({ text: "x", hasTools: true });
+      if (status === 200) return front.say("The model answered try " + (tried + 1));
+    }
+    return "The model gave no answer.";
+  },
+  abort: async (text) => {
+    leavesEarly = true;
+    await front.ask({ text: text || "x", hasTools: true });
+    leavesEarly = false;
+    front.say("I gave up.");
   },
   tool: async (text) => {
     const [, name, json] = /^(\\S+) ?(.*)$/.exec(text);
@@ -87,7 +106,7 @@ const front = {
     send({ type: "assistant", message: { id: "m", content: [{ type: "tool_use", id, name: kind === "shell" ? "Bash" : "mcp__millwright__" + input.name, input: kind === "shell" ? input : {} }] } });
     return (content, code) => send({ type: "user", message: { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, is_error: code !== 0 }] } });
   },
-  ask: () => post(process.env.ANTHROPIC_BASE_URL + "/v1/messages?beta=true", { model: option("--model") ?? "claude-sonnet-4-5", max_tokens: 100, stream: true, messages: [{ role: "user", content: "x" }] }),
+  ask: (what) => post(process.env.ANTHROPIC_BASE_URL + "/v1/messages?beta=true", { model: option("--model") ?? "claude-sonnet-4-5", max_tokens: 100, stream: true, ...toolsOf(what), messages: [{ role: "user", content: what.text }] }),
   begun: () => { send({ type: "system", subtype: "init", session_id: session }); send({ type: "something_new", of: ["a", "later", "version"] }); },
   ended: (isInterrupted, fault) => isInterrupted
     ? send({ type: "result", subtype: "error_during_execution", is_error: true, usage: {} })
@@ -109,8 +128,12 @@ let thread, turn = 0, calls = 0, told = "", total = 0;
 const note = (method, params) => send({ method, params: { threadId: thread, ...(method.startsWith("turn/") ? {} : { turnId: "turn-" + turn }), ...params } });
 const item = (what, fields) => note("item/" + what, { item: fields });
 const fileOf = (id) => path.join(process.env.CODEX_HOME, "sessions", "2026", "01", "01", "rollout-" + id + ".jsonl");
+// A thread keeps the sandbox it was started with, unless the request that resumes it names another one.
+const sandboxFileOf = (id) => fileOf(id) + ".sandbox";
+const keepSandbox = (sandbox) => { fs.mkdirSync(path.dirname(front.file), { recursive: true }); fs.writeFileSync(sandboxFileOf(thread), sandbox); };
 const front = {
   get file() { return fileOf(thread); },
+  refuses: () => fs.readFileSync(sandboxFileOf(thread), "utf8") === "danger-full-access" ? undefined : "sandbox: command not permitted",
   words: /"delta":"([^"]*)"/g,
   mcp: setting(/^mcp_servers.*url="([^"]*)"/),
   instructions: () => told,
@@ -120,7 +143,7 @@ const front = {
     item("started", { ...call, status: "inProgress" });
     return (content, code) => item("completed", { ...call, status: code === 0 ? "completed" : "failed", aggregatedOutput: content, exitCode: code, result: { content: [{ type: "text", text: content }] } });
   },
-  ask: () => post(setting(/base_url="([^"]*)"/) + "/responses", { model: setting(/^model="([^"]*)"/) ?? "gpt-5.4", stream: true, input: [{ role: "user", content: "x" }] }),
+  ask: (what) => post(setting(/base_url="([^"]*)"/) + "/responses", { model: setting(/^model="([^"]*)"/) ?? "gpt-5.4", stream: true, ...toolsOf(what), input: [{ role: "user", content: what.text }] }),
   begun: () => { note("turn/started", { turn: { id: "turn-" + turn, status: "inProgress" } }); note("something/new", { of: ["a", "later", "version"] }); },
   ended: (isInterrupted, fault) => {
     if (!isInterrupted) note("thread/tokenUsage/updated", { tokenUsage: { total: { inputTokens: (total += 1) }, last: { inputTokens: 1 } } });
@@ -129,10 +152,11 @@ const front = {
 };
 const methods = {
   initialize: () => ({ result: {} }),
-  "thread/start": ({ developerInstructions }) => { thread = require("node:crypto").randomUUID(); told = developerInstructions; return { result: { thread: { id: thread, path: front.file } } }; },
-  "thread/resume": ({ threadId, developerInstructions }) => {
+  "thread/start": ({ developerInstructions, sandbox }) => { thread = require("node:crypto").randomUUID(); keepSandbox(sandbox ?? setting(/^sandbox_mode="([^"]*)"/)); told = developerInstructions; return { result: { thread: { id: thread, path: front.file } } }; },
+  "thread/resume": ({ threadId, developerInstructions, sandbox }) => {
     if (!fs.existsSync(fileOf(threadId))) return { error: { code: -32600, message: "no rollout found" } };
     thread = threadId; told = developerInstructions;
+    if (sandbox) keepSandbox(sandbox);
     total = 40;
     setImmediate(() => send({ method: "thread/tokenUsage/updated", params: { threadId, turnId: "before", tokenUsage: { total: { inputTokens: 40 }, last: { inputTokens: 1 } } } }));
     return { result: { thread: { id: thread, path: front.file } } };
@@ -175,11 +199,11 @@ const front = {
     }
     return (content, code) => note("tool_call_update", { ...call, status: code === 0 || isInterrupted ? "completed" : "failed", content: [{ type: "content", content: { type: "text", text: content } }] });
   },
-  ask: async () => {
+  ask: async (what) => {
     isAsking = true;
     const answer = isGemini
-      ? await post(process.env.GOOGLE_GEMINI_BASE_URL + "/v1beta/models/" + model() + ":streamGenerateContent?alt=sse", { contents: [{ role: "user", parts: [{ text: "x" }] }] })
-      : await post(config.provider.millwright.options.baseURL + "/chat/completions", { model: model(), stream: true, messages: [{ role: "user", content: "x" }] });
+      ? await post(process.env.GOOGLE_GEMINI_BASE_URL + "/v1beta/models/" + model() + ":streamGenerateContent?alt=sse", { ...toolsOf(what), contents: [{ role: "user", parts: [{ text: what.text }] }] })
+      : await post(config.provider.millwright.options.baseURL + "/chat/completions", { model: model(), stream: true, ...toolsOf(what), messages: [{ role: "user", content: what.text }] });
     isAsking = false;
     return answer;
   },

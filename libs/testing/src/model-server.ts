@@ -10,6 +10,10 @@ export type ModelRequest = { readonly wire: WireName; readonly model: string; re
 /** AI providers on this machine: the four wires, streamed, with answers at the test's hand. */
 export class ModelServer {
   readonly requests: ModelRequest[] = [];
+  /** What `GET /v1/models` lists. */
+  models: readonly string[] = ["served-model", "other-model"];
+  /** Those whose caller closed the connection before the answer had ended. */
+  readonly abandoned: ModelRequest[] = [];
   readonly #server: Server;
   readonly #answer: (request: ModelRequest, index: number) => ModelAnswer;
 
@@ -37,9 +41,13 @@ export class ModelServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    if (request.method === "GET" && request.url === "/v1/models") {
+      return void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ object: "list", data: this.models.map((id) => ({ id, object: "model" })) }));
+    }
     const asked = readRequest(request, Buffer.concat(chunks).toString());
     if (!asked) return void response.writeHead(404, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: `There is no ${request.url}` } }));
     const answer = this.#answer(asked, this.requests.push(asked) - 1);
+    response.once("close", () => response.writableEnded || this.abandoned.push(asked));
     if (answer === "hang") return;
     if (typeof answer === "object" && "status" in answer) {
       const { status, message = "No.", retryAfter } = answer;

@@ -1,7 +1,8 @@
 /** A whole answer of a model; counts are disjoint, and those left out are not sent. */
 export type WholeAnswer = {
   readonly text?: string;
-  readonly calls?: readonly { readonly name: string; readonly input: object; /** Group of tools, where a wire has some. */ readonly namespace?: string }[];
+  /** An `input` that is a text stands for arguments as they are sent, malformed ones included. */
+  readonly calls?: readonly { readonly name: string; readonly input: object | string; /** Group of tools, where a wire has some. */ readonly namespace?: string }[];
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number; readonly cacheWrite?: number };
   readonly end?: "length" | "refused";
 };
@@ -12,6 +13,7 @@ type SaidEvent = readonly [event: string, data: object | string];
 
 export type WireName = "anthropic" | "openai" | "openai-compatible" | "google";
 
+const argumentsOf = (input: object | string): string => (typeof input === "string" ? input : JSON.stringify(input));
 const halves = (text: string): string[] => [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((half) => half !== "");
 const defined = (fields: Record<string, number | undefined>) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 const typed = (data: { type: string }): SaidEvent => [data.type, data];
@@ -20,7 +22,7 @@ function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: st
   const texts = text === "" ? [] : [{ start: { type: "text", text: "" }, deltas: halves(text).map((half) => ({ type: "text_delta", text: half })) }];
   const tools = calls.map(({ name, input }, index) => ({
     start: { type: "tool_use", id: `toolu_${index}`, name, input: {} },
-    deltas: halves(JSON.stringify(input)).map((half) => ({ type: "input_json_delta", partial_json: half })),
+    deltas: halves(argumentsOf(input)).map((half) => ({ type: "input_json_delta", partial_json: half })),
   }));
   const blocks = [...texts, ...tools].flatMap(({ start, deltas }, index) => [
     typed({ type: "content_block_start", index, content_block: start } as { type: string }),
@@ -40,8 +42,8 @@ function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: strin
   const event = (type: string, fields: object) => typed({ type, ...fields });
   const texts = text === "" ? [] : [{ item: { type: "message", id: "msg_1", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] }, deltas: halves(text).map((delta) => event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta })) }];
   const tools = calls.map(({ name, input, namespace }, index) => ({
-    item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name, ...(namespace === undefined ? {} : { namespace }), arguments: JSON.stringify(input), status: "completed" },
-    deltas: halves(JSON.stringify(input)).map((delta) => event("response.function_call_arguments.delta", { item_id: `fc_${index}`, output_index: texts.length + index, delta })),
+    item: { type: "function_call", id: `fc_${index}`, call_id: `call_${index}`, name, ...(namespace === undefined ? {} : { namespace }), arguments: argumentsOf(input), status: "completed" },
+    deltas: halves(argumentsOf(input)).map((delta) => event("response.function_call_arguments.delta", { item_id: `fc_${index}`, output_index: texts.length + index, delta })),
   }));
   const items = [...texts, ...tools].flatMap(({ item, deltas }, index) => [
     event("response.output_item.added", { output_index: index, item: "arguments" in item ? { ...item, arguments: "" } : { ...item, content: [] } }),
@@ -65,7 +67,7 @@ function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: s
   const chunk = (delta: object, finish: string | null = null): SaidEvent => ["", { id: "chat_1", object: "chat.completion.chunk", created: 1, model, choices: [{ index: 0, delta, finish_reason: finish }] }];
   const tools = calls.flatMap(({ name, input }, index) => [
     chunk({ tool_calls: [{ index, id: `call_${index}`, type: "function", function: { name, arguments: "" } }] }),
-    ...halves(JSON.stringify(input)).map((half) => chunk({ tool_calls: [{ index, function: { arguments: half } }] })),
+    ...halves(argumentsOf(input)).map((half) => chunk({ tool_calls: [{ index, function: { arguments: half } }] })),
   ]);
   const counted = usage && {
     ...{ prompt_tokens: usage.input + (usage.cacheRead ?? 0), completion_tokens: usage.output },

@@ -74,6 +74,9 @@ export class Vault {
 
 type MasterKey = { readonly id: string; readonly wrapping: Uint8Array };
 
+/** The public identifier of a master key, which every record sealed with it contains. Reveals nothing of the key. */
+export const masterKeyId = (key: Uint8Array): string => masterKey(key).id;
+
 function masterKey(key: Uint8Array): MasterKey {
   if (key.length !== 32) throw new Error("a master key has 32 bytes");
   const wrapping = deriveKey(key, "vault wrapping key");

@@ -50,7 +50,7 @@ const CLAIM = `
    RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
 
 /** `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of replicas do not matter. */
-export async function claim(sql: Sql, kinds: string[], limit: number, leaseSeconds: number, served: readonly string[] = []): Promise<WorkItem[]> {
+export async function claim(sql: Sql, kinds: readonly string[], limit: number, leaseSeconds: number, served: readonly string[] = []): Promise<WorkItem[]> {
   const { rows } = await sql.query<WorkItem>(CLAIM, [kinds, limit, leaseSeconds, 4 * limit + 16, served]);
   return rows;
 }

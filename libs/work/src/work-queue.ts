@@ -33,7 +33,12 @@ export type WorkQueueDeps = {
   retrySchedule?: readonly number[];
   /** Items carried out at once by this process. Default 4. */
   concurrency?: number;
+  /** Kinds that may wait long for somebody else, and how many items of each are carried out at once. They take no place of the other kinds. */
+  separate?: Readonly<Record<string, number>>;
 };
+
+/** Kinds of work that share places, and what is being carried out of them. */
+type Lane = { readonly kinds: readonly string[]; readonly places: number; readonly active: Set<Promise<void>> };
 
 const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
 const POLL_MS = 1000;
@@ -51,7 +56,7 @@ export class WorkQueue {
   readonly #leaseSeconds: number;
   readonly #schedule: readonly number[];
   readonly #loop: BackgroundLoop;
-  readonly #active = new Set<Promise<void>>();
+  readonly #lanes: readonly Lane[];
   /** Teams in the order in which they were served last. */
   #served: readonly string[] = [];
   #stopping = new AbortController();
@@ -63,6 +68,11 @@ export class WorkQueue {
     this.#sql = deps.database.sql;
     this.#leaseSeconds = deps.leaseSeconds ?? 30;
     this.#schedule = deps.retrySchedule ?? RETRY_SCHEDULE_SECONDS;
+    const { separate = {} } = deps;
+    this.#lanes = [
+      { kinds: Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined), places: deps.concurrency ?? 4, active: new Set() },
+      ...Object.entries(separate).map(([kind, places]) => ({ kinds: [kind], places, active: new Set<Promise<void>>() })),
+    ];
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
       restMs: REST_MS,
@@ -82,7 +92,7 @@ export class WorkQueue {
     this.#unsubscribe();
     this.#stopping.abort(new Error("The process is stopping."));
     await this.#loop.stop();
-    await Promise.all(this.#active);
+    await Promise.all(this.#active());
   }
 
   ring(): void {
@@ -91,7 +101,7 @@ export class WorkQueue {
 
   /** Carries out everything that is due now and what that brings about. For tests. */
   async drain(): Promise<void> {
-    while ((await this.#claimAndRun()) > 0 || this.#active.size > 0) await Promise.all(this.#active);
+    while ((await this.#claimAndRun()) > 0 || this.#active().length > 0) await Promise.all(this.#active());
   }
 
   /** Lets parked items start over. Returns how many. */
@@ -116,18 +126,28 @@ export class WorkQueue {
     return "idle"; // the end of an item rings: the next claim fills its place
   }
 
+  #active(): Promise<void>[] {
+    return this.#lanes.flatMap(({ active }) => [...active]);
+  }
+
   async #claimAndRun(): Promise<number> {
-    const free = (this.#deps.concurrency ?? 4) - this.#active.size;
+    let claimed = 0;
+    for (const lane of this.#lanes) claimed += await this.#claimAndRunIn(lane);
+    return claimed;
+  }
+
+  async #claimAndRunIn({ kinds, places, active }: Lane): Promise<number> {
+    const free = places - active.size;
     if (free <= 0) return 0;
-    const items = await claim(this.#sql, Object.keys(this.#deps.handlers), free, this.#leaseSeconds, this.#served);
+    const items = await claim(this.#sql, kinds, free, this.#leaseSeconds, this.#served);
     const teams = new Set(items.map(({ teamUid }) => teamUid ?? NO_TEAM));
     this.#served = [...this.#served.filter((team) => !teams.has(team)), ...teams].slice(-SERVED_MAX);
     for (const item of items) {
       const running = this.#run(item).finally(() => {
-        this.#active.delete(running);
+        active.delete(running);
         this.ring();
       });
-      this.#active.add(running);
+      active.add(running);
     }
     return items.length;
   }

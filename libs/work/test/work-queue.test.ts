@@ -48,6 +48,23 @@ test("a claim reads a few pages of a queue that has become long since PostgreSQL
   }
 });
 
+test("items of a separate kind that do not end keep no place from the other kinds", async () => {
+  await t.database.transaction(async (tx) => {
+    for (let n = 0; n < 6; n += 1) await enqueueWork(tx, { kind: "slow", key: `s${n}`, payload: null });
+    await enqueueWork(tx, { kind: "call", key: "c", payload: null });
+  });
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const [called, slow] = [[] as string[], [] as string[]];
+  const handlers = { call: async ({ key }: { key: string }) => void called.push(key), slow: async ({ key }: { key: string }) => (slow.push(key), released) };
+  const queue = aQueue(handlers.call, { handlers, concurrency: 1, separate: { slow: 2 } });
+  const drained = queue.drain();
+  await eventually(() => called.length === 1 && slow.length === 2);
+  release();
+  await drained;
+  expect([called, slow.toSorted()]).toEqual([["c"], ["s0", "s1", "s2", "s3", "s4", "s5"]]);
+});
+
 describe("an item of work", () => {
   test("exists only when its transaction commits, and once for its key", async () => {
     await expect(t.database.transaction(async (tx) => {

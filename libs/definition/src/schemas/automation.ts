@@ -3,10 +3,10 @@ import { BOOLEAN, closed, common, document, enumOf, executing, TEXT, type JsonSc
 
 const values = (rule: FilterRule): JsonSchema => {
   if (rule.kind === "payload") return common("payloadFilter");
-  const items = rule.kind === "numbers" ? NUMBER : rule.oneOf ? enumOf(rule.oneOf) : TEXT;
+  const items = rule.kind === "numbers" ? NUMBER : rule.oneOf ? enumOf(rule.oneOf) : rule.form ? { type: "string", pattern: rule.form.pattern.source } : TEXT;
   const list = { type: "array", items, ...(rule.isRequired && { minItems: 1 }), ...(rule.max !== undefined && { maxItems: rule.max }) };
   if (rule.isInclusionOnly) return { oneOf: [...(rule.isRequired ? [] : [{ type: "null" }]), list, closed({ in: list }, { required: rule.isRequired ? ["in"] : [] })] };
-  return rule.oneOf || rule.kind ? { oneOf: [{ type: "null" }, list, closed({ in: list, not_in: list })] } : common("values");
+  return rule.oneOf || rule.kind || rule.form ? { oneOf: [{ type: "null" }, list, closed({ in: list, not_in: list })] } : common("values");
 };
 
 /** Whole numbers of at most 16 digits, as the parser takes them; 9999999999999999 is none, because no double holds it. */
