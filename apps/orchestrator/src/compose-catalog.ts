@@ -45,11 +45,11 @@ import { openPrisma } from "./store/prisma-client.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
-import { conversationsByUrl, findByReference, listChildren, listOfConversation, listOfConversations, listRuns, listTreeUids, newestOfConversations } from "./store/run-list-store.ts";
+import { conversationsByUrl, findByReference, listChildren, listOfConversation, findSimilarRuns, listOfConversations, listRuns, listTreeUids, currentRunsOfConversations } from "./store/run-list-store.ts";
 import { listOpenRuns } from "./store/open-run-store.ts";
 import { findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
-import { skillStore, type ReadRepository, type SkillInRuns } from "./store/skill-store.ts";
+import { skillStore, type ReadRepository } from "./store/skill-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
 import { teamEventReader } from "./store/team-event-store.ts";
@@ -133,7 +133,7 @@ export function composeCatalog(options: CatalogOptions) {
     reads: new SharedReads<ReadRepository>(),
     factoriesInForce: (teams: readonly string[]) => stores.definitions.inForce(teams),
     workerSkills: (teams: readonly string[]) => skillStore.ofWorkers(sql, teams, WORKER_SHOWN_SECONDS),
-    lastRuns: (owners: readonly Owner[], asked: readonly SkillInRuns[]) => skillStore.lastRuns(sql, owners, asked),
+    lastRuns: (owners: readonly Owner[], specs: readonly string[]) => skillStore.lastRuns(sql, owners, specs),
   };
   const resolving = {
     ...shared,
@@ -151,8 +151,8 @@ export function composeCatalog(options: CatalogOptions) {
     findRun: async (uid: string) => (isUuid(uid) ? findRun(sql, uid) : undefined),
     listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
-    listOfConversations: (caller: Caller, uids: readonly string[]) => listOfConversations(sql, caller, uids),
-    newestOfConversations: (uids: readonly string[]) => newestOfConversations(sql, uids),
+    listOfConversations: (caller: Caller, uids: readonly string[], teamUid: string | undefined) => listOfConversations(sql, caller, uids, teamUid),
+    currentRunsOfConversations: (uids: readonly string[], teamUid: string | undefined) => currentRunsOfConversations(sql, uids, teamUid),
     findByReference: (caller: Caller, url: string) => findByReference(sql, caller, url),
     conversationsByUrl: (teamUid: string, url: string) => conversationsByUrl(sql, teamUid, url),
     followupsOf: (runUid: string, afterSeq: number, limit: number) => followupsOf(sql, runUid, afterSeq, limit),
@@ -211,6 +211,7 @@ export function composeCatalog(options: CatalogOptions) {
       listTeamEvents: teamEventReader(sql),
       eventLog: options.eventLog,
       cursors: options.cursors,
+      findSimilar: (caller: Caller, query: RunListQuery) => findSimilarRuns(database.searches, caller, query),
       listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) => listRuns(database.searches, caller, query, after, limit),
       liveTexts: options.liveTexts,
       isSettled: (runUid) => isSettled(sql, runUid),

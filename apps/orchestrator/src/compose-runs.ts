@@ -38,7 +38,7 @@ import { claim } from "./store/queue-store.ts";
 import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
 import { listRunEvents } from "./store/run-events-store.ts";
 import { listOpenRuns } from "./store/open-run-store.ts";
-import { newestOfConversations } from "./store/run-list-store.ts";
+import { currentRunsOfConversations } from "./store/run-list-store.ts";
 import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader, liveRunsOfAgent } from "./store/run-store.ts";
 import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
@@ -66,6 +66,7 @@ import { pendingDirectives } from "./usecases/pending-directives.ts";
 import { prepareAttachments } from "./usecases/prepare-attachments.ts";
 import { readHistory, type HistoryRequest } from "./usecases/read-history.ts";
 import { reap } from "./usecases/reap.ts";
+import { returnLeases, type ReturnedLease } from "./usecases/return-leases.ts";
 import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
 import { takeOffer, type NewSession, type TakeOfferDeps } from "./usecases/take-offer.ts";
 import { watchDirectives } from "./usecases/watch-directives.ts";
@@ -178,6 +179,7 @@ export function composeRuns(options: RunLifeOptions) {
     findJob: (session: WorkerSession, lease: LeaseRef) => findJob(database.lookups, session, lease),
     prepareAssignment: (job: Job, session: WorkerSession) => options.prepareAssignment(job, session),
   };
+  const cancelling = { ...reads, runs, offerTtlMs: timings.offerTtlMs };
   const creating = { ...reads, ...files, runs, sharedRuns, resolveRun: (caller: Caller, request: ResolveRunRequest) => options.resolveRun(caller, request), capacityDefaults: options.capacityDefaults };
   const retrying = {
     ...creating,
@@ -204,9 +206,9 @@ export function composeRuns(options: RunLifeOptions) {
     },
     reportLocalRun: (caller: Caller, report: LocalReport) => reportLocalRun(reporting, caller, report),
     retryRun: (caller: Caller, request: RetryRequest) => retryRun(retrying, caller, request),
-    cancelRun: (caller: Caller, request: CancelRequest) => cancelRun({ ...reads, runs }, caller, request),
+    cancelRun: (caller: Caller, request: CancelRequest) => cancelRun(cancelling, caller, request),
     continueConversation: (caller: Caller, request: NewRun) =>
-      continueConversation({ ...creating, newestOfConversations: (uids) => newestOfConversations(sql, uids), runOfMessage: (uid) => runOfMessage(sql, uid) }, caller, request),
+      continueConversation({ ...creating, currentRunsOfConversations: (uids, teamUid) => currentRunsOfConversations(sql, uids, teamUid), runOfMessage: (uid) => runOfMessage(sql, uid) }, caller, request),
     createFollowup: (caller: Caller, request: FollowupRequest) => createFollowup({ ...reads, ...prepared, runs }, caller, request),
     prepareAttachments: (caller: Caller, target: RunTarget, announced: readonly AnnouncedFile[]) => prepareAttachments({ ...reads, ...prepared }, caller, target, announced),
     interruptRun: (caller: Caller, target: RunTarget) => interruptRun({ runs, ...reads }, caller, target),
@@ -214,7 +216,7 @@ export function composeRuns(options: RunLifeOptions) {
     getRun: reads.getVisibleRun,
     /** What a deleted agent has left alive is cancelled. */
     cancelRunsOfAgent: (agent: RunsOfAgent) =>
-      cancelRunsOfAgent({ liveRunsOfAgent: (uid) => liveRunsOfAgent(sql, uid), cancelRun: (caller, request) => cancelRun({ ...reads, runs }, caller, request) }, agent),
+      cancelRunsOfAgent({ liveRunsOfAgent: (uid) => liveRunsOfAgent(sql, uid), cancelRun: (caller, request) => cancelRun(cancelling, caller, request) }, agent),
     countLiveRuns: (factoryUid: string) => countLiveRuns(sql, factoryUid),
     closeFactory: (factoryUid: string, withLiveRuns: boolean) => database.transaction((tx) => closeFactory(tx, factoryUid, withLiveRuns)),
     putQueueSettings: (tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings) =>
@@ -230,6 +232,7 @@ export function composeRuns(options: RunLifeOptions) {
       dispatch: (session: WorkerSession, offers: readonly LeaseRef[]) => dispatchOffers(claiming, session, offers),
       failDispatch: (session: WorkerSession, failure: DispatchFailure) => failDispatch({ runs }, session, failure),
       decline: giveBack,
+      returnLeases: (session: WorkerSession, returned: readonly ReturnedLease[]) => returnLeases({ runs }, session, returned),
       heartbeat: (session: WorkerSession, beat: Heartbeat) => heartbeat({ ...leases, pendingDirectives: reads.pendingDirectives, countModelCalls: (counts) => options.countModelCalls?.(counts) }, session, beat),
       append: reporting.append,
       tellText: (session: WorkerSession, piece: TextPiece) => tellText({ ...reads, findLiveLease: (one) => findLiveLease(database.lookups, one), live: liveTexts }, session, piece),

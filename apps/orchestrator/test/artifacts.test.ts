@@ -103,6 +103,23 @@ test("announced by an attempt that was lost, with other bytes by the next: the n
   expect(await p.follow("GET", (await read(second.artifactUid)).downloadUrl)).toBe("other");
 });
 
+test("a plan reported again under its title is the same artifact with its new text; another title is another plan", async () => {
+  const plan = (clientArtifactId: string, title: string, text: string) => create({ clientArtifactId, artifactType: "PLAN", data: { title }, content: bytes(text) });
+  const { artifactUid } = await plan("call-1", "Plan", "# One");
+  for (const again of ["call-2", "call-2"]) expect(await plan(again, "Plan", "# Two")).toMatchObject({ artifactUid });
+  expect(await plan("call-1", "Plan", "# One")).toMatchObject({ artifactUid }); // a late repetition
+  const { artifactUid: other } = await plan("call-3", "Other", "# Other");
+  expect((await shown()).map(({ uid }) => uid)).toEqual([artifactUid, other]);
+  expect((await read(artifactUid)).data).toMatchObject({ content: "# Two", title: "Plan" });
+  expect((await p.kinds(runUid)).filter((kind) => kind.startsWith("artifact_"))).toEqual(["artifact_created", "artifact_updated", "artifact_created"]);
+});
+
+test("plans reported at once under one title are one artifact", async () => {
+  const made = await Promise.all(["a", "b", "c"].map((id) => create({ clientArtifactId: id, artifactType: "PLAN", data: { title: "Plan" }, content: bytes(id) })));
+  expect(new Set(made.map(({ artifactUid }) => artifactUid)).size).toBe(1);
+  expect(await shown()).toHaveLength(1);
+});
+
 test("a plan is answered with its text, and has no download", async () => {
   const { artifactUid } = await create({ artifactType: "PLAN", data: { title: "Plan" }, content: bytes("# Steps") });
   expect(await read(artifactUid)).toMatchObject({ downloadUrl: "", data: { content: "# Steps", content_type: "text/markdown", document_uid: artifactUid, title: "Plan" } });

@@ -69,8 +69,27 @@ describe("environments", () => {
     }
     await expect(p.catalogue.deleteEnvironment({ uid: ours.uid }, p.as(viewer))).rejects.toEqual(domainError({ reason: "not_authorized" }));
     await expect(create({}, stranger)).rejects.toEqual(domainError({ reason: "team_not_found" }));
-    await expect(create({}, stranger, { ownerType: "user", ownerUid: caller.principal.uid })).rejects.toEqual(domainError({ reason: "team_not_found" }));
+    await expect(create({}, stranger, { ownerType: "user", ownerUid: caller.principal.uid })).rejects.toEqual(domainError({ reason: "user_not_found" }));
     expect(await names(caller, { teamUid })).toEqual(["Web"]);
+  });
+
+  test("are managed by no run token, only read", async () => {
+    const environment = await create();
+    const run = { runUid: newUid(), rootRunUid: newUid(), attempt: 1 } as NonNullable<Caller["run"]>;
+    const token = { ...caller, run };
+    const { uid } = environment;
+    const refused = domainError({ kind: "permission_denied", reason: "not_authorized" });
+    await expect(create({ name: "Mine" }, token)).rejects.toEqual(refused);
+    for (const attempt of [
+      p.catalogue.replaceEnvironment({ environment: { uid, config: { name: "Changed" } } }, p.as(token)),
+      p.catalogue.deleteEnvironment({ uid }, p.as(token)),
+      p.catalogue.createEnvironmentGrant({ environmentUid: uid, granteeType: "team", granteeUid: teamUid }, p.as(token)),
+      p.catalogue.listEnvironmentGrants({ environmentUid: uid }, p.as(token)),
+      p.catalogue.deleteEnvironmentGrant({ environmentUid: uid, uid: newUid() }, p.as(token)),
+    ])
+      await expect(attempt).rejects.toEqual(refused);
+    expect(await names(caller)).toEqual(["Web"]);
+    expect((await p.catalogue.getEnvironment({ uid }, p.as(token))).environment).toMatchObject({ uid });
   });
 
   test("with a wrong configuration change nothing", async () => {
@@ -140,6 +159,15 @@ describe("environments of others", () => {
     expect(await uidsOf(reader)).toEqual([[uid, "granted"]]);
   });
 
+  test("with link sharing are not listed for a team because a member read them with a key without personal rights", async () => {
+    const uid = await make(caller, { linkSharing: true });
+    const { personal: _, ...viewer } = viewerOf(newUid());
+    expect((await p.catalogue.getEnvironment({ uid }, p.as(viewer))).environment).toMatchObject({ uid, access: "link" });
+    expect(await uidsOf(viewer)).toEqual([]);
+    await p.catalogue.replaceEnvironment({ environment: { uid, config: { name: "Web" }, linkSharing: false } }, p.as(caller));
+    await expect(p.catalogue.getEnvironment({ uid }, p.as(viewer))).rejects.toEqual(notFound("environment"));
+  });
+
   test("show each the newest run that they may see, and nothing of the runs of others", async () => {
     const friend = aCaller();
     const uid = await make();
@@ -182,11 +210,25 @@ describe("code hosts", () => {
     const host = await connect({ owners: ["acme"] });
     expect(host).toMatchObject({ kind: "local", root: roots[0], owners: ["acme"], teamUid });
     await expect(connect()).rejects.toEqual(domainError({ kind: "conflict", reason: "name_taken" }));
+    p.known.secrets.set("TOKEN", "t0ken");
     await connect({ name: "GitHub", kind: "github", root: "", secretName: "TOKEN" });
     expect(await connect({ name: "GitLab", kind: "gitlab", root: "" })).toMatchObject({ kind: "gitlab", baseUrl: "https://gitlab.com/api/v4" });
     expect(await names(caller)).toEqual(["GitHub", "GitLab", "here"]);
     await p.catalogue.deleteCodeHost({ uid: host.uid }, p.as(caller));
     expect(await names(caller)).toEqual(["GitHub", "GitLab"]);
+  });
+
+  test("with a secret that the team does not have are refused", async () => {
+    await expect(connect({ name: "GitHub", kind: "github", root: "", secretName: "NOWHERE" })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "secret_missing" }));
+    expect(await names(caller)).toEqual([]);
+  });
+
+  test("that name a secret take the right to secrets, which are sent to their address", async () => {
+    p.known.secrets.set("TOKEN", "t0ken");
+    const scoped = aCaller({ teams: [{ teamUid, verbs: ["factory.view", "factory.manage"] }] });
+    const named = { name: "GitHub", kind: "github", root: "", baseUrl: "https://git.example.com/api/v3" };
+    await expect(connect({ ...named, secretName: "TOKEN" }, scoped)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+    expect(await connect(named, scoped)).toMatchObject({ kind: "github" });
   });
 
   test("outside the operator's directories are refused", async () => {

@@ -121,12 +121,29 @@ test("a run that is woken, told and over while another call with the cause is ab
 });
 
 test("conversations that are not the team's cannot be continued", async () => {
-  const { caller, run, goOn } = await aConversation();
+  const { run, goOn } = await aConversation();
   const other = aCaller();
   await expect(platform.life.continueConversation(other, aRun(other, { prompt: "x", conversationUid: run.conversationUid, causeKey: "a" }))).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
   await expect(goOn("a", { conversationUid: newUid() })).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
-  await platform.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
-  await expect(goOn("a")).rejects.toEqual(domainError({ reason: "conversation_not_found" })); // a colleague's own run goes on with it
+});
+
+test("an ended child run in the conversation does not hide the live top-level run, which gets the follow-up", async () => {
+  const { caller, worker, run, goOn, runs, followups } = await aConversation();
+  const root = await holdStarted(platform, worker);
+  const child = await platform.run(caller, { parentRunUid: run.uid, conversationUid: run.conversationUid });
+  await (await holdStarted(platform, worker)).complete("DONE");
+  expect(await goOn("a")).toBe(run.uid);
+  expect((await root.heartbeat()).directives.map(({ kind }) => kind)).toContain("followup");
+  expect([await runs(), await followups()]).toEqual([[run.uid, child.uid], [{ text: "Because of a.", files: 1 }]]);
+});
+
+test("a personal run in the team's conversation does not keep the team from continuing it", async () => {
+  const { caller, worker, run, goOn } = await aConversation();
+  const personal = await platform.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
+  expect(await goOn("a")).toBe(run.uid);
+  await (await holdStarted(platform, worker)).complete("DONE");
+  const next = await goOn("b");
+  expect([next === run.uid, next === personal.uid]).toEqual([false, false]);
 });
 
 test.each([

@@ -20,7 +20,7 @@ afterAll(() => platform.close());
 
 /** What became of a run's follow-ups. */
 const fatesOf = async (runUid: string) =>
-  (await followupsOf(platform.database.sql, runUid, 0, 10)).map(({ text, deliveredAt, undeliverable }) => [text, deliveredAt ? "delivered" : (undeliverable ?? "queued")]);
+  (await followupsOf(platform.database.sql, runUid, 0, 10)).followups.map(({ text, deliveredAt, undeliverable }) => [text, deliveredAt ? "delivered" : (undeliverable ?? "queued")]);
 
 /** A run whose setup has failed and is kept by its worker. */
 async function kept() {
@@ -107,6 +107,23 @@ test("when the worker is lost, so is what it kept, and the run says nothing else
   expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Anybody?", "debug_session_lost"]], 0]);
   expect((await events()).slice(-2)).toMatchObject([["debug_window_ended", { reason: "worker_lost" }], ["followup_undelivered", {}]]);
   expect(await held.append(held.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+});
+
+test.each([
+  ["its worker is lost", "worker_lost", (held: HeldExecution) => platform.expire(held.ref.executionId)],
+  ["the window is over", "window_over", (held: HeldExecution) =>
+    platform.database.sql.query("UPDATE executions SET debug_until = clock_timestamp() WHERE id = $1", [held.ref.executionId])],
+])("once %s, a follow-up starts a new execution, also before the reaper notices", async (_how, reason, end) => {
+  const { caller, follow, held, now, fates, events } = await kept();
+  await follow("Anybody?");
+  await end(held);
+  expect(await follow("Go on.")).toMatchObject({ outcome: "handoff_execution" });
+  expect(await now()).toMatchObject({ state: "QUEUED" });
+  expect((await fates())[1]).toEqual(["Go on.", "queued"]);
+  expect(await events()).toContainEqual(["debug_window_ended", { reason }]);
+  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  const next = await holdStarted(platform, await platform.worker({ teamUid: teamOf(caller) }));
+  expect(next.assignment.inputs.map(({ text }) => text)).toEqual(["Do it.", "Go on."]);
 });
 
 test("a worker that keeps it for longer than twice the window is cut off", async () => {

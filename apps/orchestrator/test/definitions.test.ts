@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import type { StoredEvent } from "@millwright/events";
-import { newUid, type FactoryUid } from "@millwright/ids";
+import { newUid, runnerUidOf, type FactoryUid } from "@millwright/ids";
 import { DEFINITION_ACTIVATED } from "../src/events/on-definition-activated.ts";
 import { definitionStore } from "../src/store/definition-store.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
@@ -62,6 +62,16 @@ describe("staging", () => {
     expect(await find(1)).toBeUndefined();
   });
 
+  test("reports a runner that neither the definition nor the factory has", async () => {
+    await stage({ version: 1 });
+    await activate(1);
+    const automations = [{ name: "a", runner: "small" }, { name: "b", runner: "nowhere" }];
+    const { diagnostics } = await stage({ version: 2, dryRun: true, definition: aDefinition({ runners: [], automations }) });
+    expect(diagnostics.filter(({ severity }) => severity === "error").map(({ path, keys, message }) => [path, keys, message])).toEqual([
+      ["automations/b/automation.md", ["runner"], 'runner: the factory has no runner "nowhere".'],
+    ]);
+  });
+
   test("is for the owner of definitions only", async () => {
     const ask = { factoryUid, teamUid: caller.teams[0]!.teamUid, version: 1n, definition: aDefinition() as never };
     await expect(p.definitionsByGateway.stageDefinition(ask, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
@@ -96,6 +106,17 @@ describe("activating", () => {
     await hear(1);
     expect((await find(0))?.version).toBe(1);
     await expect(hear(2)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
+  });
+
+  test("names a runner by the uid that is made of its factory and name, and finds it by the one of earlier releases too", async () => {
+    await stage({ version: 1 });
+    await activate(1);
+    const [{ uid, formerUid } = { uid: "", formerUid: "" }] = (await find(0))!.runners;
+    expect([uid, uid === formerUid]).toEqual([runnerUidOf(factoryUid, "small"), false]);
+    const store = definitionStore(p.database);
+    const found = (asked: string, team = caller.teams[0]!.teamUid) => store.findRunner(team, asked);
+    expect([(await found(uid))?.name, (await found(uid.toUpperCase()))?.name, (await found(formerUid))?.name]).toEqual(["small", "small", "small"]);
+    expect([await found(newUid()), await found("nonsense"), await found(uid, newUid())]).toEqual([undefined, undefined, undefined]);
   });
 
   test("keeps a runner's uid while its name lives", async () => {

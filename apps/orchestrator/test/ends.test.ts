@@ -122,3 +122,13 @@ test.each(ENDS)("a run ends with a cause that programs can read when %s", async 
   expect([payload["state"], payload["retryable"]]).toEqual([state, status?.retryable]);
   expect([Boolean(status?.message), typeof status?.retryable]).toEqual(code === undefined ? [status !== undefined, "undefined"] : [true, "boolean"]);
 });
+
+test.each(["FAILED", "BLOCKED"] as const)("the status message of a run that is %s has at most 8,192 characters", async (outcome) => {
+  const on = await scene();
+  const text = `${"y".repeat(8_100)}${"\u{1F600}".repeat(10_000)}`;
+  const error = { code: "agent_reported_failure", reason: "agent_failed", message: text, retryable: false };
+  await (await on.started()).complete(outcome, outcome === "FAILED" ? { error } : { message: text });
+  const { status } = await platform.getRun(on.caller, on.run.uid);
+  expect(status!.message).toMatch(/^y{8100}(?:\u{1F600})+\n… \(cut; the conversation has the whole text\)$/u);
+  expect(status!.message.length).toBeLessThanOrEqual(8_192);
+});

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Cursors } from "@millwright/paging";
 import { domainError } from "@millwright/testing";
+import type { MessageMode } from "../src/domain/message.ts";
 import { followupState } from "../src/domain/followup.ts";
+import { assignmentMessage } from "../src/rpc/worker-messages.ts";
 import { followupsOf } from "../src/store/message-store.ts";
 import * as listing from "../src/usecases/list-followups.ts";
 import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
-import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
+import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -91,6 +93,57 @@ test.each(["DONE", "FAILED", "BLOCKED", "ERROR"] as const)("a run that ended wit
   expect(next.assignment.job.run.conversationUid).toBe(run.conversationUid);
   await next.complete("DONE");
   expect(await state()).toBe("SUCCEEDED");
+});
+
+describe("the mode of a follow-up", () => {
+  async function planned() {
+    const caller = aCaller();
+    const worker = await platform.worker({ teamUid: teamOf(caller) });
+    const run = await platform.run(caller, { prompt: "Plan it.", mode: "plan" });
+    const request = { target: { runUid: run.uid }, message: "And this.", attachmentUids: [] };
+    const follow = (mode: MessageMode) => platform.life.createFollowup(caller, { ...request, mode });
+    return { caller, worker, run, follow };
+  }
+  const assigned = (held: HeldExecution) => assignmentMessage(held.assignment, platform.timings, 0).mode;
+
+  test.each([["", "plan"], ["normal", "normal"]] as const)("applies before the start; %j starts the run as %s", async (mode, expected) => {
+    const { worker, follow } = await planned();
+    await follow(mode);
+    expect(assigned(await hold(platform, worker))).toBe(expected);
+  });
+
+  test("applies during the setup", async () => {
+    const { worker, follow } = await planned();
+    const held = await hold(platform, worker);
+    expect(await follow("normal")).toMatchObject({ outcome: "queue_pending" });
+    expect((await held.heartbeat()).directives).toMatchObject([{ payload: { mode: "normal" } }]);
+  });
+
+  test.each(["", "normal", "plan"] as const)("is ignored by a live session: %j", async (mode) => {
+    const { worker, follow } = await planned();
+    const held = await holdStarted(platform, worker);
+    expect(await follow(mode)).toMatchObject({ outcome: "live_session" });
+    expect((await held.heartbeat()).directives).toMatchObject([{ payload: { mode: "" } }]);
+  });
+
+  test.each([
+    ["awaiting_approval: the plan is ready.", "", "normal"],
+    ["awaiting_approval: the plan is ready.", "plan", "plan"],
+    ["Which name?", "", ""],
+    ["Which name?", "normal", "normal"],
+  ] as const)("applies to the execution that it starts: after %j, %j is %j", async (message, mode, expected) => {
+    const { worker, follow } = await planned();
+    await (await holdStarted(platform, worker)).complete("BLOCKED", { message });
+    expect(await follow(mode)).toMatchObject({ outcome: "handoff_execution" });
+    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ mode: expected }]);
+  });
+
+  test("of an automation approves no plan", async () => {
+    const { caller, worker, run } = await planned();
+    await (await holdStarted(platform, worker)).complete("BLOCKED", { message: "awaiting_approval: the plan is ready." });
+    await platform.life.continueConversation(caller, aRun(caller, { prompt: "CI failed.", mode: "", conversationUid: run.conversationUid, causeKey: "ci" }));
+    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ text: "CI failed.", mode: "" }]);
+  });
 });
 
 test("a workspace is restored for runs of the same owner only", async () => {

@@ -161,3 +161,13 @@ test("a parent that waits is told of the end of a run that a client executes", a
   await report(end(1));
   expect((await platform.getRun(caller, parent.uid)).state).toBe("QUEUED");
 });
+
+test("a cancelled tree includes a run that a client executes; the client learns of it from its next report", async () => {
+  const caller = aCaller();
+  const parent = await platform.run(caller);
+  const { now, report } = await started(caller, { parentRunUid: parent.uid });
+  await platform.life.cancelRun(caller, { runUid: parent.uid, tree: true });
+  expect(await now()).toMatchObject({ state: "CANCELLED", status: { message: "Cancelled together with the run above it." } });
+  expect((await report(output(1, "a"))).lease).toBe("stopping");
+  expect(await report(end(2, { isInterrupted: true }))).toMatchObject({ lease: "over", run: { state: "CANCELLED" } });
+});

@@ -233,6 +233,49 @@ test("a run that needs an image goes to a worker that has it, or that takes any"
   });
 });
 
+test("a run whose platform.arch no worker has is queued with that reason, until a worker has it", async () => {
+  await alone({}, async (own) => {
+    const caller = aCaller();
+    const run = await own.run(caller, { config: { arch: "aarch64" } });
+    const taken = async (worker: Awaited<ReturnType<TestPlatform["worker"]>>) => {
+      const { assignments } = await own.life.worker.accept(worker.session, await own.claim(worker, 9));
+      return assignments.map(({ job }) => job.run.runUid);
+    };
+    expect(await taken(await own.worker({ arch: "x86_64" }))).toEqual([]);
+    expect(await own.life.getQueueStatus(caller, run.uid)).toMatchObject({
+      reason: "no_matching_worker", message: 'No connected worker offers the harness "oz" and the architecture "aarch64".',
+    });
+    expect(await taken(await own.worker({ arch: "aarch64" }))).toEqual([run.uid]);
+    const another = await own.run(caller, { config: { arch: "aarch64" } });
+    expect(await taken(await own.worker())).toEqual([another.uid]); // an earlier release of the worker does not report its architecture
+  });
+});
+
+test("the position of a run counts every run of its owner that is served first, whatever its agent, and no others", async () => {
+  const [priority, capped] = [newUid(), newUid()];
+  const settings = { [priority]: { priority: 1 }, [capped]: { isPaused: true } };
+  await alone({ queueSettings: ({ agentUid = "" }) => ({ agent: { ...DEFAULT_QUEUE_SETTINGS, ...settings[agentUid] } }) }, async (own) => {
+    const caller = aCaller();
+    const worker = await own.worker({ images: ["python:3"] });
+    const parent = await own.run(caller);
+    await holdStarted(own, worker);
+    const made = [
+      await own.run(caller, { agentUid: newUid() }), await own.run(caller), await own.run(caller, { agentUid: newUid() }), await own.run(caller),
+      await own.run(caller, { parentRunUid: parent.uid, agentUid: newUid() }), await own.run(caller, { agentUid: priority }),
+    ];
+    await own.run(caller, { agentUid: capped });
+    await own.run(caller, { config: { image: "node:24" } });
+    await own.run(aCaller());
+    const positions = await Promise.all(made.map(async ({ uid }) => [uid, (await own.life.getQueueStatus(caller, uid)).position] as const));
+    const served: string[] = [];
+    while (served.length < made.length) {
+      await own.claim(worker);
+      for (const { uid } of made) if (!served.includes(uid) && (await own.getRun(caller, uid)).state === "PENDING") served.push(uid);
+    }
+    expect(new Map(positions)).toEqual(new Map(served.map((uid, n) => [uid, n + 1])));
+  });
+});
+
 test("descendants are served before roots of the same team", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });

@@ -12,6 +12,8 @@ let teamUid: TeamUid;
 const factoryUid = newUid<FactoryUid>();
 const AGENT = newUid();
 
+/** As `GET /agent` lists it. */
+const REVIEW = `factory/${factoryUid}:skills/review/SKILL.md`;
 beforeEach(async () => {
   p = await catalogPlatform();
   caller = aCaller();
@@ -20,7 +22,7 @@ beforeEach(async () => {
   const definition = {
     factory: { name: "f", repositories: [{ owner: "acme", repo: "app" }], agent_defaults: {} },
     agents: [],
-    runners: [{ name: "small", setup_commands: ["npm ci"], docker_image: "node:24" }, { name: "mac", os: "macos", arch: "aarch64" }],
+    runners: [{ name: "small", setup_commands: ["npm ci"], docker_image: "node:24" }, { name: "mac", os: "macos", arch: "aarch64" }, { name: "arm", docker_image: "node:24", arch: "aarch64" }],
     skills: [
       { name: "review", path: "skills/review/SKILL.md", description: "Reviews.", body: "Look closely." },
       { name: "broken", path: "skills/broken/SKILL.md", error: "no description" },
@@ -45,7 +47,7 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
   const resolved = await resolve({ agentUid: AGENT });
   expect(resolved.frozen).toEqual({
     ...{ agent_prompt: "You implement.", base_prompt: "Be kind.", model_id: "scripted", provider: "scripted", harness: "oz" },
-    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: "skills/review/SKILL.md" }], // and not the broken one
+    skills: [{ name: "review", description: "Reviews.", body: "Look closely.", spec: REVIEW }], // and not the broken one
     repositories: [{ owner: "acme", repo: "app" }],
     ...{ setup_commands: ["npm ci"], docker_image: "node:24", env: {}, secret_names: ["AGENT_KEY", "SHARED"] },
     requirements: { harness: "oz", image: "node:24" },
@@ -53,9 +55,9 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
     spawnable_agents: ["foreman"],
     provenance: expect.objectContaining({ prompt: "agent", runner: "agent", secrets: "agent+factory", basePrompt: "team", credentialStrategy: "factory", modelId: "default" }),
   });
-  expect(resolved).toMatchObject({ executorUid: AGENT, queueSettings: { team: { concurrencyLimit: 0 }, agent: { concurrencyLimit: 2, priority: 3, version: 9 } }, skill: { name: "review", full_path: "skills/review/SKILL.md" } });
+  expect(resolved).toMatchObject({ executorUid: AGENT, queueSettings: { team: { concurrencyLimit: 0 }, agent: { concurrencyLimit: 2, priority: 3, version: 9 } }, skill: { name: "review", full_path: REVIEW } });
   expect(resolved.agentConfig).toMatchObject({
-    ...{ model_id: "scripted", harness: { type: "oz" }, skill_spec: "skills/review/SKILL.md", secrets: [{ name: "AGENT_KEY" }, { name: "SHARED" }] },
+    ...{ model_id: "scripted", harness: { type: "oz" }, skill_spec: REVIEW, secrets: [{ name: "AGENT_KEY" }, { name: "SHARED" }] },
     ...{ credential_strategy: "CREATOR", on_worker_loss: "fail", computer_use_enabled: true, runner_id: expect.any(String), base_prompt: "Be kind." },
   });
 });
@@ -74,11 +76,18 @@ test("a run of no agent has the team's configuration and acts as its creator", a
   expect(resolved).toMatchObject({ executorUid: caller.principal.uid, agentConfig: { name: "n", worker_host: "mine" } });
 });
 
+test("a run needs the architecture that its runner names, and none otherwise", async () => {
+  expect((await resolve({ agentUid: AGENT })).frozen.requirements).toEqual({ harness: "oz", image: "node:24" });
+  expect((await resolve({ agentUid: AGENT, dispatcherConfig: { runner: "arm" } })).frozen.requirements).toEqual({ harness: "oz", image: "node:24", arch: "aarch64" });
+});
+
 test("a request names a runner by uid and a skill by name; both are answered resolved", async () => {
   const { agentConfig } = await resolve({ agentUid: AGENT });
   const named = await resolve({ config: { runner_id: agentConfig["runner_id"]! }, agentUid: AGENT, skill: "review" });
   expect(named.frozen.setup_commands).toEqual(["npm ci"]);
-  expect(named.agentConfig).toMatchObject({ name: "review", skills: ["skills/review/SKILL.md"], runner_id: agentConfig["runner_id"] });
+  for (const skill of ["skills/review/SKILL.md", REVIEW]) expect((await resolve({ agentUid: AGENT, skill })).agentConfig).toEqual((await resolve({ agentUid: AGENT, skill: "review" })).agentConfig);
+  await expect(resolve({ agentUid: AGENT, skill: REVIEW.replace(factoryUid, newUid()) })).rejects.toEqual(domainError({ reason: "skill_not_found" }));
+  expect(named.agentConfig).toMatchObject({ name: "review", skills: [REVIEW], runner_id: agentConfig["runner_id"] });
 });
 
 test("an environment brings repositories, commands and secrets of its own, before the factory's", async () => {

@@ -110,10 +110,13 @@ test("what was done by one member for itself, another one does as itself", async
   expect([again.creatorUid, again.executorUid]).toEqual([colleague.principal.uid, colleague.principal.uid]);
 });
 
-test("a run that does another one again by its own token gets it as its child", async () => {
-  const { caller, worker, run } = await failed();
+test("a run that retries a failed child by its own token gets the new run as its child; runs outside its tree are not found", async () => {
+  const { caller, worker, run: unrelated } = await failed();
   const parent = await platform.run(caller, aRun(caller));
   await holdStarted(platform, worker);
+  const child = await platform.run(caller, aRun(caller, { parentRunUid: parent.uid }));
+  await (await holdStarted(platform, worker)).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
   const agent = aCaller({ ...caller, run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: 1, attempt: 1 } as never });
-  expect((await retry(agent, run.uid)).run).toMatchObject({ parentRunUid: parent.uid, rootRunUid: parent.uid, retryOfRunUid: run.uid });
+  expect((await retry(agent, child.uid)).run).toMatchObject({ parentRunUid: parent.uid, rootRunUid: parent.uid, retryOfRunUid: child.uid });
+  await expect(retry(agent, unrelated.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
 });

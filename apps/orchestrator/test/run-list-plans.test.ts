@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import { RUN_SORTS, type RunListQuery } from "../src/domain/run-list.ts";
-import { listRuns } from "../src/store/run-list-store.ts";
+import { findSimilarRuns, listRuns } from "../src/store/run-list-store.ts";
 import { aCaller, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 // Enough rows that reading all of them is never the cheapest way to a few.
@@ -113,6 +113,17 @@ test.each<[string, Partial<RunListQuery>]>([
 ])("words that few runs have, %s, are found without a walk in every order", async (_, filter) => {
   // Fifty of 50,000, looked at in two tables, and those of the page.
   for (const sort of SORTS) expect([sort, (await readFor({ states: [], ...sort, search: { words: ["needle"] }, ...filter })) < 300]).toEqual([sort, true]);
+});
+
+test("words with typos are found by the index of texts, by those who may see the runs", async () => {
+  const { searches } = platform.database;
+  const { rows } = await searches.query<{ body: string }>("SELECT prosrc AS body FROM pg_proc WHERE proname = 'similar_run_texts'");
+  const body = rows[0]!.body.replace("owners", `'{${OWN}}'::uuid[]`).replace("word", "'neadle'").replace("most", "500");
+  const plan = (await searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${body}`)).rows.map((row) => row["QUERY PLAN"]).join("\n");
+  expect([plan.includes("run_texts_trigrams"), plan.includes("Seq Scan")]).toEqual([true, false]);
+  const query: RunListQuery = { states: [], sortBy: "updated_at", isDescending: true, search: { words: ["neadle"] } };
+  expect(await findSimilarRuns(searches, caller, query)).toHaveLength(50); // every run with the needle is this team's
+  expect(await findSimilarRuns(searches, aCaller(), query)).toEqual([]);
 });
 
 type PlanNode = { readonly "Relation Name"?: string; readonly "Actual Rows": number; readonly "Actual Loops": number; readonly "Rows Removed by Filter"?: number; readonly Plans?: readonly PlanNode[] };

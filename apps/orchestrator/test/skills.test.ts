@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -7,6 +8,7 @@ import { serviceCaller, type Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
 import { newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { aCaller, domainError } from "@millwright/testing";
+import { migrationsDir } from "../src/compose.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 
 const clock = manualClock("2026-11-20T10:00:00Z");
@@ -139,13 +141,44 @@ describe("skills of factories", () => {
     await p.database.sql.query("INSERT INTO closed_factories (factory_uid) VALUES ($1)", [factoryUid]);
     expect(await ids()).toEqual([]);
   });
-  test("are run by the ids under which they are listed", async () => {
+  const idOf = (factory: string) => `factory/${factory}:skills/triage/SKILL.md`;
+  /** A run of the skill by an agent of the factory. */
+  async function aRunOf(factory: FactoryUid, text: string): Promise<string> {
     const agent = newUid();
-    p.known.agents.set(agent, { agentUid: agent, agentName: "a", factoryUid, definitionVersion: 1n, layers: [] });
-    const run = await p.run(caller, { agentUid: agent, skill: `factory/${factoryUid}:skills/triage/SKILL.md` });
-    expect(run.agentConfig).toMatchObject({ skill_spec: "skills/triage/SKILL.md" });
-    const [, triage] = await list();
-    expect(triage!.variants[0]!.lastRunTimestamp).toBeDefined();
+    p.known.agents.set(agent, { agentUid: agent, agentName: "a", factoryUid: factory, definitionVersion: 1n, layers: [] });
+    return (await p.run(caller, { agentUid: agent, factoryUid: factory, skill: text })).uid;
+  }
+  const runsOf = async (skillSpec: string) => (await p.runs.listRuns({ skillSpec }, p.as(caller))).runs.map(({ uid }) => uid);
+
+  test("are stored by runs and filtered by under the ids that are listed, and two factories' skills of one path are never mixed", async () => {
+    const other = newUid<FactoryUid>();
+    const service = p.as(serviceCaller("factories", newUid()));
+    const definition = { factory: { name: "other", repositories: [], agent_defaults: {} }, agents: [], runners: [], skills: [{ name: "triage", path: "skills/triage/SKILL.md", description: "Other.", body: "Other." }] };
+    await p.definitions.stageDefinition({ factoryUid: other, teamUid, version: 1n, definition }, service);
+    await p.definitions.activateDefinition({ factoryUid: other, version: 1n }, service);
+
+    const run = await aRunOf(factoryUid, "triage");
+    expect((await p.getRun(caller, run)).agentConfig).toMatchObject({ skill_spec: idOf(factoryUid), skills: [idOf(factoryUid)] });
+    const triage = async () => new Map((await list()).find(({ name }) => name === "triage")!.variants.map(({ id, lastRunTimestamp }) => [id, lastRunTimestamp !== undefined]));
+    expect(await triage()).toEqual(new Map([[idOf(factoryUid), true], [idOf(other), false]]));
+    const ofOther = await aRunOf(other, idOf(other));
+    expect([await runsOf(idOf(factoryUid)), await runsOf(idOf(other))]).toEqual([[run], [ofOther]]);
+    await expect(aRunOf(factoryUid, idOf(other))).rejects.toEqual(domainError({ reason: "skill_not_found" }));
+  });
+
+  test("that runs of earlier releases stored by their paths are renamed by the migration", async () => {
+    const run = await aRunOf(factoryUid, "triage");
+    await p.database.sql.query(
+      `UPDATE runs SET skill_spec = 'skills/triage/SKILL.md', agent_skill = agent_skill || '{"full_path": "skills/triage/SKILL.md"}',
+              agent_config = agent_config || '{"skill_spec": "skills/triage/SKILL.md", "skills": ["skills/triage/SKILL.md", "acme/app:skills/build/SKILL.md"]}' WHERE uid = $1`,
+      [run],
+    );
+    const migration = await readFile(join(migrationsDir, "0036_factory_skills/migration.sql"), "utf8");
+    await p.database.transaction(async (tx) => void (await tx.query(migration)));
+    expect(await runsOf(idOf(factoryUid))).toEqual([run]);
+    expect(await p.getRun(caller, run)).toMatchObject({
+      agentConfig: { skill_spec: idOf(factoryUid), skills: [idOf(factoryUid), "acme/app:skills/build/SKILL.md"] }, agentSkill: { name: "triage", full_path: idOf(factoryUid) },
+    });
   });
 });
 

@@ -231,6 +231,24 @@ describe("a conversation described for a task", () => {
     }
   });
 
+  test("of a team has the team's runs and their outputs only, not those of the caller's personal run in it", async () => {
+    const root = await p.run(caller, { prompt: "The team's." });
+    const ofTeam = await holdStarted(p, worker);
+    const personal = await p.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: root.conversationUid });
+    const ofPerson = await holdStarted(p, worker);
+    for (const [of, name] of [[ofTeam, "team.txt"], [ofPerson, "mine.txt"]] as const) {
+      const report = { clientArtifactId: name, artifactType: "FILE", data: { filepath: name, title: name }, content: new TextEncoder().encode("x") };
+      await p.workers.createArtifact({ executionId: BigInt(of.ref.executionId), attempt: of.ref.attempt, ...report }, bearer(worker));
+    }
+    const described = async (teamUid: string) => {
+      const found = await p.runs.describeConversation({ conversationUid: root.conversationUid, teamUid }, p.as(caller));
+      return [found.newestRun?.uid, found.outputs.map(({ data }) => data?.["filename"])];
+    };
+    expect(await described(caller.teams[0]!.teamUid)).toEqual([root.uid, ["team.txt"]]);
+    expect(await described("")).toEqual([personal.uid, ["mine.txt", "team.txt"]]);
+    await expect(described(newUid())).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
+  });
+
   test("is unknown to strangers, as a random one is to all", async () => {
     const run = await p.run(caller);
     for (const [target, who] of [[{ conversationUid: run.conversationUid }, aCaller()], [{ runUid: run.uid }, aCaller()], [{ runUid: newUid() }, caller], [{}, caller]] as const) {

@@ -66,6 +66,8 @@ class ConversationBuilder {
       case "agent_resumed":
         return this.#append(event, "system", { type: "event", name: event.kind, data: { text: textOf(payload["text"]) } });
       case "worker_lost":
+      case "worker_stopped":
+      case "attempt_failed":
       case "dispatch_failed":
       case "stalled":
       case "followup_undelivered":

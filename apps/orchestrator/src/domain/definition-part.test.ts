@@ -27,6 +27,7 @@ test("our part is runners, skills and repositories", () => {
 
 test("references are found where the file says them; a third party's model is not ours to check", () =>
   expect(referencesOf(DEFINITION)).toEqual({
+    runners: [],
     models: [
       { at: { path: "factory.yaml", keys: ["agentDefaults", "model"] }, modelId: "auto" },
       { at: { path: "agents/a/agent.md", keys: ["model"] }, modelId: "m1" },

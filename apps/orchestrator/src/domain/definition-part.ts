@@ -9,10 +9,17 @@ export type Runner = {
   readonly setupCommands: readonly string[];
   readonly dockerImage: string;
   readonly os: string;
+  /** x86_64 or aarch64; "": any. */
   readonly arch: string;
   readonly vcpus?: number;
   readonly memoryGb?: number;
 };
+
+/** A runner with its uid. `formerUid`: how earlier releases named it; clients may have stored it. */
+export type IdentifiedRunner = Runner & { readonly uid: string; readonly formerUid: string };
+
+/** Whether a uid, in any case, is that of a runner. */
+export const isRunner = ({ uid, formerUid }: IdentifiedRunner, asked: string): boolean => [uid, formerUid].includes(asked.toLowerCase());
 
 /** A procedure of a factory (factory-files §12). `agent` "": of every agent. `error` "": usable. */
 export type Skill = {
@@ -35,6 +42,7 @@ export type References = {
   readonly models: readonly { readonly at: Spot; readonly modelId: string }[];
   readonly workerHosts: readonly { readonly at: Spot; readonly workerHost: string }[];
   readonly environments: readonly { readonly at: Spot; readonly environmentId: string }[];
+  readonly runners: readonly { readonly at: Spot; readonly runner: string }[];
 };
 
 /** One resource that applying would create, change or delete. */
@@ -72,7 +80,7 @@ function readRunner(json: JsonObject): Runner {
     setupCommands: Array.isArray(json["setup_commands"]) ? json["setup_commands"].map(String) : [],
     dockerImage: text(json, "docker_image", ""),
     os: text(json, "os", "linux"),
-    arch: text(json, "arch", "x86_64"),
+    arch: text(json, "arch", ""),
     ...(typeof vcpus === "number" ? { vcpus } : {}),
     ...(typeof memoryGb === "number" ? { memoryGb } : {}),
   };
@@ -95,6 +103,7 @@ export function referencesOf(definition: JsonObject): References {
   return {
     models: values((block) => (isObject(block["harness"]) ? ["harness", "model"] : ["model"]), ownModel).map(({ at, value }) => ({ at, modelId: value })),
     workerHosts: values(() => ["workerHost"], (block) => block["worker_host"]).map(({ at, value }) => ({ at, workerHost: value })),
+    runners: values(() => ["runner"], (block) => block["runner"]).map(({ at, value }) => ({ at, runner: value })),
     environments: values(() => ["environmentId"], (block) => block["environment_id"]).map(({ at, value }) => ({ at, environmentId: value })),
   };
 }
@@ -113,7 +122,7 @@ export function planChange(current: DefinitionPart | undefined, next: Definition
 }
 
 /** What a stored resource has beside what its file says. */
-const STORED_KEYS: readonly string[] = ["uid", "factoryUid"];
+const STORED_KEYS: readonly string[] = ["uid", "formerUid", "factoryUid"];
 
 /** Fields that differ, in the spelling of the definition's normalised form. */
 function changedKeys(a: object, b: object): string[] {

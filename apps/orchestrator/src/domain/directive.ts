@@ -6,6 +6,8 @@ export type Directive = {
   readonly executionId: number;
   readonly seq: number;
   readonly attempt: number;
+  /** `seq` of the directive before this one in the same attempt; 0: this is the first. Workers detect gaps by it. */
+  readonly previousSeq: number;
   readonly kind: NewDirective["kind"];
   readonly payload: JsonObject;
 };

@@ -16,6 +16,11 @@ test("numbers keep their own names; what was not counted is absent, never zero",
 test("a turn of which nothing was said makes the numbers partial", () =>
   expect(of({ harness: "codex", missed_turns: 1, counted: { total_tokens: 0 }, tool_calls: {} })).toEqual({ ...KNOWN, tokenStatus: "partial", harness: "CODEX", counters: { total_tokens: 0 }, toolCalls: {} }));
 
+test("the tool calls of a turn that was lost with its worker are unknown", () =>
+  expect(of({ harness: "codex", missed_turns: 1, lost_turns: 1, counted: { total_tokens: 5 }, tool_calls: { exec_command: 1 } })).toMatchObject({
+    tokenStatus: "partial", toolStatus: "partial", toolCalls: { exec_command: 1 },
+  }));
+
 test.each([
   ["no tokens", { harness: "codex", missed_turns: 2, tool_calls: { exec_command: 1 } }],
   ["numbers that are none", { harness: "codex", counted: { input_tokens: "5", output_tokens: -1, total_tokens: 1.5 } }],

@@ -37,7 +37,7 @@ export function harnessUsageOf({ seq, occurredAt, executionId, payload }: Pick<R
   return {
     ...{ harness: published.name, captureSequence: seq, capturedAt: occurredAt, executionId, counters },
     tokenStatus: payload["missed_turns"] === 0 ? "known" : "partial",
-    toolStatus: "known",
+    toolStatus: (payload["lost_turns"] ?? 0) === 0 ? "known" : "partial",
     toolCalls: counts(calls, Object.keys(calls)),
   };
 }

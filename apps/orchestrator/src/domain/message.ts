@@ -1,5 +1,8 @@
 import type { RunMode } from "./run.ts";
 
+/** The mode that a message sets; "": the mode in effect is unchanged. */
+export type MessageMode = RunMode | "";
+
 export type MessageKind = "prompt" | "followup" | "children";
 
 /** A file that comes with a message; its bytes are in the blob store. */
@@ -10,7 +13,7 @@ export type Message = {
   readonly uid: string;
   readonly kind: MessageKind;
   readonly text: string;
-  readonly mode: RunMode;
+  readonly mode: MessageMode;
   readonly attachments: readonly Attachment[];
 };
 

@@ -9,7 +9,7 @@ describe("with no provider configured", () => {
     expect(catalogue.models.filter((model) => !model.disabled).map((model) => model.id)).toEqual(["scripted"]);
   });
   test("every other model says why it cannot be used", () => {
-    for (const model of catalogue.models.filter(({ id }) => id !== "scripted")) expect(model.disabled?.message).toMatch(/^No model provider for \w+ is configured.*\w+_API_KEY/);
+    for (const model of catalogue.models.filter(({ id }) => id !== "scripted")) expect(model.disabled?.message).toMatch(/^No model provider for .+ is configured.*(?:_API_KEY|_BASE_URL)/);
   });
 });
 
@@ -35,6 +35,13 @@ describe("with a provider", () => {
     expect(usable(modelCatalogue([], ["OPENAI_COMPATIBLE_API_KEY"]))).toEqual(["scripted"]);
     expect(chooseModel(modelCatalogue([], ["OPENAI_COMPATIBLE_BASE_URL"]), "openai-compatible/meta/llama").provider).toBe("openai-compatible");
     expect(modelCatalogue(platform("openai-compatible", ["qwen"])).defaultModelId).toBe("openai-compatible/qwen");
+  });
+  test("a compatible server of the team is the default with its address alone, and does not offer the models of the operator's server", () => {
+    for (const operators of [[], platform("openai-compatible", ["qwen"])]) {
+      const catalogue = modelCatalogue(operators, ["OPENAI_COMPATIBLE_BASE_URL"]);
+      expect([catalogue.defaultModelId, usable(catalogue)]).toEqual(["openai-compatible/default", ["openai-compatible/default", "scripted"]]);
+      expect(harnessModel(catalogue, { type: "opencode" })).toEqual({ id: "default", provider: "openai-compatible" });
+    }
   });
 });
 

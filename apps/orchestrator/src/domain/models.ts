@@ -1,6 +1,6 @@
 import { invalidArgument } from "@millwright/errors";
 import type { Harness } from "./agent-config.ts";
-import { harnessProvider, MODEL_PROVIDERS, type ModelProvider, type PlatformProvider } from "./model-providers.ts";
+import { harnessProvider, MODEL_PROVIDERS, providerNamed, type ModelProvider, type PlatformProvider } from "./model-providers.ts";
 
 /** A model that a run can name. `provider` is what the worker calls it by; `publicProvider` is the published enum. */
 export type Model = {
@@ -57,11 +57,20 @@ export type ModelAliases = Readonly<Record<string, string>>;
 export function modelCatalogue(platform: readonly PlatformProvider[], teamSecrets: readonly string[] = [], aliases: ModelAliases = {}): ModelCatalogue {
   const providers = MODEL_PROVIDERS.filter(({ name, decidingName }) => teamSecrets.includes(decidingName) || platform.some(({ provider }) => provider === name)).map(({ name }) => name);
   const listed = WELL_KNOWN.map(([id, displayName, provider]) => modelOf(id, displayName, MODEL_PROVIDERS.find(({ name }) => name === provider)!, providers));
-  const added = platform.flatMap(({ provider, models = [] }) => models.map((id) => `${provider}/${id}`).flatMap((id) => prefixed(id, providers) ?? []));
-  const known = [...listed, ...added];
+  const ofTeam = MODEL_PROVIDERS.filter(({ decidingName }) => teamSecrets.includes(decidingName)).map(({ name }): string => name);
+  // A team's own server need not have the models that the operator named for the platform's.
+  const offered = platform.filter(({ provider }) => !ofTeam.includes(provider));
+  const added = offered.flatMap(({ provider, models = [] }) => models.map((id) => `${provider}/${id}`).flatMap((id) => prefixed(id, providers) ?? []));
+  const known = [...listed, ...added, defaultOfServer(providers)];
   const first = known.find((model) => !model.disabled) ?? scripted;
   return { defaultModelId: first.id, models: [first, ...[...known, scripted].filter((model) => model !== first)], providers, aliases };
 }
+
+/** The model of an OpenAI-compatible server when none is named; the worker asks the server for it. */
+const defaultOfServer = (configured: readonly string[]): Model => ({
+  ...modelOf("openai-compatible/default", "Default of an OpenAI-compatible server", providerNamed("openai-compatible")!, configured),
+  description: "The first model that the configured OpenAI-compatible server lists. Name another one as openai-compatible/<id>.",
+});
 
 function modelOf(id: string, displayName: string, provider: ModelProvider, configured: readonly string[]): Model {
   const model = { id, displayName, provider: provider.name, publicProvider: provider.publicName, description: `A model of ${provider.title}.` };

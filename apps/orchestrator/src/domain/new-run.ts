@@ -1,4 +1,4 @@
-import { invalidArgument } from "@millwright/errors";
+import { invalidArgument, requireConfigWithin, requireTextWithin } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
 import type { LocalStart } from "./local-run.ts";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
@@ -16,6 +16,7 @@ export type NewRun = {
   /** That of what dispatches it: below the request's, above the agent's. */
   readonly dispatcherConfig?: JsonObject;
   readonly skill?: string;
+  /** "": normal for a new run, unchanged for a run that gets a message instead. */
   readonly mode: string;
   readonly owner: Owner;
   /** The user on whose behalf an agent makes it; absent: its creator is whoever asks. */
@@ -57,6 +58,8 @@ const TITLE_MAX = 500;
 const GENERATED_TITLE_MAX = 80;
 const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
+/** The address of a ticket is a URL, which dispatches store as metadata; its limit is that of URLs (fields-runs §6.4). */
+const TICKET_URL_BYTES_MAX = 2048;
 const ATTACHMENTS_MAX = 5;
 const ATTACHMENT_BYTES_MAX = 10_000_000;
 /** What started an automation is attached whole, also to a retry: GitHub sends at most so much, and the ingress takes no more. */
@@ -65,7 +68,7 @@ const EVENT_PAYLOAD_BYTES_MAX = 25 * 1024 * 1024;
 /**
  * Refuses what no run can be made of, before anything else is asked.
  *
- * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid.
+ * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid; text_too_large (too_large).
  * Source: fields-runs §6.1, §3.5.
  */
 export function checkNewRun(run: NewRun): void {
@@ -75,7 +78,9 @@ export function checkNewRun(run: NewRun): void {
   if (prompt.trim() === "" && !hasSkill && conversationUid === undefined) {
     throw invalidArgument("prompt_required", "A run needs a prompt, a skill or a conversation to continue.");
   }
-  if (!MODES.includes(run.mode)) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+  requireTextWithin("The prompt", Buffer.byteLength(prompt));
+  requireConfigWithin("The configuration of the run", config);
+  if (!MODES.includes(modeOf(run))) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
   if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
   const bytesMax = run.origin === "automation" || run.retryOfRunUid !== undefined ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
   if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > bytesMax)) {
@@ -90,13 +95,14 @@ export function checkMetadata(metadata: Readonly<Record<string, string>>): void 
   if (entries.length > METADATA_KEYS_MAX) throw invalidArgument("metadata_invalid", `At most ${METADATA_KEYS_MAX} metadata keys.`);
   for (const [key, value] of entries) {
     if (!/^[A-Za-z0-9._-]{1,64}$/.test(key)) throw invalidArgument("metadata_invalid", "A metadata key has 1 to 64 characters of A-Z a-z 0-9 . _ -");
-    if (value.includes("\0") || Buffer.byteLength(value) > METADATA_VALUE_BYTES_MAX) {
-      throw invalidArgument("metadata_invalid", `A metadata value has at most ${METADATA_VALUE_BYTES_MAX} bytes and no NUL.`, { key });
+    const bytesMax = key === "ticket_url" ? TICKET_URL_BYTES_MAX : METADATA_VALUE_BYTES_MAX;
+    if (value.includes("\0") || Buffer.byteLength(value) > bytesMax) {
+      throw invalidArgument("metadata_invalid", `The metadata value ${key} must have at most ${bytesMax} bytes and no NUL (got ${Buffer.byteLength(value)} bytes).`, { key });
     }
   }
 }
 
-export const modeOf = (run: NewRun): RunMode => run.mode as RunMode;
+export const modeOf = (run: NewRun): RunMode => (run.mode || "normal") as RunMode;
 
 /** The given title, or one made of the first line of the prompt that says something. */
 export function titleOf(run: NewRun, fallback: string): string {

@@ -24,6 +24,6 @@ test.each<[Partial<QueueFacts>, string]>([
 ])("%j waits for %s", (some, reason) => expect(explainQueue(facts(some)).reason).toBe(reason));
 
 test("only a queued run has a position", () => {
-  expect(explainQueue(facts({ position: 3 }))).toMatchObject({ position: 3, message: "2 others go first." });
+  expect(explainQueue(facts({ position: 3 }))).toMatchObject({ position: 3, message: "2 other runs of the same owner are served first." });
   expect(explainQueue(facts({ state: "PENDING" })).position).toBeUndefined();
 });

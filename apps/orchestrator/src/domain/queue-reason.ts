@@ -11,10 +11,11 @@ export type QueueFacts = {
   readonly state: RunState;
   readonly isWaiting: boolean;
   readonly awaitedCount: number;
-  /** 1 = next in its lane: the runs of the same agent that the same workers can take. */
+  /** 1 = the next one of its owner (a team or a user): one more than the queued executions of the owner that are served first. */
   readonly position?: number;
   readonly harness: string;
   readonly image?: string;
+  readonly arch?: string;
   readonly workerHost?: string;
   readonly pausedScopes: readonly string[];
   readonly fullScopes: readonly string[];
@@ -48,11 +49,12 @@ function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
   if (facts.fullScopes.includes("factory")) return { reason: "factory_cap", message: "The factory runs as much at once as it may." };
   if (facts.freeSlots === 0) return { reason: "workers_busy", message: "Every worker that could take it is busy." };
   const others = (facts.position ?? 1) - 1;
-  if (others > 0) return { reason: "behind_others", message: `${others === 1 ? "One other run goes" : `${others} others go`} first.` };
+  if (others > 0) return { reason: "behind_others", message: `${others === 1 ? "One other run" : `${others} other runs`} of the same owner ${others === 1 ? "is" : "are"} served first.` };
   return { reason: "none", message: "It is about to be offered to a worker." };
 }
 
-function lacking({ harness, image, workerHost }: QueueFacts): string {
-  const offered = `the harness "${harness}"${image ? ` and the image "${image}"` : ""}`;
+function lacking({ harness, image, arch, workerHost }: QueueFacts): string {
+  const needed = [`the harness "${harness}"`, ...(image ? [`the image "${image}"`] : []), ...(arch ? [`the architecture "${arch}"`] : [])];
+  const offered = needed.length > 2 ? `${needed.slice(0, -1).join(", ")} and ${needed.at(-1)}` : needed.join(" and ");
   return workerHost ? `No worker named "${workerHost}" with ${offered} is connected.` : `No connected worker offers ${offered}.`;
 }

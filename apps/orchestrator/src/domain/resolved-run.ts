@@ -36,7 +36,7 @@ export type FrozenConfig = {
   readonly mcp_servers?: Readonly<Record<string, FrozenMcpServer>>;
   readonly worker_host?: string;
   /** What a worker must offer; decides the lane. */
-  readonly requirements: { readonly harness: string; readonly image?: string; readonly worker_host?: string };
+  readonly requirements: { readonly harness: string; readonly image?: string; readonly arch?: string; readonly worker_host?: string };
   readonly idle_timeout_minutes: number;
   /** For how long a worker keeps what a failed setup has left; absent: not at all. */
   readonly failure_session_retention_minutes?: number;

@@ -13,6 +13,8 @@ export type LockedExecution = {
   readonly outcome?: string;
   readonly setupLosses: number;
   readonly runLosses: number;
+  /** The agent started in an earlier attempt, which was interrupted. */
+  readonly wasStarted?: boolean;
   readonly laneId: number;
   /** Its client executes it: it uses no capacity. */
   readonly isLocal?: boolean;
@@ -20,7 +22,20 @@ export type LockedExecution = {
   /** W3C trace context of what queued it. */
   readonly traceparent?: string;
   /** Who holds it, or has it on offer; times are judged by the database's clock. */
-  readonly lease?: { readonly sessionUid: string; /** Had it taken by another machine. */ readonly dispatcherUid?: string; readonly attempt: number; readonly isAccepted: boolean; readonly isOver: boolean };
+  readonly lease?: LockedLease;
+  /** Its debug window is still there, but has lost its worker or is past its end: the reaper has not closed it yet. */
+  readonly staleWindow?: "worker_lost" | "window_over";
+};
+
+export type LockedLease = {
+  readonly sessionUid: string;
+  /** Had it taken by another machine. */
+  readonly dispatcherUid?: string;
+  readonly attempt: number;
+  readonly isAccepted: boolean;
+  readonly isOver: boolean;
+  /** Until it ends unless it is renewed; negative afterwards. */
+  readonly leftMs: number;
 };
 
 export type Wait = { readonly policy: WaitPolicy; readonly runUids: readonly string[] };

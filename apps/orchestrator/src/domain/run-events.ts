@@ -7,6 +7,8 @@ export const OWN_EVENT_KINDS = [
   "run_queued", // {reason: offer_expired | declined | followup | children | restarted | resumed}: queued again
   "run_claimed", // {worker_host}
   "worker_lost", // {worker_host, reason, attempt, message?}
+  "worker_stopped", // {worker_host, reason, message, attempt}: the worker stopped and returned the run; counts as no loss
+  "attempt_failed", // {worker_host, reason, message, attempt}: the worker could not execute the run and returned it; counts as a lost worker
   "dispatch_failed", // {worker_host, reason, message, attempt}: no machine could be started; counts as a worker lost in its setup
   "followup_accepted", // {followup_uid, outcome, by}
   "interrupt_requested", // {by}
@@ -15,7 +17,8 @@ export const OWN_EVENT_KINDS = [
   "run_finished", // {state, reason, message?, error_code?, retryable?, cancelled_by?}: `reason` names the cause of every end, see execution-events.ts
   "run_waiting", // {message}
   "artifact_created", // {artifact_uid, artifact_type, title?, url?}
-  "usage_recorded", // {call_id, model_id, …tokens}
+  "artifact_updated", // as artifact_created: a plan was reported again under its title
+  "usage_recorded", // {call_id, model_id, …tokens, estimated?}: estimated where the call was cut off before the provider had counted it
   "debug_window_opened", // {window_ms}: the setup failed, and its worker keeps workspace and shell
   "debug_window_ended", // {reason: window_over | worker_lost | cancelled | event_quota | event_size_quota | other, as the worker says}
   "stalled", // {idle_seconds}: a running agent that writes nothing
@@ -29,17 +32,17 @@ export const WORKER_EVENT_KINDS = [
   "workspace_reused", // {}: the worker had kept the workspace of the execution before this one; nothing was cloned or restored
   "setup_command", // {command, exit_code, output}
   "agent_started", // {session_id}: the run is INPROGRESS from here on
-  "agent_resumed", // {session_id, text, …}: a new attempt goes on from the events of a lost one; the text is what the agent is told
+  "agent_resumed", // {session_id, lost, text, repeats}: a new attempt continues from the events of a lost one; `repeats`: calls that a script makes again
   "harness_session", // {harness, session_id}: the session of an agent program of others, by which its next process goes on
-  "harness_usage", // {harness, counted?, tool_calls, missed_turns}: what it has counted itself in this run so far
+  "harness_usage", // {harness, counted?, tool_calls, missed_turns, lost_turns}: the program's own numbers; a turn under way is missed and lost
   "harness_line", // {harness, line, truncated?}: a line of an agent program of others that its worker does not know, as it came
   "mcp_server_started", // {server, transport, tools, left_out?}
   "mcp_server_failed", // {server, text}: the agent works without its tools
   "message", // {role, text, message_uid?, kind?, mode?}: with message_uid, that message was handed to the agent
   "model_step", // {step_id, text, tool_calls, model_id, usage?, end?}
-  "tool_start", // {call_id, name, category, input}
+  "tool_start", // {call_id, name, category, input, repeated?}; `repeated`: a resumed script makes the call again
   "command_output", // {call_id, stream, text}: of a command that still runs
-  "tool_end", // {call_id, name, category, state, output, duration_ms, end?}
+  "tool_end", // {call_id, name, category, state, output, duration_ms, repeated?, end?}
   "pushed", // {repository, branch, sha}
   "limit_exceeded", // {reason, resource, limit, by}: of the sandbox; the run ends with it
   "checkpoint", // {snapshot_key}: the workspace as all steps before this event have left it

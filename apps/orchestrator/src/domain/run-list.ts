@@ -13,6 +13,9 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 /** How many pairs of metadata a list may ask for (platform-api §8). */
 export const METADATA_PAIRS_MAX = 5;
 
+/** The metadata key with which automations stamp the runs that they start. */
+const AUTOMATION_KEY = "automation_uid";
+
 /** Stands for having no environment (platform-api §4). */
 export const EMPTY_ENVIRONMENT = "empty-environment";
 
@@ -28,6 +31,8 @@ export type RunListQuery = {
   readonly createdBefore?: Date;
   readonly updatedAfter?: Date;
   readonly factoryUids?: readonly string[];
+  /** Only runs that an agent of a factory executes. */
+  readonly factoryOnly?: true;
   /** Strictly below this run, at any depth. */
   readonly ancestorRunUid?: string;
   readonly name?: string;
@@ -46,18 +51,22 @@ export type RunListQuery = {
   /** Every pair must be there. */
   readonly metadata?: Readonly<Record<string, string>>;
   readonly search?: RunSearch;
+  /** Only these runs: those with words similar to the search, in its place. */
+  readonly runUids?: readonly string[];
   readonly sortBy: RunSort;
   readonly isDescending: boolean;
 };
 
 /** As asked, unchecked: "" and empty lists say nothing. */
-export type RunListRequest = Omit<RunListQuery, "states" | "sortBy" | "isDescending" | "factoryUids" | "sources" | "search" | "taskStatuses" | "executionLocation" | "metadata"> & {
+export type RunListRequest = Omit<RunListQuery, "runUids" | "states" | "sortBy" | "isDescending" | "factoryUids" | "sources" | "search" | "taskStatuses" | "executionLocation" | "metadata"> & {
   readonly states: readonly string[];
   readonly sources: readonly string[];
   readonly search: string;
   readonly taskStatuses: readonly string[];
   readonly executionLocation: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Only what this automation started: runs that it stamped, and their descendants, which inherit the stamp. */
+  readonly automationUid: string;
   readonly factoryUids: readonly string[];
   readonly sortBy: string;
   readonly sortOrder: string;
@@ -65,7 +74,7 @@ export type RunListRequest = Omit<RunListQuery, "states" | "sortBy" | "isDescend
 
 /** Errors: invalid_state, invalid_source, invalid_task_status, invalid_execution_location, too_many_metadata_pairs, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
 export function checkRunList(request: RunListRequest): RunListQuery {
-  const { states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, sortBy, sortOrder, ...bounds } = request;
+  const { states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, automationUid, sortBy, sortOrder, ...bounds } = request;
   const unknown = states.find((state) => !RUN_STATES.includes(state as RunState));
   if (unknown !== undefined) throw invalidArgument("invalid_state", `There is no run state "${unknown}".`);
   if (!sources.every((source) => SOURCES.includes(source))) throw invalidArgument("invalid_source", "There is no such source of runs.");
@@ -73,6 +82,7 @@ export function checkRunList(request: RunListRequest): RunListQuery {
   if (status !== undefined) throw invalidArgument("invalid_task_status", `A task status is one of ${TASK_STATUSES.join(", ")}.`);
   if (!["", "LOCAL", "REMOTE"].includes(executionLocation)) throw invalidArgument("invalid_execution_location", "A run is executed LOCAL or REMOTE.");
   if (Object.keys(metadata).length > METADATA_PAIRS_MAX) throw invalidArgument("too_many_metadata_pairs", `A list asks for at most ${METADATA_PAIRS_MAX} pairs of metadata.`);
+  const stamped = automationUid === "" ? metadata : { ...metadata, [AUTOMATION_KEY]: automationUid };
   const sort = (sortBy || "updated_at") as RunSort;
   if (!RUN_SORTS.includes(sort)) throw invalidArgument("invalid_sort", `Runs are sorted by ${RUN_SORTS.join(", ")}.`);
   if (!["", "asc", "desc"].includes(sortOrder)) throw invalidArgument("invalid_sort", "The order is asc or desc.");
@@ -83,7 +93,7 @@ export function checkRunList(request: RunListRequest): RunListQuery {
     ...(sources.length > 0 ? { sources: [...new Set(sources)].sort() } : {}),
     ...(taskStatuses.length > 0 ? { taskStatuses: [...new Set(taskStatuses as TaskStatus[])].sort() } : {}),
     ...(executionLocation ? { executionLocation: executionLocation as "LOCAL" | "REMOTE" } : {}),
-    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
+    ...(Object.keys(stamped).length > 0 ? { metadata: stamped } : {}),
     ...(search.trim() ? { search: readSearch(search.trim()) } : {}),
     sortBy: sort,
     isDescending: sortOrder !== "asc",
@@ -106,12 +116,18 @@ const inLowerCase = (text: string): string => Array.from(text, (letter) => Strin
  * Where a page ended: the time of the first page, and the sort key and uid of the last row. Rows that came to be (or, when
  * sorted by update, were changed) after the first page are left out of later ones, so no row appears twice.
  */
-export type RunPosition = { readonly asOf: Date; readonly key: string | null; readonly uid: string };
+export type RunPosition = {
+  readonly asOf: Date;
+  readonly key: string | null;
+  readonly uid: string;
+  /** The list is of runs with words similar to those of the search: none has the words themselves. */
+  readonly isSimilar?: boolean;
+};
 
-export const sealedPosition = ({ asOf, key, uid }: RunPosition): readonly unknown[] => [asOf.getTime(), key, uid];
+export const sealedPosition = ({ asOf, key, uid, isSimilar = false }: RunPosition): readonly unknown[] => [asOf.getTime(), key, uid, ...(isSimilar ? [true] : [])];
 
 /** A position that was sealed by us; the seal vouches for its form. */
 export function openedPosition(sealed: readonly unknown[]): RunPosition {
-  const [asOfMs, key, uid] = sealed as [number, string | null, string];
-  return { asOf: new Date(asOfMs), key, uid };
+  const [asOfMs, key, uid, isSimilar = false] = sealed as [number, string | null, string, boolean?];
+  return { asOf: new Date(asOfMs), key, uid, isSimilar };
 }

@@ -30,6 +30,8 @@ test.each<[string, Life, Change, string]>([
   ["late end of a cancelled run", life("CANCELLED", "STOPPING"), complete("DONE"), "CANCELLED/ENDED(CANCELLED) drop"],
   ["late end beside a queued execution", life("QUEUED", "STOPPING"), complete("CANCELLED"), "QUEUED/ENDED(CANCELLED) drop"],
   ["grace of a cancelled run is over", life("CANCELLED", "STOPPING"), { type: "lose" }, "CANCELLED/ENDED(CANCELLED) drop"],
+  ["worker stops in setup", life("CLAIMED", "CLAIMED", 3), { type: "return" }, "QUEUED/QUEUED drop"],
+  ["worker stops while running", life("INPROGRESS", "RUNNING", 2), { type: "return" }, "QUEUED/QUEUED drop"],
   ["worker lost in setup", life("CLAIMED", "CLAIMED", 2), { type: "lose" }, "QUEUED/QUEUED drop"],
   ["worker lost in setup too often", life("CLAIMED", "CLAIMED", 3), { type: "lose" }, "ERROR/ENDED(ERROR) drop"],
   ["worker lost while running", life("INPROGRESS", "RUNNING", 1), { type: "lose" }, "QUEUED/QUEUED drop"],
@@ -61,6 +63,7 @@ test("a pending run cannot be cancelled just now", () => {
 describe("losses are counted apart", () => {
   test("in setup", () => expect(transition(life("CLAIMED", "CLAIMED"), { type: "lose" })).toMatchObject({ setupLosses: 1, runLosses: 0 }));
   test("while running", () => expect(transition(life("INPROGRESS", "RUNNING"), { type: "lose" })).toMatchObject({ setupLosses: 0, runLosses: 1 }));
+  test("a planned return is none", () => expect(transition(life("INPROGRESS", "RUNNING", 2), { type: "return" })).toMatchObject({ setupLosses: 2, runLosses: 2 }));
   test("an expired offer is none", () => expect(transition(life("PENDING", "OFFERED"), { type: "lose" })).toMatchObject({ setupLosses: 0, runLosses: 0 }));
 });
 
@@ -70,6 +73,7 @@ test.each<[Life, Change]>([
   [life("INPROGRESS", "RUNNING"), { type: "wake" }],
   [life("QUEUED", "QUEUED"), { type: "lose" }],
   [life("FAILED", "DEBUG"), { type: "wake" }],
+  [life("PENDING", "OFFERED"), { type: "return" }],
   [life("INPROGRESS", "RUNNING"), { type: "retain", status: { message: "No." } }],
 ])("a change that does not fit is refused (%j)", (before, change) => {
   expect(() => transition(before, change)).toThrow("does not fit");

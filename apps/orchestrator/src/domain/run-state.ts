@@ -20,6 +20,8 @@ export type LossPolicy = (typeof LOSS_POLICIES)[number];
 export type Change =
   | { readonly type: "accept" }
   | { readonly type: "give_back" }
+  /** A worker that stops returns its lease. No loss is counted. */
+  | { readonly type: "return" }
   | { readonly type: "agent_started" }
   /** `isWanted`: something is there for a further execution (unseen follow-ups, children that have all ended). */
   | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
@@ -28,7 +30,7 @@ export type Change =
   /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume; "end": nobody else can go on with it. */
   | { readonly type: "lose"; readonly policy?: LossPolicy | "end" }
   /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
-  | { readonly type: "cancel"; readonly isForced: boolean; readonly status: RunStatus }
+  | { readonly type: "cancel"; readonly isForced: boolean; readonly status: RunStatus; /** Of a refusal, in seconds. */ readonly retryAfter?: number }
   /** The execution broke a limit of the platform. */
   | { readonly type: "stop"; readonly state: "FAILED" | "ERROR"; readonly status: RunStatus }
   /** A message for a run without a live execution, or the end of the children it waits for. */
@@ -70,6 +72,9 @@ export function transition(life: Life, change: Change): Next {
     case "give_back":
       if (life.execution !== "OFFERED") throw misfit(life, change);
       return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
+    case "return":
+      if (!isHeld(life.execution)) throw misfit(life, change);
+      return requeued(life);
     case "agent_started":
       if (life.execution !== "CLAIMED") return unchanged(life);
       return { ...life, run: "INPROGRESS", execution: "RUNNING", lease: "keep", isFollowed: false, status: null };
@@ -123,9 +128,11 @@ function lose(life: Life, policy: LossPolicy | "end"): Next {
 }
 
 function restart(life: Life, isAllowed: boolean): Next {
-  if (isAllowed) return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false, status: null };
+  if (isAllowed) return requeued(life);
   return { ...ended(life, "ERROR"), run: "ERROR", status: WORKERS_LOST };
 }
+
+const requeued = (life: Life): Next => ({ ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false, status: null });
 
 const WORKER_LOST: RunStatus = {
   message: "The worker that held this run was lost while the agent was working, and its configuration says that it shall not be resumed.",
@@ -145,14 +152,14 @@ const WORKERS_LOST: RunStatus = {
   retryable: true,
 };
 
-function cancel(life: Life, { isForced, status }: Change & { type: "cancel" }): Next {
+function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { type: "cancel" }): Next {
   if (isTerminal(life.run)) {
     throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has already finished." });
   }
   if (life.run === "PENDING" && !isForced) {
     throw new DomainError({
-      kind: "conflict", reason: "run_pending", retryable: true, retryAfterSeconds: 1,
-      message: "The run is being handed to a worker; retry in a moment.",
+      kind: "conflict", reason: "run_pending", retryable: true, retryAfterSeconds: retryAfter,
+      message: `The run is being assigned to a worker. Retry after ${retryAfter} s.`,
     });
   }
   const cancelled = { run: "CANCELLED", status } as const;

@@ -64,8 +64,8 @@ export interface RunTransaction {
   /** Opens the offer of a new run's execution to the client that executes it, before any worker sees it; answers the execution. */
   holdForClient(runUid: string, clientUid: string): Promise<number>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
-  /** Whoever else goes on with the conversation waits until the transaction ends. Comes before locks of its runs. Answers its newest run, whoever owns it. */
-  holdConversation(conversationUid: string): Promise<RunUid | undefined>;
+  /** Locks the conversation until the transaction ends; comes before locks of its runs. Returns the owner's current (newest top-level) run in it. */
+  holdConversation(place: Pick<LockedRun, "conversationUid" | "owner">): Promise<RunUid | undefined>;
   /** The run to which a message was given. */
   runOfMessage(messageUid: string): Promise<RunUid | undefined>;
   /** Adopts the settings (not before `before`, which takes the locks that come first), and answers whether a maximum is reached now. */
@@ -80,6 +80,8 @@ export interface RunTransaction {
   appendRunEvents(runUid: string, events: readonly NewRunEvent[]): Promise<void>;
 
   addMessage(message: NewMessage): Promise<void>;
+  /** Bytes of the prompt and the follow-ups that the run's agent has not received yet. */
+  countUnseenTextBytes(runUid: string): Promise<number>;
   /** Gives everything the agent has not seen to the execution that is being accepted; oldest first. */
   takeInputs(runUid: string, executionId: number): Promise<Message[]>;
   /** What an execution was given when it was accepted. */

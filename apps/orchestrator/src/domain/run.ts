@@ -29,6 +29,16 @@ export type Owner = { readonly type: "team" | "user"; readonly uid: string };
 /** Why a run is in its state, as shown (fields-runs §6.3 RunStatusMessage). */
 export type RunStatus = { readonly message: string; readonly errorCode?: string; readonly retryable?: boolean };
 
+/** Of a run's status message, in characters; the run's conversation has the whole text. */
+export const STATUS_MESSAGE_MAX = 8_192;
+const CUT = "\n… (cut; the conversation has the whole text)";
+
+/** Returns a text as a status message may hold it: cut at its end if it is too long. */
+export function statusMessage(text: string): string {
+  if (text.length <= STATUS_MESSAGE_MAX) return text;
+  return text.slice(0, STATUS_MESSAGE_MAX - CUT.length).replace(/[\uD800-\uDBFF]$/, "") + CUT;
+}
+
 /** The tree a run may have: a root is at depth 0. */
 export const DEPTH_MAX = 10;
 
@@ -54,6 +64,8 @@ export type Run = {
   readonly status?: RunStatus;
   readonly prompt: string;
   readonly submittedPrompt?: string;
+  /** Both prompts are only their beginnings, as lists read them. */
+  readonly isPromptTruncated?: true;
   readonly mode: RunMode;
   readonly interactive: boolean;
   readonly source: string;

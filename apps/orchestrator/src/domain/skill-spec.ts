@@ -1,3 +1,4 @@
+import { isUuid, type FactoryUid } from "@millwright/ids";
 import type { Skill } from "./definition-part.ts";
 import type { RepositoryRef } from "./agent-config.ts";
 
@@ -18,6 +19,12 @@ export const specOf = ({ owner, repo, path }: Pick<RepositorySkill, "owner" | "r
 
 /** Owner, under which skills of a factory's definition are listed: their repository is the factory itself. */
 export const FACTORY_OWNER = "factory";
+
+/** The whole spec of a skill of a factory's definition, by which runs store it: paths alone are alike in two factories. */
+export const factorySpec = (factoryUid: FactoryUid, path: string): string => specOf({ owner: FACTORY_OWNER, repo: factoryUid, path });
+
+/** Whether a skill claims the place of a factory's definition, which no repository and no worker has. */
+export const claimsFactory = ({ owner, repo }: RepositoryRef): boolean => same(owner, FACTORY_OWNER) && isUuid(repo);
 
 type SkillSpec = { readonly owner?: string; readonly repo: string; readonly named: string };
 

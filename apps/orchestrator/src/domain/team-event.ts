@@ -15,6 +15,8 @@ export type TeamEventQuery = {
   readonly teamUids: readonly string[];
   /** Empty: all. */
   readonly runUids: readonly string[];
+  /** What a run token is bound to (`canSee`, run-visibility.ts); absent: all runs of the teams. */
+  readonly within?: { readonly rootRunUid: string; readonly factoryUid?: string | undefined };
 };
 
 /** What a run's new state is called (fields-runs §12, and the states that are not published there). */

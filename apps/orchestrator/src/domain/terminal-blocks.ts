@@ -39,7 +39,7 @@ export class TerminalBlocks {
     if (event.isSuperseded) return;
     const { payload } = event;
     if (event.kind === "setup_command") return this.#setUp(event);
-    if (event.kind === "worker_lost") return this.#lose();
+    if (event.kind === "worker_lost" || event.kind === "worker_stopped" || event.kind === "attempt_failed") return this.#lose();
     if (event.kind !== "tool_start" && event.kind !== "tool_end") return;
     if (payload["name"] === "run_command") return event.kind === "tool_start" ? this.#begin(event) : this.#end(event);
     if (event.kind === "tool_end" && (payload["name"] === "read_command_output" || payload["name"] === "stop_command")) this.#go(event);

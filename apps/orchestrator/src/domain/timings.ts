@@ -5,7 +5,7 @@ export type Timings = {
   readonly leaseTtlMs: number;
   /** A worker that could not renew for this long lets nothing out of its sandboxes. */
   readonly doorsCloseMs: number;
-  /** How long an offer stays open: a run is never PENDING for longer, but for one reaper tick. */
+  /** How long an offer stays open. A run is PENDING for at most 15 s: this and one round of the reaper. */
   readonly offerTtlMs: number;
   readonly reaperTickMs: number;
   /** After a pause of the reaper longer than this nobody could renew: the next look extends leases and reaps nothing. */
@@ -38,7 +38,7 @@ export const DEFAULT_TIMINGS: Timings = {
   heartbeatMs: 10 * SECOND,
   leaseTtlMs: 45 * SECOND,
   doorsCloseMs: 30 * SECOND,
-  offerTtlMs: 15 * SECOND,
+  offerTtlMs: 9 * SECOND,
   reaperTickMs: 5 * SECOND,
   reaperPauseMs: 15 * SECOND,
   stopGraceMs: 30 * SECOND,

@@ -36,6 +36,17 @@ test("several prices of a model are added; cents per kind of token add up to the
   });
 });
 
+test("usage_type distinguishes the operator's access, a team's own key and a team's own server", () => {
+  const rows = [usage({ input: 1, access: "operator" }), usage({ input: 2, access: "team" }), usage({ input: 4 }), usage({ input: 8, access: "team_endpoint" })];
+  const shown = requestUsage(rows) as { model_token_usage: { usage_type: string; total_tokens: number }[]; usage_by_category: { primary_agent: object } };
+  expect(shown.model_token_usage.map(({ usage_type: type, total_tokens: tokens }) => [type, tokens])).toEqual([["warp", 1], ["byok", 6], ["custom_endpoint", 8]]);
+  expect(shown.usage_by_category.primary_agent).toMatchObject({
+    direct_api_inference_usage: { m: { token_count: { input: 1 } } },
+    byok_inference_usage: { m: { token_count: { input: 6 } } },
+    custom_endpoint_inference_usage: { m: { token_count: { input: 8 } } },
+  });
+});
+
 test("an unknown price leaves the costs out, not the tokens", () => {
   const shown = requestUsage([usage({ input: 10, output: 1, unpriced: 1 })]);
   expect(shown).toMatchObject({ total_tokens: 11 });

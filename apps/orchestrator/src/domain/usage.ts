@@ -17,9 +17,15 @@ export function costOf(tokens: TokenCounts, price: PriceVersion | undefined): bi
   return priceUsage({ ...tokens, input: tokens.input, output: tokens.output }, price);
 }
 
-/** All usage of one run with one model at one price. Sums skip what was not measured; `unpriced` and `unmeasured` count such calls. */
+/** Whose access to a model's provider a call used: the operator's, the team's own, or the team's own at an address that the team has set. */
+export const MODEL_ACCESS = ["operator", "team", "team_endpoint"] as const;
+export type ModelAccess = (typeof MODEL_ACCESS)[number];
+
+/** All usage of one run with one model by one access at one price. Sums skip what was not measured; `unpriced` and `unmeasured` count such calls. */
 export type ModelUsage = {
   readonly modelId: string;
+  /** Absent: unknown, or the model needs none. */
+  readonly access?: ModelAccess;
   readonly input: number;
   readonly output: number;
   readonly cacheRead: number;
@@ -40,40 +46,56 @@ export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefi
   if (usages.length === 0) return undefined;
   const isMeasured = usages.every(({ unmeasured }) => unmeasured === 0);
   const isPriced = usages.every(({ unpriced }) => unpriced === 0);
-  const models = [...new Set(usages.map(({ modelId }) => modelId))];
-  const byModel = models.map((modelId): [string, ModelUsage[]] => [modelId, usages.filter((usage) => usage.modelId === modelId)]);
+  const groups = groupsOf(usages);
   return {
     ...(isPriced ? { inference_cost_usd: toDollars(usages.reduce((sum, { costMicros }) => sum + costMicros, 0n)) } : {}),
     ...(isMeasured ? { total_tokens: usages.reduce((sum, usage) => sum + totalOf(usage), 0) } : {}),
-    ...(isMeasured
-      ? {
-          model_token_usage: byModel.map(([modelId, rows]) => {
-            const total = rows.reduce((sum, usage) => sum + totalOf(usage), 0);
-            return { model_id: modelId, total_tokens: total, usage_type: usageType(modelId), tokens_by_category: { primary_agent: total } };
-          }),
-        }
-      : {}),
-    ...(isMeasured && isPriced ? { usage_by_category: { primary_agent: categoryUsage(byModel) } } : {}),
+    ...(isMeasured ? { model_token_usage: groups.map(modelTokenUsage) } : {}),
+    ...(isMeasured && isPriced ? { usage_by_category: { primary_agent: categoryUsage(groups) } } : {}),
   };
 }
 
 const totalOf = ({ input, output, cacheRead, cacheWrite }: ModelUsage): number => input + output + cacheRead + cacheWrite;
 
-/** Keys of providers are the operator's or the team's own; only the built-in model is provided by the service. */
-const usageType = (modelId: string): "warp" | "byok" => (modelId === SCRIPTED ? "warp" : "byok");
+type UsageType = "warp" | "byok" | "custom_endpoint";
+/** The calls of one model that were paid for in the same way. */
+type Group = { readonly modelId: string; readonly type: UsageType; readonly rows: readonly ModelUsage[] };
 
-function categoryUsage(byModel: readonly [string, readonly ModelUsage[]][]): JsonObject {
-  const ownKeys = byModel.filter(([modelId]) => usageType(modelId) === "byok");
-  const provided = byModel.filter(([modelId]) => usageType(modelId) === "warp");
-  return {
-    platform_usage_in_cents: 0,
-    ...(provided.length > 0 ? { direct_api_inference_usage: inferenceUsages(provided) } : {}),
-    ...(ownKeys.length > 0 ? { byok_inference_usage: inferenceUsages(ownKeys) } : {}),
-  };
+function groupsOf(usages: readonly ModelUsage[]): readonly Group[] {
+  const groups = new Map<string, Group>();
+  for (const usage of usages) {
+    const { modelId } = usage;
+    const type = usageType(usage);
+    const key = `${type} ${modelId}`;
+    groups.set(key, { modelId, type, rows: [...(groups.get(key)?.rows ?? []), usage] });
+  }
+  return [...groups.values()];
 }
 
-const inferenceUsages = (byModel: readonly [string, readonly ModelUsage[]][]): JsonObject =>
-  Object.fromEntries(byModel.map(([modelId, rows]) => [modelId, inferenceUsage(rows)]));
+/** The operator's access and the built-in model are provided by the service; a team's own key is its own, and so is a team's own server. */
+function usageType({ modelId, access }: ModelUsage): UsageType {
+  if (modelId === SCRIPTED || access === "operator") return "warp";
+  return access === "team_endpoint" ? "custom_endpoint" : "byok";
+}
+
+function modelTokenUsage({ modelId, type, rows }: Group): JsonObject {
+  const total = rows.reduce((sum, usage) => sum + totalOf(usage), 0);
+  return { model_id: modelId, total_tokens: total, usage_type: type, tokens_by_category: { primary_agent: total } };
+}
+
+const CATEGORY_MEMBERS: Readonly<Record<UsageType, string>> = {
+  warp: "direct_api_inference_usage",
+  byok: "byok_inference_usage",
+  custom_endpoint: "custom_endpoint_inference_usage",
+};
+
+function categoryUsage(groups: readonly Group[]): JsonObject {
+  const members = Object.entries(CATEGORY_MEMBERS).flatMap(([type, member]) => {
+    const ofType = groups.filter((group) => group.type === type);
+    return ofType.length === 0 ? [] : [[member, Object.fromEntries(ofType.map(({ modelId, rows }) => [modelId, inferenceUsage(rows)]))] as const];
+  });
+  return { platform_usage_in_cents: 0, ...Object.fromEntries(members) };
+}
 
 function inferenceUsage(rows: readonly ModelUsage[]): JsonObject {
   const sum = (read: (usage: ModelUsage) => number): number => rows.reduce((total, usage) => total + read(usage), 0);

@@ -12,6 +12,8 @@ export type WorkerSession = {
   readonly harnessTypes: readonly string[];
   /** Images it can run; none: it takes any, with what its host has. */
   readonly images: readonly string[];
+  /** Architecture of its machine; absent: not known, it takes runs of any. */
+  readonly arch?: string;
 };
 
 export type LeaseRef = { readonly executionId: number; readonly attempt: number };
@@ -38,6 +40,7 @@ export type WorkerRegistration = {
   readonly harnesses: readonly { readonly type: string; readonly version: string }[];
   readonly models: readonly string[];
   readonly images: readonly string[];
+  readonly arch?: string;
   readonly sandbox: string;
   readonly sandboxFeatures: readonly string[];
   /** On its machine. */

@@ -23,6 +23,7 @@ export type CreatedRun = Subject & {
   readonly rootRunUid: string;
   readonly parentRunUid?: string;
   readonly conversationUid: string;
+  readonly retryOfRunUid?: string;
   readonly factoryUid?: string;
   readonly origin?: string;
   readonly title: string;
@@ -31,13 +32,14 @@ export type CreatedRun = Subject & {
   readonly metadata: Readonly<Record<string, string>>;
 };
 
-/** A run was created. Never with its prompt, nor with a title made of it. `origin` "dispatch": the factories service makes a task of it. */
+/** A run was created. Never with its prompt, nor with a title made of it. `origin` "dispatch": the factories service creates a task for it. `retry_of_run_uid`: a task whose current run that was follows. */
 export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
   fact("created", run, 1, context, {
     run_uid: run.uid,
     conversation_uid: run.conversationUid,
     root_run_uid: run.rootRunUid,
     ...(run.parentRunUid ? { parent_run_uid: run.parentRunUid } : {}),
+    ...(run.retryOfRunUid ? { retry_of_run_uid: run.retryOfRunUid } : {}),
     ...(run.origin ? { origin: run.origin } : {}),
     ...(run.factoryUid ? { factory_uid: run.factoryUid } : {}),
     ...(run.isTitleGiven ? { title: run.title } : {}),

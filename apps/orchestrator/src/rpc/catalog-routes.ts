@@ -1,9 +1,9 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { actorOf, requireVerb, teamsInView, type Caller } from "@millwright/caller";
+import { requireVerbAs, teamsInView, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
-import { invalidArgument, notFound } from "@millwright/errors";
+import { invalidArgument } from "@millwright/errors";
 import { as, type TeamUid } from "@millwright/ids";
 import { toDollars, type Price } from "@millwright/money";
 import { callerOf } from "@millwright/rpc";
@@ -80,9 +80,9 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     },
     async checkEnvironment({ uid, ownerType, ownerUid }, context) {
       const caller = callerOf(context);
-      if (ownerType !== "user") requireVerb(caller, ownerUid, "run.view", "team");
-      else if (ownerUid !== actorOf(caller).uid) throw notFound("user");
-      await deps.checkEnvironment(caller, { type: ownerType === "user" ? "user" : "team", uid: ownerUid }, uid);
+      const owner: Owner = { type: ownerType === "user" ? "user" : "team", uid: ownerUid };
+      requireVerbAs(caller, owner, "run.view", owner.type);
+      await deps.checkEnvironment(caller, owner, uid);
       return {};
     },
     async createEnvironmentGrant({ environmentUid, granteeType, granteeUid }, context) {

@@ -40,6 +40,7 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     debugAgentAvailable: run.debugWindow !== undefined,
     artifacts: artifacts.map(artifactMessage),
     mode: run.mode,
+    promptTruncated: run.isPromptTruncated ?? false,
     ...(status ? { statusMessage: statusMessage(status, run.debugWindow) } : {}),
     ...present({
       parentRunUid: run.parentRunUid,
@@ -83,7 +84,7 @@ export const followupMessage = (followup: Followup): orchestrator.Followup => {
   });
 };
 
-/** Of a conversation whose newest run is hidden, that it is there. */
+/** Of a conversation whose current run is hidden, that it is there. */
 export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>
   create(orchestrator.ConversationStandingSchema, {
     conversationUid: run.conversationUid,
@@ -91,6 +92,7 @@ export const standingMessage = ({ run, isVisible, outputs }: ConversationStandin
       ? {
           runUid: run.uid,
           state: run.state,
+          version: run.version,
           isRunTypeCancellable: isRunTypeCancellable(run),
           ownerType: run.owner.type,
           ownerUid: run.owner.uid,

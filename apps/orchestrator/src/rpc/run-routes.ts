@@ -7,7 +7,8 @@ import type { NewRun } from "../domain/new-run.ts";
 import type { AnnouncedFile } from "../domain/prepared-attachment.ts";
 import type { QueueStatus } from "../domain/queue-reason.ts";
 import type { RunRef } from "../domain/run-token.ts";
-import type { Run, RunMode } from "../domain/run.ts";
+import type { MessageMode } from "../domain/message.ts";
+import type { Run } from "../domain/run.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 import type { CancelRequest } from "../usecases/cancel-run.ts";
 import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
@@ -82,7 +83,7 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return deps.createFollowup(callerOf(context), {
       target: runUid ? { runUid } : { conversationUid },
       message, attachmentUids, attachmentNames,
-      mode: (mode || "normal") as RunMode,
+      mode: mode as MessageMode,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     });
   },
@@ -134,7 +135,7 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
   if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "") throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
   return {
     config: config ?? {},
-    mode: mode || "normal",
+    mode,
     owner: { type: ownerType, uid: ownerUid },
     interactive: request.interactive,
     metadata: request.metadata,

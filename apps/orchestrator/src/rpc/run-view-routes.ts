@@ -97,8 +97,9 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
   async listHandoffFiles({ runUid }, context) {
     return { files: await listHandoffFiles(deps, callerOf(context), runUid) };
   },
-  async describeConversation({ conversationUid, runUid }, context) {
-    const found = await describeConversation(deps, callerOf(context), runUid ? { runUid } : { conversationUid });
+  async describeConversation({ conversationUid, runUid, teamUid }, context) {
+    const target = { ...(runUid ? { runUid } : { conversationUid }), teamUid: teamUid || undefined };
+    const found = await describeConversation(deps, callerOf(context), target);
     const [newest, first] = (await describeRuns(deps, [found.newestRun, found.firstRun])).map(runMessage);
     return { conversationUid: found.conversationUid, newestRun: newest!, firstRun: first!, outputs: found.outputs.map(artifactMessage) };
   },
@@ -113,8 +114,8 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
     const { followups, nextPageToken } = await listFollowups(deps, callerOf(context), request);
     return { followups: followups.map(followupMessage), nextPageToken };
   },
-  async describeConversations({ conversationUids, withOutputs }, context) {
-    const standings = await describeConversations(deps, callerOf(context), conversationUids, withOutputs);
+  async describeConversations({ conversationUids, withOutputs, teamUid }, context) {
+    const standings = await describeConversations(deps, callerOf(context), { conversationUids, withOutputs, teamUid: teamUid || undefined });
     return { conversations: standings.map(standingMessage) };
   },
 });
@@ -122,8 +123,10 @@ export const runViewMethods = (deps: RunViewDeps): Views => ({
 function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
   const { teamUid, states, factoryUids, sources, search, ancestorRunUid, sortBy, sortOrder } = request;
   const { name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType, executorUid, taskStatuses, executionLocation, metadata } = request;
+  const { factoryOnly, automationUid } = request;
   return {
-    ...{ states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, sortBy, sortOrder },
+    ...{ states, factoryUids, sources, search, taskStatuses, executionLocation, metadata, automationUid, sortBy, sortOrder },
+    ...(factoryOnly ? { factoryOnly } : {}),
     ...given({ teamUid, ancestorRunUid, name, modelId, creatorUid, environmentUid, skillSpec, scheduleUid, artifactType, executorUid }),
     ...bound("createdAfter", request.createdAfter),
     ...bound("createdBefore", request.createdBefore),

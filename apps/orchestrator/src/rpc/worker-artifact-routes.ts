@@ -8,6 +8,7 @@ import { createArtifact, type CreateArtifactDeps } from "../usecases/create-arti
 import { openPullRequest, type OpenPullRequestDeps } from "../usecases/open-pull-request.ts";
 import { putSnapshot, type PutSnapshotDeps } from "../usecases/put-snapshot.ts";
 import { putTranscript, type PutTranscriptDeps } from "../usecases/put-transcript.ts";
+import { MODEL_ACCESS, type ModelAccess } from "../domain/usage.ts";
 import { reportUsage, type ReportUsageDeps } from "../usecases/report-usage.ts";
 import { reserveCost, type ReserveCostDeps } from "../usecases/reserve-cost.ts";
 
@@ -38,8 +39,9 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
       return reserveCost(await within(context), { lease: leaseOf(request), modelId, inputTokens: Number(inputTokens), outputTokens: Number(outputTokens) });
     },
     async reportUsage(request, context) {
-      const { callId, modelId, usage } = request;
-      await reportUsage(await within(context), { lease: leaseOf(request), callId, modelId, tokens: usage ? tokensOf(usage) : {} });
+      const { callId, modelId, usage, estimated: isEstimated } = request;
+      const access = accessOf(request.access);
+      await reportUsage(await within(context), { lease: leaseOf(request), callId, modelId, tokens: usage ? tokensOf(usage) : {}, isEstimated, ...(access ? { access } : {}) });
       return {};
     },
     async createArtifact(request, context) {
@@ -72,6 +74,9 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
 const leaseOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({ executionId: Number(executionId), attempt });
 
 const uploadMessage = (upload: SignedUpload | undefined) => (upload ? { uploadUrl: upload.url, uploadHeaders: upload.headers } : {});
+
+/** What another version of a worker may name is unknown here. */
+const accessOf = (access: string): ModelAccess | undefined => MODEL_ACCESS.find((known) => known === access);
 
 /** An absent count was not measured. */
 const tokensOf = ({ inputTokens, outputTokens, inputCacheReadTokens, inputCacheWriteTokens }: worker.TokenUsage) => ({

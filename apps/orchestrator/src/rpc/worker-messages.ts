@@ -30,6 +30,7 @@ export const registration = (request: worker.RegisterRequest): WorkerRegistratio
   harnesses: request.harnesses.map(({ type, version }) => ({ type, version })),
   models: request.models,
   images: request.images,
+  ...(request.arch ? { arch: storable(request.arch) } : {}),
   sandbox: request.sandbox,
   sandboxFeatures: request.sandboxFeatures,
   skills: reportedSkills(request.skills),
@@ -112,7 +113,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     dockerImage: frozen.docker_image,
     ...(frozen.allowed_hosts ? { egress: { allowedHosts: [...frozen.allowed_hosts] } } : {}),
     ...(frozen.instance_shape ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } } : {}),
-    mode: assignment.inputs.at(-1)?.mode ?? job.mode,
+    mode: assignment.inputs.findLast(({ kind, mode }) => kind !== "children" && mode !== "")?.mode || job.mode,
     interactive: job.interactive,
     debugWindowMs: Math.round((frozen.failure_session_retention_minutes ?? 0) * timings.debugMinuteMs),
     idleTimeoutSeconds: frozen.idle_timeout_minutes * 60,
@@ -151,7 +152,7 @@ function lowestLimit(platform: number, own = 0): number {
 const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
 
 export function directiveMessage(directive: LinkedDirective): worker.Directive {
-  return create(worker.DirectiveSchema, { seq: BigInt(directive.seq), ...leaseMessage(directive), directive: directiveCase(directive) });
+  return create(worker.DirectiveSchema, { seq: BigInt(directive.seq), previousSeq: BigInt(directive.previousSeq), ...leaseMessage(directive), directive: directiveCase(directive) });
 }
 
 function directiveCase({ kind, payload, files }: LinkedDirective): worker.Directive["directive"] {

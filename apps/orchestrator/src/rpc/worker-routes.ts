@@ -12,6 +12,7 @@ import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
 import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
 import type { LinkedDirective } from "../domain/directive.ts";
 import { storable } from "../domain/text.ts";
+import type { ReturnedLease } from "../usecases/return-leases.ts";
 import type { TextPiece } from "../usecases/tell-text.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
 import { assignmentMessage, completion, directiveMessage, dispatchMessage, eventBatch, historyEvent, leaseMessage, leaseRef, registration } from "./worker-messages.ts";
@@ -26,6 +27,7 @@ export type WorkerUseCases = {
   dispatch(session: WorkerSession, offers: readonly LeaseRef[]): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }>;
   failDispatch(session: WorkerSession, failure: DispatchFailure): Promise<{ readonly isTaken: boolean }>;
   decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
+  returnLeases(session: WorkerSession, leases: readonly ReturnedLease[]): Promise<readonly LeaseRef[]>;
   heartbeat(session: WorkerSession, beat: Heartbeat): Promise<{ leases: readonly LeaseStatus[]; watched: readonly DispatchStatus[]; directives: readonly LinkedDirective[] }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
@@ -86,6 +88,10 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
       await useCases.decline(await sessionOf(context), leases.map(leaseRef));
       return {};
     },
+    async returnLeases({ leases }, context) {
+      const returned = await useCases.returnLeases(await sessionOf(context), leases.map(returnedLease));
+      return { returned: returned.map(leaseMessage) };
+    },
     async heartbeat(request, context) {
       const { leases, watched, directives } = await useCases.heartbeat(await sessionOf(context), {
         state: request.state === "DRAINING" ? "DRAINING" : "READY",
@@ -116,6 +122,13 @@ export function workerRoutes(router: ConnectRouter, { worker: useCases, artifact
     },
   });
 }
+
+const returnedLease = (lease: worker.ReturnedLease): ReturnedLease => ({
+  ...leaseRef(lease),
+  reason: storable(lease.reason),
+  message: storable(lease.message).slice(0, FAILURE_CHARS_MAX),
+  isFailure: lease.failure,
+});
 
 const leaseStatus = (status: LeaseStatus) => ({
   ...leaseMessage(status),

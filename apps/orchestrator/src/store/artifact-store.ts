@@ -51,6 +51,20 @@ export const artifactStore = {
     return rows[0]?.n ?? 0;
   },
 
+  /** The newest plan of a run with this title. */
+  async findPlan(sql: Sql, runUid: string, title: string): Promise<StoredArtifact | undefined> {
+    const { rows } = await sql.query<Row>(
+      `SELECT ${COLUMNS} ${FROM} WHERE a.run_uid = $1 AND a.artifact_type = 'PLAN' AND a.data ->> 'title' = $2 ORDER BY a.created_at DESC, a.uid DESC LIMIT 1`,
+      [runUid, title],
+    );
+    return rows[0] && toArtifact(rows[0]);
+  },
+
+  /** Replaces the text of a plan. */
+  async updatePlan(tx: Sql, uid: string, content: string): Promise<void> {
+    await tx.query("UPDATE artifacts SET content = $2 WHERE uid = $1 AND artifact_type = 'PLAN'", [uid, content]);
+  },
+
   /** Whosever it is. */
   async find(sql: Sql, uid: string): Promise<Artifact | undefined> {
     if (!isUuid(uid)) return undefined;
@@ -58,11 +72,11 @@ export const artifactStore = {
     return rows[0] && toArtifact(rows[0]);
   },
 
-  /** Of all these runs, oldest first. */
+  /** Of all these runs, oldest first, without the contents of plans. */
   async listOfRuns(sql: Sql, runUids: readonly string[]): Promise<Artifact[]> {
     if (runUids.length === 0) return [];
     const { rows } = await sql.query<Row>(
-      `SELECT ${COLUMNS} ${FROM} WHERE a.run_uid = ANY($1::uuid[]) AND a.committed_at IS NOT NULL ORDER BY a.committed_at, a.uid`,
+      `SELECT ${COLUMNS.replace("a.content,", "null AS content,")} ${FROM} WHERE a.run_uid = ANY($1::uuid[]) AND a.committed_at IS NOT NULL ORDER BY a.committed_at, a.uid`,
       [runUids],
     );
     return rows.map(toArtifact);

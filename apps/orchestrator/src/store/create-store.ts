@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
 import { newUid, type RunUid } from "@millwright/ids";
 import { topics } from "../bell.ts";
-import type { ChangeContext } from "../domain/run-change.ts";
+import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import type { FrozenConfig } from "../domain/resolved-run.ts";
 import type { RunParent } from "../domain/run-transaction.ts";
 import type { RunRecord } from "../domain/run-record.ts";
@@ -30,10 +30,15 @@ export async function findByCause(sql: Sql, ownerUid: string, causeKey: string):
   return rows[0]?.uid;
 }
 
-/** Whoever else goes on with a conversation waits until the transaction ends. Answers its newest run. */
-export async function holdConversation(tx: Sql, conversationUid: string): Promise<RunUid | undefined> {
+/** Locks a conversation until the transaction ends. Returns the owner's current (newest top-level) run in it. */
+export async function holdConversation(tx: Sql, { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">): Promise<RunUid | undefined> {
   await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('conversation ' || $1::text, 0))", [conversationUid]);
-  const { rows } = await tx.query<{ uid: RunUid }>("SELECT uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at DESC, uid DESC LIMIT 1", [conversationUid]);
+  const { rows } = await tx.query<{ uid: RunUid }>(
+    `SELECT uid FROM runs
+      WHERE conversation_uid = $1 AND owner_type = $2 AND owner_uid = $3
+      ORDER BY parent_run_uid IS NULL DESC, created_at DESC, uid DESC LIMIT 1`,
+    [conversationUid, owner.type, owner.uid],
+  );
   return rows[0]?.uid;
 }
 
@@ -67,18 +72,18 @@ const INSERT_RUN = `
                       source, origin, conversation_uid, config_name, model_id, skill_spec, agent_config, agent_skill, frozen, metadata, cause_key,
                       retry_of_run_uid, execution_location, schedule, trigger_url)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-            $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30, $41::uuid, $42, $43::jsonb, $44)
+            $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30, $42::uuid, $43, $44::jsonb, $45)
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
-  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37"])}),
+  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37", "$38"])}),
   execution AS (
-    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $40 FROM run, lane RETURNING run_uid),
+    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $41 FROM run, lane RETURNING run_uid),
   stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM run),
   message AS (
     INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid)
-    SELECT $38::uuid, uid, 1, 'prompt', prompt, mode, creator_type, creator_uid FROM run WHERE $38 IS NOT NULL),
+    SELECT $39::uuid, uid, 1, 'prompt', prompt, mode, creator_type, creator_uid FROM run WHERE $39 IS NOT NULL),
   event AS (
     INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, payload)
-    SELECT uid, 1, $39::uuid, 'run_created', clock_timestamp(), '{}' FROM run)
+    SELECT uid, 1, $40::uuid, 'run_created', clock_timestamp(), '{}' FROM run)
   SELECT ${NEW_RUN_COLUMNS}, EXISTS (SELECT 1 FROM execution) AS is_queued FROM run r`;
 
 const rowOf = (run: RunRecord): unknown[] => {
@@ -98,18 +103,18 @@ export const text = (value: unknown): string | null => (typeof value === "string
 type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig };
 
 export const laneKey = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
-  owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null,
+  owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null, requirements.arch ?? null,
 ];
 
-function findLane([type, uid, agent, factory, host, harness, image]: readonly string[]): string {
+function findLane([type, uid, agent, factory, host, harness, image, arch]: readonly string[]): string {
   return `SELECT id FROM lanes WHERE owner_type = ${type} AND owner_uid = ${uid}::uuid AND agent_uid IS NOT DISTINCT FROM ${agent}::uuid
              AND factory_uid IS NOT DISTINCT FROM ${factory}::uuid AND worker_host IS NOT DISTINCT FROM ${host} AND harness = ${harness}
-             AND image IS NOT DISTINCT FROM ${image}`;
+             AND image IS NOT DISTINCT FROM ${image} AND arch IS NOT DISTINCT FROM ${arch}`;
 }
 
 export async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
   const key = laneKey(run);
-  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING", key);
-  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7"]), key);
+  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING", key);
+  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"]), key);
   return (rows[0] as { id: number }).id;
 }

@@ -1,10 +1,9 @@
 import type { Database, Sql } from "@millwright/database";
-import { isUuid, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
+import { isUuid, newUid, runnerUidOf, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { RepositoryRef } from "../domain/agent-config.ts";
-import type { DefinitionPart, Runner, Skill } from "../domain/definition-part.ts";
+import { isRunner, type DefinitionPart, type IdentifiedRunner, type Runner, type Skill } from "../domain/definition-part.ts";
 
-/** A runner with its uid, which stays the same over versions while the name lives. */
-export type StoredRunner = Runner & { readonly uid: string; readonly factoryUid: FactoryUid };
+export type StoredRunner = IdentifiedRunner & { readonly factoryUid: FactoryUid };
 export type StoredPart = Omit<DefinitionPart, "runners"> & { readonly version: number; readonly runners: readonly StoredRunner[] };
 
 export type DefinitionStore = {
@@ -74,10 +73,10 @@ export function definitionStore(database: Database): DefinitionStore {
       const { rows } = await sql.query<RunnerRow>(
         `SELECT ${RUNNER_COLUMNS} FROM runners JOIN definition_stages s USING (factory_uid, version)
            JOIN active_definitions USING (factory_uid, version)
-          WHERE uid = $1 AND s.team_uid = $2`,
-        [uid, teamUid],
+          WHERE s.team_uid = $1`,
+        [teamUid],
       );
-      return rows[0] ? toRunner(rows[0]) : undefined;
+      return rows.map(toRunner).find((runner) => isRunner(runner, uid));
     },
   };
 }
@@ -113,7 +112,8 @@ type RunnerRow = Pick<StoredRunner, "name" | "uid" | "description" | "os" | "arc
 };
 
 const toRunner = (row: RunnerRow): StoredRunner => ({
-  uid: row.uid,
+  uid: runnerUidOf(row.factory_uid, row.name),
+  formerUid: row.uid,
   factoryUid: row.factory_uid,
   name: row.name,
   description: row.description,

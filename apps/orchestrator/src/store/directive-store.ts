@@ -13,12 +13,17 @@ export async function addDirective(tx: Sql, execution: { id: number; attempt: nu
   );
 }
 
-type Row = { execution_id: number; seq: number; attempt: number; kind: Directive["kind"]; payload: JsonObject };
+type Row = { execution_id: number; seq: number; attempt: number; previous_seq: number; kind: Directive["kind"]; payload: JsonObject };
+
+/** Columns of a `Directive`, for `execution_directives d`. Acknowledged directives count as previous ones too. */
+const COLUMNS = `d.execution_id, d.seq, d.attempt, d.kind, d.payload,
+  coalesce((SELECT max(p.seq) FROM execution_directives p WHERE p.execution_id = d.execution_id AND p.attempt = d.attempt AND p.seq < d.seq), 0)
+    AS previous_seq`;
 
 /** What a worker session has not yet acknowledged, for the leases it holds, in order. */
 export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<Directive[]> {
   const { rows } = await sql.query<Row>(
-    `SELECT d.execution_id, d.seq, d.attempt, d.kind, d.payload
+    `SELECT ${COLUMNS}
        FROM leases l JOIN execution_directives d ON d.execution_id = l.execution_id AND d.attempt = l.attempt
       WHERE l.session_uid = $1 AND l.accepted AND d.acked_at IS NULL ORDER BY d.execution_id, d.seq`,
     [sessionUid],
@@ -31,14 +36,13 @@ export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<D
  * die with their attempt (a message is told anew as input, and who is to stop is not restarted). Answers them, in order. The run must be locked.
  */
 export async function takeOverDirectives(tx: Sql, executionId: number, attempt: number): Promise<Directive[]> {
-  const { rows } = await tx.query<Row>(
-    `UPDATE execution_directives SET attempt = $2 WHERE execution_id = $1 AND kind = 'interrupt' AND acked_at IS NULL RETURNING execution_id, seq, attempt, kind, payload`,
-    [executionId, attempt],
-  );
-  return rows.toSorted((a, b) => a.seq - b.seq).map(toDirective);
+  const taken = "execution_id = $1 AND kind = 'interrupt' AND acked_at IS NULL";
+  await sendTo(tx, `UPDATE execution_directives SET attempt = $2 WHERE ${taken}`, [executionId, attempt]);
+  const { rows } = await tx.query<Row>(`SELECT ${COLUMNS} FROM execution_directives d WHERE ${taken} ORDER BY d.seq`, [executionId]);
+  return rows.map(toDirective);
 }
 
-const toDirective = ({ execution_id, ...rest }: Row): Directive => ({ executionId: execution_id, ...rest });
+const toDirective = ({ execution_id, previous_seq, ...rest }: Row): Directive => ({ executionId: execution_id, previousSeq: previous_seq, ...rest });
 
 export type DirectiveAck = { readonly executionId: number; readonly attempt: number; readonly seq: number };
 

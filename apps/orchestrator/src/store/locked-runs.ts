@@ -1,6 +1,7 @@
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
-import type { LockedRun } from "../domain/run-change.ts";
+import { present } from "@millwright/json";
+import type { LockedExecution, LockedLease, LockedRun } from "../domain/run-change.ts";
 import type { RunOfExecution } from "../domain/run-transaction.ts";
 import type { ExecutionState, RunState } from "../domain/run.ts";
 import type { WaitPolicy } from "../domain/wait.ts";
@@ -11,8 +12,9 @@ type Row = {
   state: RunState; status_message: string | null; execution_location: "REMOTE" | "LOCAL"; submitted_prompt: string | null;
   has_started: boolean; policy: WaitPolicy | null; awaited: string[] | null;
   id: number; seq: number; execution_state: ExecutionState; attempt: number; outcome: string | null;
-  setup_losses: number; run_losses: number; lane_id: number; is_local: boolean; worker_host: string | null; traceparent: string | null;
+  setup_losses: number; run_losses: number; was_started: boolean; lane_id: number; is_local: boolean; worker_host: string | null; traceparent: string | null;
   session_uid: string | null; dispatcher_uid: string | null; lease_attempt: number | null; accepted: boolean | null; is_over: boolean | null;
+  left_ms: number | null; is_window_over: boolean | null;
 };
 
 /** Read after the locks are held, in a statement of its own, so that it sees what those who held them before have written. */
@@ -20,9 +22,11 @@ const lockedRuns = (which: string): string => `
   SELECT r.uid, r.version, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
          r.title, r.source, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
          w.policy, w.run_uids AS awaited,
-         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.lane_id, x.is_local, x.worker_host, x.traceparent,
+         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.kept_attempts <> '{}' AS was_started, x.lane_id, x.is_local, x.worker_host, x.traceparent,
          l.session_uid, l.dispatcher_uid, l.attempt AS lease_attempt, l.accepted,
-         coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over
+         coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over,
+         (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000)::bigint AS left_ms,
+         x.debug_until <= clock_timestamp() AS is_window_over
     FROM runs r
     JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = ANY($1::bigint[])) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
     LEFT JOIN leases l ON l.execution_id = x.id
@@ -95,13 +99,29 @@ function toLockedRun(row: Row): LockedRun {
       ...(row.outcome === null ? {} : { outcome: row.outcome }),
       setupLosses: row.setup_losses,
       runLosses: row.run_losses,
+      ...(row.was_started ? { wasStarted: true } : {}),
       laneId: row.lane_id,
       ...(row.is_local ? { isLocal: true } : {}),
       ...(row.worker_host === null ? {} : { workerHost: row.worker_host }),
       ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
-      ...(row.session_uid === null || row.lease_attempt === null
-        ? {}
-        : { lease: { sessionUid: row.session_uid, ...(row.dispatcher_uid === null ? {} : { dispatcherUid: row.dispatcher_uid }), attempt: row.lease_attempt, isAccepted: row.accepted === true, isOver: row.is_over === true } }),
+      ...present({ lease: leaseOf(row), staleWindow: staleWindow(row) }),
     },
   };
+}
+
+function leaseOf(row: Row): LockedLease | undefined {
+  if (row.session_uid === null || row.lease_attempt === null) return undefined;
+  return {
+    sessionUid: row.session_uid,
+    ...(row.dispatcher_uid === null ? {} : { dispatcherUid: row.dispatcher_uid }),
+    attempt: row.lease_attempt,
+    isAccepted: row.accepted === true,
+    isOver: row.is_over === true,
+    leftMs: row.left_ms ?? 0,
+  };
+}
+
+function staleWindow({ execution_state: state, is_over: isLost, is_window_over: isOver }: Row): LockedExecution["staleWindow"] {
+  if (state !== "DEBUG") return undefined;
+  return isLost ? "worker_lost" : isOver ? "window_over" : undefined;
 }

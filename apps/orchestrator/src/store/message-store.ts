@@ -88,6 +88,12 @@ export async function markDelivered(tx: Sql, runUid: string, uids: readonly stri
   ]);
 }
 
+/** Bytes of the prompt and the follow-ups that the run's agent has not received yet. The texts themselves are not read. */
+export async function countUnseenTextBytes(tx: Sql, runUid: string): Promise<number> {
+  const { rows } = await tx.query<{ bytes: number }>(`SELECT coalesce(sum(octet_length(text)), 0)::int8 AS bytes FROM messages WHERE ${UNSEEN} AND kind <> 'children'`, [runUid]);
+  return rows[0]?.bytes ?? 0;
+}
+
 /** Whether follow-ups were sent to an execution that its agent has not seen. */
 export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
   const { rowCount } = await tx.query(`SELECT 1 FROM messages WHERE ${UNSEEN} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`, [
@@ -98,18 +104,25 @@ export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: 
 
 type FollowupRow = { uid: string; seq: number; text: string; author_type: string; author_uid: string; created_at: Date; delivered_at: Date | null; undeliverable: boolean; undeliverable_reason: string | null };
 
-/** Follow-ups of a run in their order, after one of them. */
-export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, limit: number): Promise<Followup[]> {
-  const { rows } = await sql.query<FollowupRow>(
-    `SELECT uid, seq, text, author_type, author_uid, created_at, delivered_at, undeliverable, undeliverable_reason
-       FROM messages WHERE run_uid = $1 AND kind = 'followup' AND seq > $2 ORDER BY seq LIMIT $3`,
+/** Text on one page of follow-ups; a page has at least one. */
+const PAGE_TEXT_BYTES_MAX = 2 * 1024 * 1024;
+
+/** Follow-ups of a run in their order, after one of them: at most `limit`, and fewer where their texts are large. */
+export async function followupsOf(sql: Sql, runUid: string, afterSeq: number, limit: number): Promise<{ followups: Followup[]; hasMore: boolean }> {
+  const { rows } = await sql.query<FollowupRow & { found: number }>(
+    `SELECT uid, seq, text, author_type, author_uid, created_at, delivered_at, undeliverable, undeliverable_reason, found
+       FROM (SELECT m.*, count(*) OVER () AS found, row_number() OVER (ORDER BY seq) AS nth, sum(octet_length(text)) OVER (ORDER BY seq) - octet_length(text) AS bytes_before
+               FROM (SELECT * FROM messages WHERE run_uid = $1 AND kind = 'followup' AND seq > $2 ORDER BY seq LIMIT $3::int + 1) m) page
+      WHERE nth <= $3 AND bytes_before < ${PAGE_TEXT_BYTES_MAX}
+      ORDER BY seq`,
     [runUid, afterSeq, limit],
   );
-  return rows.map((row) => ({
+  const followups = rows.map((row): Followup => ({
     ...{ uid: row.uid, seq: row.seq, text: row.text, authorType: row.author_type, authorUid: row.author_uid, createdAt: row.created_at },
     ...(row.undeliverable && { undeliverable: row.undeliverable_reason ?? "run_ended" }),
     ...(row.delivered_at && { deliveredAt: row.delivered_at }),
   }));
+  return { followups, hasMore: (rows[0]?.found ?? 0) > followups.length };
 }
 
 /** An attempt was lost: what its agent has not seen is told to the next attempt. What it has seen is in the run's events. */

@@ -1,8 +1,8 @@
 import { teamsWith, type Caller, type Verb } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
+import { isUuid } from "@millwright/ids";
 import type { Run } from "../domain/run.ts";
 import { isOpen, type LinkAccess } from "../domain/session-sharing.ts";
-import { newestOfConversations } from "./run-list-store.ts";
 import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
 
 const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies Record<LinkAccess, Verb>;
@@ -10,12 +10,18 @@ const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies
 /** Whether a caller is somebody who may come by a link: a person who is signed in, by a key that is good for that anywhere. Agents and runs see what their team sees. */
 const comesByLink = (caller: Caller, access: LinkAccess): boolean => caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
 
-/** See `ListOpenRuns`. A malformed uid finds none. */
+/** See `ListOpenRuns`. The conversation is its first run's owner's: what others continue in it neither opens nor closes it. A malformed uid finds none. */
 export async function listOpenRuns(sql: Sql, caller: Caller, conversationUid: string, access: LinkAccess): Promise<readonly Run[]> {
-  if (!comesByLink(caller, access)) return [];
-  const [newest] = await newestOfConversations(sql, [conversationUid]);
-  if (!newest || !isOpen(newest, access)) return [];
-  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND r.owner_type = $2 AND r.owner_uid = $3 ORDER BY r.created_at, r.uid`;
-  const { rows } = await sql.query<RunRow>(text, [conversationUid, newest.owner.type, newest.owner.uid]);
-  return rows.map(toRun);
+  if (!comesByLink(caller, access) || !isUuid(conversationUid)) return [];
+  const { rows } = await sql.query<RunRow>(
+    `SELECT ${RUN_COLUMNS} FROM runs r
+       JOIN (SELECT owner_type, owner_uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at, uid LIMIT 1) first
+         ON first.owner_type = r.owner_type AND first.owner_uid = r.owner_uid
+      WHERE r.conversation_uid = $1
+      ORDER BY r.created_at, r.uid`,
+    [conversationUid],
+  );
+  const runs = rows.map(toRun);
+  const newest = runs.at(-1);
+  return newest && isOpen(newest, access) ? runs : [];
 }

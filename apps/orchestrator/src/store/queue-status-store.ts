@@ -1,9 +1,10 @@
 import type { Sql } from "@millwright/database";
 import type { QueueFacts } from "../domain/queue-reason.ts";
+import { PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
 import type { RunState } from "../domain/run.ts";
 
 type Row = {
-  state: RunState; is_waiting: boolean; awaited: number; position: number | null; harness: string; image: string | null; worker_host: string | null;
+  state: RunState; is_waiting: boolean; awaited: number; position: number | null; harness: string; image: string | null; arch: string | null; worker_host: string | null;
   paused_scopes: string[]; full_scopes: string[]; is_stopping: boolean; workers: number; matching_workers: number; free_slots: number;
 };
 
@@ -14,27 +15,62 @@ const CAPACITY_OF_LANE = `
            coalesce(array_agg(c.scope ORDER BY c.scope) FILTER (WHERE c.paused), '{}') AS paused_scopes
       FROM capacity c WHERE (c.scope, c.uid) IN ((l.owner_type, l.owner_uid), ('agent', l.agent_uid), ('factory', l.factory_uid))) used`;
 
-/** Connected workers that could take a lane `l`, as `s`; seen within `presentMs`. What others run for one only it can count; their machines take nothing. */
+/** Whether a connected worker `ws`, seen within `presentMs`, may serve the owner of a lane at all. Machines of a dispatcher take nothing themselves. */
+const mayServe = (lane: string, presentMs: string): string => `(
+  ws.backend <> 'machine' AND ws.last_seen_at > clock_timestamp() - ${presentMs} * interval '1 ms'
+  AND (ws.team_uid IS NULL OR (${lane}.owner_type = 'team' AND ws.team_uid = ${lane}.owner_uid)))`;
+
+/** Whether a worker `ws` offers what the executions of a lane need. */
+const fits = (lane: string): string => `(
+  ${lane}.harness = ANY(ws.harness_types)
+  AND (${lane}.image IS NULL OR ws.images = '{}' OR ${lane}.image = ANY(ws.images))
+  AND (${lane}.arch IS NULL OR ws.arch IN ('', ${lane}.arch))
+  AND (${lane}.worker_host IS NULL OR (ws.team_uid IS NOT NULL AND ws.worker_host = ${lane}.worker_host)))`;
+
+/** Connected workers that may serve a lane `l`, as `s`. Only a dispatcher itself can count the free slots of its machines. */
 const workersOfLane = (presentMs: string): string => `
   CROSS JOIN LATERAL (
     SELECT count(*) AS workers, count(*) FILTER (WHERE m.fits) AS matching_workers, coalesce(sum(m.free) FILTER (WHERE m.fits), 0)::bigint AS free_slots
       FROM (
-        SELECT l.harness = ANY(ws.harness_types) AND (l.image IS NULL OR ws.images = '{}' OR l.image = ANY(ws.images))
-                 AND (l.worker_host IS NULL OR (ws.team_uid IS NOT NULL AND ws.worker_host = l.worker_host)) AS fits,
+        SELECT ${fits("l")} AS fits,
                CASE WHEN ws.state <> 'READY' THEN 0 WHEN ws.sandbox = 'remote' THEN ws.free_slots
                     ELSE greatest(0, ws.slots - (SELECT count(*) FROM leases h WHERE h.session_uid = ws.uid)) END AS free
           FROM worker_sessions ws
-         WHERE ws.backend <> 'machine' AND ws.last_seen_at > clock_timestamp() - ${presentMs} * interval '1 ms'
-           AND (ws.team_uid IS NULL OR (l.owner_type = 'team' AND ws.team_uid = l.owner_uid))) m) s`;
+         WHERE ${mayServe("l", presentMs)}) m) s`;
+
+/**
+ * Lanes `o` whose executions compete with those of a lane `l` for its owner's share of the workers: `l` itself, and lanes of the
+ * same owner whose caps leave room and that some worker can take as well as `l`.
+ */
+const competes = (presentMs: string): string => `
+  o.owner_type = l.owner_type AND o.owner_uid = l.owner_uid AND (o.id = l.id OR (
+    NOT EXISTS (SELECT 1 FROM capacity c
+                 WHERE (c.in_use >= c.in_use_max OR c.paused) AND (c.scope, c.uid) IN (('agent', o.agent_uid), ('factory', o.factory_uid)))
+    AND EXISTS (SELECT 1 FROM worker_sessions ws WHERE ${mayServe("l", presentMs)} AND ${fits("l")} AND ${fits("o")})))`;
+
+/** Since when an execution of a lane waits, with the priority of the lane's agent, as the claim orders them (queue-store.ts). */
+const waitsSince = (execution: string, lane: string): string => `
+  ${execution}.queued_at - coalesce((SELECT c.priority FROM capacity c WHERE c.scope = 'agent' AND c.uid = ${lane}.agent_uid), 0) * interval '${PRIORITY_STEP_MS} ms'`;
+
+/** Executions of the owner of `x` (in lane `l`) that are served before it: deeper ones first, then those that wait for longer. */
+const servedBefore = (presentMs: string): string => `
+  SELECT coalesce(sum(n), 0)::integer
+    FROM lanes o
+    CROSS JOIN LATERAL (SELECT ${waitsSince("x", "l")} AS x_since) self
+    CROSS JOIN LATERAL (
+      SELECT count(*) AS n FROM executions q
+       WHERE q.lane_id = o.id AND q.state = 'QUEUED'
+         AND (q.depth > x.depth OR (q.depth = x.depth AND CASE
+               WHEN o.id = l.id THEN q.id < x.id
+               ELSE (${waitsSince("q", "o")}, q.id) < (self.x_since, x.id) END))) before
+   WHERE ${competes(presentMs)}`;
 
 /** Everything that decides whether and why a run waits, of one moment. A worker counts while it was seen within `presentMs`. */
 export async function readQueueFacts(sql: Sql, runUid: string, presentMs: number): Promise<QueueFacts> {
   const { rows } = await sql.query<Row>(
-    `SELECT r.state, w.run_uid IS NOT NULL AS is_waiting, l.harness, l.image, l.worker_host,
+    `SELECT r.state, w.run_uid IS NOT NULL AS is_waiting, l.harness, l.image, l.arch, l.worker_host,
             (SELECT count(*) FROM runs c WHERE c.uid = ANY(w.run_uids) AND c.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')) AS awaited,
-            CASE WHEN x.state = 'QUEUED' THEN 1 + (
-              SELECT count(*) FROM executions q WHERE q.lane_id = x.lane_id AND q.state = 'QUEUED' AND (q.depth > x.depth OR (q.depth = x.depth AND q.id < x.id)))
-            END AS position,
+            CASE WHEN x.state = 'QUEUED' THEN 1 + (${servedBefore("$2")}) END AS position,
             used.full_scopes, used.paused_scopes,
             EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = r.uid AND s.state = 'STOPPING') AS is_stopping,
             s.workers, s.matching_workers, s.free_slots
@@ -58,11 +94,12 @@ export async function readQueueFacts(sql: Sql, runUid: string, presentMs: number
   };
 }
 
-type LaneRow = Pick<Row, "harness" | "image" | "worker_host" | "paused_scopes" | "full_scopes" | "workers" | "matching_workers" | "free_slots">;
+type LaneRow = Pick<Row, "harness" | "image" | "arch" | "worker_host" | "paused_scopes" | "full_scopes" | "workers" | "matching_workers" | "free_slots">;
 
 const factsOfLane = (row: LaneRow) => ({
   harness: row.harness,
   ...(row.image === null ? {} : { image: row.image }),
+  ...(row.arch === null ? {} : { arch: row.arch }),
   ...(row.worker_host === null ? {} : { workerHost: row.worker_host }),
   pausedScopes: row.paused_scopes,
   fullScopes: row.full_scopes,
@@ -76,7 +113,7 @@ export type QueuedLane = { readonly queued: number; readonly oldestSeconds: numb
 /** Every lane in which executions are queued, with what its first one waits for. */
 export async function readQueuedLanes(sql: Sql, presentMs: number): Promise<QueuedLane[]> {
   const { rows } = await sql.query<LaneRow & { queued: number; age: number }>(
-    `SELECT l.harness, l.image, l.worker_host, q.queued, q.age, used.full_scopes, used.paused_scopes, s.workers, s.matching_workers, s.free_slots
+    `SELECT l.harness, l.image, l.arch, l.worker_host, q.queued, q.age, used.full_scopes, used.paused_scopes, s.workers, s.matching_workers, s.free_slots
        FROM (SELECT lane_id, count(*) AS queued, extract(epoch FROM clock_timestamp() - min(queued_at))::float8 AS age
                FROM executions WHERE state = 'QUEUED' GROUP BY lane_id) q
        JOIN lanes l ON l.id = q.lane_id

@@ -43,6 +43,7 @@ const NEXT_LANE = `
      WHERE coalesce(agent.in_use < agent.in_use_max AND NOT agent.paused, true)
        AND coalesce(factory.in_use < factory.in_use_max AND NOT factory.paused, true)
        AND l.harness = ANY($1::text[]) AND (l.image IS NULL OR $5::text[] IS NULL OR l.image = ANY($5::text[]))
+       AND (l.arch IS NULL OR $7::text IS NULL OR l.arch = $7)
        AND CASE WHEN $2::uuid IS NULL THEN l.worker_host IS NULL
                 ELSE l.owner_type = 'team' AND l.owner_uid = $2 AND (l.worker_host IS NULL OR l.worker_host = $3) END
        AND l.id <> ALL($4::bigint[])
@@ -68,7 +69,7 @@ export async function claim(database: Database, session: WorkerSession, freeSlot
 
 /** The lane is chosen without a transaction: nothing of the choice is locked, and most looks find nothing. */
 async function claimFromOneLane(database: Database, session: WorkerSession, slots: number, offerTtlMs: number, passed: number[]): Promise<{ laneId: number; offers: Offer[] } | undefined> {
-  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed, session.images.length > 0 ? session.images : null, session.uid];
+  const filter = [session.harnessTypes, session.teamUid ?? null, session.workerHost, passed, session.images.length > 0 ? session.images : null, session.uid, session.arch ?? null];
   const lane = (await database.sql.query<Lane>(NEXT_LANE, filter)).rows[0];
   if (!lane) return undefined;
   const keys = capacityKeys({ owner: { type: lane.owner_type, uid: lane.owner_uid }, agentUid: lane.agent_uid ?? undefined, factoryUid: lane.factory_uid ?? undefined });

@@ -70,11 +70,12 @@ export function continuedBy({ sortBy, isDescending }: RunListQuery, after: RunPo
 }
 
 function columns(query: RunListQuery, bind: Bind): string[] {
-  const { states, factoryUids, sources, environmentUid, metadata } = query;
+  const { states, factoryUids, factoryOnly, sources, environmentUid, metadata } = query;
   const equal = (column: string, value: string | undefined): string[] => (value === undefined ? [] : [`${column} = ${bind(value, "text")}`]);
   return [
     ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
     ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
+    ...(factoryOnly ? ["r.factory_uid IS NOT NULL"] : []),
     ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
     ...equal("r.config_name", query.name),
     ...equal("r.model_id", query.modelId),
@@ -92,19 +93,20 @@ const ENDED = among(RUN_STATES.filter(isTerminal));
 const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
 
 /** The indexes of what a run was made with hold those that have ended (migration 0032); the others are found by their state. Said so, though it holds of every run. */
-function endedOrNot({ states, factoryUids, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata }: RunListQuery): string[] {
-  const isOfThese = [factoryUids, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata].some((value) => value !== undefined);
+function endedOrNot({ states, factoryUids, factoryOnly, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata }: RunListQuery): string[] {
+  const isOfThese = [factoryUids, factoryOnly, sources, name, modelId, creatorUid, executorUid, scheduleUid, environmentUid, skillSpec, metadata].some((value) => value !== undefined);
   const ended = states.filter(isTerminal).length;
   if (!isOfThese || (states.length > 0 && ended === 0)) return [];
   return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
-function elsewhere({ ancestorRunUid, artifactType, search, taskStatuses }: RunListQuery, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
+function elsewhere({ ancestorRunUid, artifactType, search, runUids, taskStatuses }: RunListQuery, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
   return [
     ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
     ...(taskStatuses ? ofTasks(taskStatuses, bind, use) : []),
     ...(artifactType === undefined ? [] : [some("artifacts a", "a.run_uid", `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`, use)]),
     ...(search ? found(search, bind, use, trigrams) : []),
+    ...(runUids ? [`r.uid = ANY(${bind(runUids, "uuid[]")})`] : []),
   ];
 }
 

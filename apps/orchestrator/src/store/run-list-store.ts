@@ -1,4 +1,4 @@
-import type { Caller } from "@millwright/caller";
+import { canAs, ownersWith, type Caller, type RunBinding } from "@millwright/caller";
 import { isCancelled, type Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import { isUuid, type RunUid } from "@millwright/ids";
@@ -6,8 +6,8 @@ import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { binding, type Bind } from "./binding.ts";
 import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
-import { RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
-import { isOfTexts, sampleTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
+import { LISTED_RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
+import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };
 
@@ -35,19 +35,32 @@ const FEW = { near: 2500, apart: 15_000 } as const;
 export async function listRuns(sql: Sql, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): Promise<ListedRun[]> {
   const words = wordsOf(query);
   const sample = words.length > 0 ? await inTime(sampleTexts(sql, words)) : undefined;
-  const asked: Asked = { owners: ownersInView(caller, query.teamUid), query, after, limit, trigrams: sample?.trigrams };
+  const asked: Asked = { owners: ownersInView(caller, query), run: caller.run, query, after, limit, trigrams: sample?.trigrams };
   const ask = async (statement: Statement): Promise<ListedRow[]> => {
     const { params, bind } = binding();
     return (await inTime(sql.query<ListedRow>(statement(asked, bind), params))).rows;
   };
-  const isOneTree = query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
+  const isOneTree = query.runUids !== undefined || (caller.run && !caller.run.factoryUid) || query.ancestorRunUid !== undefined || (query.search && "runUid" in query.search);
   const rows = (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
   // Stored times are rounded to milliseconds, the clock is not: one more covers every row that this page could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
   return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
 }
 
-type Asked = { readonly owners: readonly Owner[]; readonly query: RunListQuery; readonly after: RunPosition | undefined; readonly limit: number; readonly trigrams: Sample["trigrams"] | undefined };
+/**
+ * Runs that the caller may see, whose texts have words similar to those of the search; the newest of those that the index finds. None when that takes too
+ * long: the search has been answered exactly before.
+ */
+export async function findSimilarRuns(sql: Sql, caller: Caller, query: RunListQuery): Promise<string[]> {
+  try {
+    return await similarTexts(sql, ownersInView(caller, query).map(({ uid }) => uid), wordsOf(query));
+  } catch (error) {
+    if (isCancelled(error)) return [];
+    throw error;
+  }
+}
+
+type Asked = { readonly owners: readonly Owner[]; readonly run: RunBinding | undefined; readonly query: RunListQuery; readonly after: RunPosition | undefined; readonly limit: number; readonly trigrams: Sample["trigrams"] | undefined };
 type Statement = (asked: Asked, bind: Bind) => string;
 
 /** The page, when walks come to its last run or to the end of all. */
@@ -64,9 +77,10 @@ async function walked({ query, after, limit }: Asked, ask: (statement: Statement
   return found;
 }
 
-function walk({ owners, query, after, limit }: Asked, bind: Bind, part: number, wanted: number): string {
+function walk({ owners, run, query, after, limit }: Asked, bind: Bind, part: number, wanted: number): string {
   const order = orderOf(query);
-  const { bounds, others } = conditionsOf(query, bind, "walk");
+  const { bounds, others: filters } = conditionsOf(query, bind, "walk");
+  const others = [...filters, ...boundTo(run, bind)];
   const most = `LIMIT ${bind(wanted, "integer")}`;
   const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
   const range = continuedBy(query, after, bind, part);
@@ -76,7 +90,7 @@ function walk({ owners, query, after, limit }: Asked, bind: Bind, part: number, 
                FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
                       WHERE ${["r.owner_uid = o.uid", ...bounds, ...range, ...half].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
       WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`);
-  return `SELECT ${RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
+  return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
     FROM (SELECT w.* FROM unnest(${bind(owners.map(({ uid }) => uid), "uuid[]")}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
@@ -100,18 +114,26 @@ function paceOf(query: RunListQuery): keyof typeof STEPS {
   return search === undefined ? "near" : "texts";
 }
 
-function sorted({ owners, query, after, limit, trigrams }: Asked, bind: Bind): string {
+function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bind): string {
   const order = orderOf(query);
-  const inTexts = isOfTexts(query);
+  const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no trees
   const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
   const ranges = Array.from({ length: partsAfter(query, after) }, (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`);
   const uids = bind(owners.map(({ uid }) => uid), "uuid[]");
   // OFFSET 0: neither the order nor the page has a say in how the matching runs are found.
-  return `SELECT ${RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
+  return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
     FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM ${inTexts ? TEXTS : "runs"} r
-                            WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others].join(" AND ")} OFFSET 0) m
+                            WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others, ...boundTo(run, bind)].join(" AND ")} OFFSET 0) m
            ORDER BY ${order.ofAll} LIMIT ${bind(limit, "integer")}) p
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
+}
+
+/** What a run token is bound to (`canSee`, run-visibility.ts). */
+function boundTo(run: RunBinding | undefined, bind: Bind): string[] {
+  if (!run) return [];
+  const root = bind(run.rootRunUid, "uuid");
+  const ofTree = `r.uid = ${root} OR (r.root_run_uid = ${root} AND r.parent_run_uid IS NOT NULL)`; // in the terms of the indexes
+  return [`(${run.factoryUid ? `${ofTree} OR r.factory_uid = ${bind(run.factoryUid, "uuid")}` : ofTree})`];
 }
 
 /** The indexes know owners by uid alone, which is enough to find a run; what is shown is checked whole. */
@@ -129,12 +151,9 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** Whose runs the caller may see, or those of one team only. The principal of a service is no uid: it owns nothing. */
-export function ownersInView(caller: Caller, teamUid?: string): Owner[] {
-  const [teams, user] = visibleTo(caller);
-  const chosen = teams.filter((team) => teamUid === undefined || team === teamUid).map((uid): Owner => ({ type: "team", uid }));
-  return [...chosen, ...(teamUid === undefined && isUuid(user) ? [{ type: "user", uid: user } as const] : [])];
-}
+/** What belongs to a factory is revealed by `factory.view` only. */
+const ownersInView = (caller: Caller, { teamUid, factoryUids, factoryOnly }: RunListQuery): Owner[] =>
+  ownersWith(caller, "run.view", teamUid).filter((owner) => (factoryUids === undefined && !factoryOnly) || canAs(caller, owner, "factory.view"));
 
 const keyText = (key: Date | string | null): string | null => (key instanceof Date ? key.toISOString() : key);
 
@@ -142,7 +161,7 @@ const keyText = (key: Date | string | null): string | null => (key instanceof Da
 export async function findByReference(sql: Sql, caller: Caller, url: string): Promise<RunUid | undefined> {
   const { rows } = await sql.query<{ uid: RunUid }>(
     `SELECT r.uid FROM artifacts a JOIN runs r ON r.uid = a.run_uid
-      WHERE a.artifact_type = 'EXTERNAL_REFERENCE' AND a.data->>'url' = $1 AND a.committed_at IS NOT NULL AND ${visibleRuns("$2", "$3")}
+      WHERE a.artifact_type = 'EXTERNAL_REFERENCE' AND a.data->>'url' = $1 AND a.committed_at IS NOT NULL AND ${visibleRuns(2)}
       ORDER BY a.created_at, a.uid LIMIT 1`,
     [url, ...visibleTo(caller)],
   );
@@ -175,40 +194,47 @@ export async function conversationsByUrl(sql: Sql, teamUid: string, url: string)
 
 /** Visible children of these runs, oldest first. */
 export async function listChildren(sql: Sql, caller: Caller, parentUids: readonly string[], limit: number): Promise<Run[]> {
-  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.parent_run_uid = ANY($1::uuid[]) AND ${visibleRuns("$2", "$3")} ORDER BY r.created_at, r.uid LIMIT $4`;
-  const { rows } = await sql.query<RunRow>(text, [parentUids, ...visibleTo(caller), limit]);
+  const text = `SELECT ${LISTED_RUN_COLUMNS} FROM runs r WHERE r.parent_run_uid = ANY($1::uuid[]) AND ${visibleRuns(3)} ORDER BY r.created_at, r.uid LIMIT $2`;
+  const { rows } = await sql.query<RunRow>(text, [parentUids, limit, ...visibleTo(caller)]);
   return rows.map(toRun);
 }
 
 /** Visible runs that serve a conversation, oldest first. A malformed uid finds none. */
 export async function listOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run[]> {
   if (!isUuid(conversationUid)) return [];
-  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns("$2", "$3")} ORDER BY r.created_at, r.uid`;
+  const text = `SELECT ${LISTED_RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns(2)} ORDER BY r.created_at, r.uid`;
   const { rows } = await sql.query<RunRow>(text, [conversationUid, ...visibleTo(caller)]);
   return rows.map(toRun);
 }
 
-/** The newest run of each of these conversations, whoever may see it. Malformed uids find nothing. */
-export async function newestOfConversations(sql: Sql, conversationUids: readonly string[]): Promise<Run[]> {
-  const text = `SELECT ${RUN_COLUMNS} FROM unnest($1::uuid[]) AS c (uid)
-    CROSS JOIN LATERAL (SELECT * FROM runs WHERE conversation_uid = c.uid ORDER BY created_at DESC, uid DESC LIMIT 1) r`;
-  const { rows } = await sql.query<RunRow>(text, [conversationUids.filter(isUuid)]);
+const ofTeam = (param: number): string => `($${param}::uuid IS NULL OR (owner_type = 'team' AND owner_uid = $${param}::uuid))`;
+
+/**
+ * The current run of each conversation, whoever owns it: its newest top-level run; with a team, of the team. A conversation that only
+ * child runs serve has the newest of these. Malformed uids find nothing.
+ */
+export async function currentRunsOfConversations(sql: Sql, conversationUids: readonly string[], teamUid?: string): Promise<Run[]> {
+  const text = `SELECT ${LISTED_RUN_COLUMNS} FROM unnest($1::uuid[]) AS c (uid)
+    CROSS JOIN LATERAL (
+      SELECT * FROM runs WHERE conversation_uid = c.uid AND ${ofTeam(2)}
+       ORDER BY parent_run_uid IS NULL DESC, created_at DESC, uid DESC LIMIT 1) r`;
+  const { rows } = await sql.query<RunRow>(text, [conversationUids.filter(isUuid), teamUid ?? null]);
   return rows.map(toRun);
 }
 
-/** Visible runs bound to these conversations. */
-export async function listOfConversations(sql: Sql, caller: Caller, conversationUids: readonly string[]): Promise<{ uid: RunUid; conversationUid: string }[]> {
-  const text = `SELECT r.uid, r.conversation_uid AS "conversationUid" FROM runs r WHERE r.conversation_uid = ANY($1::uuid[]) AND ${visibleRuns("$2", "$3")}`;
-  return (await sql.query<{ uid: RunUid; conversationUid: string }>(text, [conversationUids.filter(isUuid), ...visibleTo(caller)])).rows;
+/** Visible runs bound to these conversations; with a team, of the team. */
+export async function listOfConversations(sql: Sql, caller: Caller, conversationUids: readonly string[], teamUid?: string): Promise<{ uid: RunUid; conversationUid: string }[]> {
+  const text = `SELECT r.uid, r.conversation_uid AS "conversationUid" FROM runs r WHERE r.conversation_uid = ANY($1::uuid[]) AND ${ofTeam(2)} AND ${visibleRuns(3)}`;
+  return (await sql.query<{ uid: RunUid; conversationUid: string }>(text, [conversationUids.filter(isUuid), teamUid ?? null, ...visibleTo(caller)])).rows;
 }
 
 /** These runs and every visible run below them. */
 export async function listTreeUids(sql: Sql, caller: Caller, uids: readonly string[]): Promise<RunUid[]> {
   const { rows } = await sql.query<{ uid: RunUid }>(
     `WITH RECURSIVE tree AS (
-       SELECT c.uid, c.owner_type, c.owner_uid FROM runs c WHERE c.uid = ANY($1::uuid[])
-       UNION SELECT c.uid, c.owner_type, c.owner_uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
-     SELECT r.uid FROM tree r WHERE ${visibleRuns("$2", "$3")}`,
+       SELECT c.uid, c.owner_type, c.owner_uid, c.root_run_uid, c.factory_uid FROM runs c WHERE c.uid = ANY($1::uuid[])
+       UNION SELECT c.uid, c.owner_type, c.owner_uid, c.root_run_uid, c.factory_uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
+     SELECT r.uid FROM tree r WHERE ${visibleRuns(2)}`,
     [uids, ...visibleTo(caller)],
   );
   return rows.map(({ uid }) => uid);

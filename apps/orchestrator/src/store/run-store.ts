@@ -1,11 +1,12 @@
 import type { Caller } from "@millwright/caller";
-import { actorOf, teamsWith } from "@millwright/caller";
+import { ownersWith } from "@millwright/caller";
 import { Gathering, type Database, type Sql } from "@millwright/database";
-import { notFound } from "@millwright/errors";
+import { notFound, PROMPT_PREVIEW_CHARACTERS } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import type { Run, RunMode, RunState, RunStatus } from "../domain/run.ts";
+import { canSee } from "../domain/run-visibility.ts";
 
 const STORED = `
   r.uid, r.root_run_uid, r.parent_run_uid, r.retry_of_run_uid, r.depth, r.owner_type, r.owner_uid, r.creator_type, r.creator_uid, r.executor_uid,
@@ -25,6 +26,13 @@ export const RUN_COLUMNS = `${STORED},
   coalesce((SELECT true FROM artifacts a WHERE a.run_uid = r.uid LIMIT 1), false) AS has_artifacts,
   coalesce((SELECT true FROM usage_rows u WHERE u.run_uid = r.uid LIMIT 1), false) AS has_usage`;
 
+const shortened = (column: string): string => `left(r.${column}, ${PROMPT_PREVIEW_CHARACTERS}) AS ${column}`;
+const isLong = (column: string): string => `coalesce(char_length(left(r.${column}, ${PROMPT_PREVIEW_CHARACTERS + 1})), 0) > ${PROMPT_PREVIEW_CHARACTERS}`;
+
+/** The same for lists: of prompts only the beginning is read, however large they are. */
+export const LISTED_RUN_COLUMNS = `${RUN_COLUMNS.replace("r.prompt, r.submitted_prompt,", `${shortened("prompt")}, ${shortened("submitted_prompt")},`)},
+  ${isLong("prompt")} OR ${isLong("submitted_prompt")} AS is_prompt_truncated`;
+
 /** The same, of a run that is being inserted: nothing belongs to it yet. */
 export const NEW_RUN_COLUMNS = `${STORED}, false AS is_sandbox_running, 0 AS run_time_ms, null::jsonb AS debug_window, false AS has_artifacts, false AS has_usage`;
 
@@ -38,19 +46,19 @@ export type RunRow = {
   session_uid: string | null; trigger_url: string | null; schedule: JsonObject | null; agent_config: JsonObject;
   agent_skill: JsonObject | null; metadata: Record<string, string>; run_time_ms: number; version: number;
   created_at: Date; updated_at: Date; started_at: Date | null; finished_at: Date | null; is_sandbox_running: boolean;
-  has_artifacts: boolean; has_usage: boolean; debug_window: { until: string; is_active: boolean } | null;
+  has_artifacts: boolean; has_usage: boolean; is_prompt_truncated?: boolean; debug_window: { until: string; is_active: boolean } | null;
 };
 
-/** Which runs (`r`) a caller may see, as a condition over two parameters; `visibleTo` gives their values. */
-export const visibleRuns = (teams: string, user: string): string =>
-  `((r.owner_type = 'team' AND r.owner_uid = ANY(${teams}::uuid[])) OR (r.owner_type = 'user' AND r.owner_uid::text = ${user}))`;
+/** Which runs (`r`) a caller may see, as a condition over the parameters from `$first` on; `visibleTo` returns their values. */
+export const visibleRuns = (first: number): string =>
+  `(((r.owner_type = 'team' AND r.owner_uid = ANY($${first}::uuid[])) OR (r.owner_type = 'user' AND r.owner_uid = $${first + 1}::uuid))
+    AND ($${first + 2}::uuid IS NULL OR r.root_run_uid = $${first + 2}::uuid OR r.factory_uid = $${first + 3}::uuid))`;
 
-export const visibleTo = (caller: Caller): [teams: string[], user: string] => [teamsWith(caller, "run.view"), actorOf(caller).uid];
-
-/** The same rule for a run that has been read. */
-function canSee(caller: Caller, { owner }: Run): boolean {
-  if (owner.type === "user") return owner.uid === actorOf(caller).uid;
-  return (teamsWith(caller, "run.view") as readonly string[]).includes(owner.uid);
+/** The teams and the person whose runs the caller may see; for a run token, the tree and the factory that it is bound to. */
+export function visibleTo(caller: Caller): [teams: string[], user: string | null, rootRunUid: string | null, factoryUid: string | null] {
+  const owners = ownersWith(caller, "run.view");
+  const person = owners.find(({ type }) => type === "user");
+  return [owners.filter(({ type }) => type === "team").map(({ uid }) => uid), person?.uid ?? null, caller.run?.rootRunUid ?? null, caller.run?.factoryUid ?? null];
 }
 
 const RUNS_BY_UID = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = ANY($1::uuid[])`;
@@ -91,7 +99,7 @@ export const RUNS_OF_CONVERSATION = "(SELECT uid, owner_type, owner_uid, created
 /** The newest run of a conversation that the caller may see. */
 export async function findNewestOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run | undefined> {
   if (!isUuid(conversationUid)) return undefined;
-  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns("$2", "$3")}
+  const text = `SELECT ${RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns(2)}
                  ORDER BY r.created_at DESC, r.uid DESC LIMIT 1`;
   const { rows } = await sql.query<RunRow>(text, [conversationUid, ...visibleTo(caller)]);
   return rows[0] && toRun(rows[0]);
@@ -162,6 +170,7 @@ export function toRun(row: RunRow): Run {
   if (row.definition_version !== null) run.definitionVersion = row.definition_version;
   if (row.environment_uid !== null) run.environmentUid = as<EnvironmentUid>(row.environment_uid);
   if (row.status_message !== null) run.status = toStatus(row.status_message, row);
+  if (row.is_prompt_truncated) run.isPromptTruncated = true;
   if (row.submitted_prompt !== null) run.submittedPrompt = row.submitted_prompt;
   if (row.origin !== null) run.origin = row.origin;
   if (row.session_uid !== null) run.sessionUid = row.session_uid;

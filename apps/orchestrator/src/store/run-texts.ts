@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { RunListQuery } from "../domain/run-list.ts";
+import { hasSimilar, longest, searchedPieces } from "../domain/similar-words.ts";
 import { binding, type Bind } from "./binding.ts";
 
 /** `run_texts`, with the names of the columns of `runs`: of those it has what never changes, beside the text. */
@@ -52,6 +53,17 @@ export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<S
   );
   const { share, of, shares: found } = rows[0]!;
   return { count: share * of, of, trigrams: rarest(trigrams.flatMap((trigram, i) => (typeof found[i] === "number" ? [{ trigram, share: found[i] }] : []))) };
+}
+
+/** As many texts are compared with a search word by word. */
+const CANDIDATES_MAX = 500;
+
+/** Runs of these owners whose texts have words similar to these. */
+export async function similarTexts(sql: Sql, ownerUids: readonly string[], words: readonly string[]): Promise<string[]> {
+  const pieces = searchedPieces(words);
+  if (!pieces) return [];
+  const { rows } = await sql.query<{ uid: string; text: string }>("SELECT uid, text FROM similar_run_texts($1::uuid[], $2, $3)", [ownerUids, longest(pieces), CANDIDATES_MAX]);
+  return rows.filter(({ text }) => hasSimilar(text, pieces)).map(({ uid }) => uid);
 }
 
 /** Three letters or digits in a row. */

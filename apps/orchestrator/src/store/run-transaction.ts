@@ -15,7 +15,7 @@ import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "./idempotency-store.ts";
 import { openToOffer } from "./dispatch-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
-import { addMessage, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, runOfMessage, takeInputs, untakeMessages } from "./message-store.ts";
+import { addMessage, countUnseenTextBytes, dropUnseenFollowups, dropUnseenFollowupsOf, earlierAttachments, hasUnseenDirectives, inputsOf, markDelivered, runOfMessage, takeInputs, untakeMessages } from "./message-store.ts";
 import { markStallWarned } from "./reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
@@ -45,7 +45,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   insertRuns: (some, context) => insertRuns(sql, some, context),
   holdForClient: (runUid, clientUid) => holdForClient(sql, runUid, clientUid, timings.leaseTtlMs),
   findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
-  holdConversation: (conversationUid) => holdConversation(sql, conversationUid),
+  holdConversation: (place) => holdConversation(sql, place),
   runOfMessage: (messageUid) => runOfMessage(sql, messageUid),
   ensureCapacity: (subject, settings, defaults, before) => ensureCapacity(sql, subject, settings, defaults, before),
   runOfExecution: (executionId) => runOfExecution(sql, executionId),
@@ -54,6 +54,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   save: (changes, context) => saveChanges(sql, changes, context, timings),
   appendRunEvents: (runUid, events) => appendRunEvents(sql, runUid, events),
   addMessage: (message) => addMessage(sql, message),
+  countUnseenTextBytes: (runUid) => countUnseenTextBytes(sql, runUid),
   takeInputs: (runUid, executionId) => takeInputs(sql, runUid, executionId),
   inputsOf: (runUid, executionId) => inputsOf(sql, runUid, executionId),
   earlierAttachments: (run) => earlierAttachments(sql, run),

@@ -1,7 +1,7 @@
-import type { Caller } from "@millwright/caller";
+import { ownersWith, type Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { TERMINAL_STATES, type RunState } from "../domain/run.ts";
-import { ownersInView } from "./run-list-store.ts";
+import { visibleRuns, visibleTo } from "./run-store.ts";
 
 /** Whether nothing more can come: the run has ended and so has every execution, with its tail of events. */
 export async function isSettled(sql: Sql, runUid: string): Promise<boolean> {
@@ -18,7 +18,7 @@ type EnvironmentUse = { runUid: string; title: string; state: RunState; createdA
 /** The newest run in each environment that the caller may see, and whether it failed while it was set up; environments without one are left out. */
 export async function environmentUse(sql: Sql, caller: Caller, environmentUids: readonly string[]): Promise<Map<string, EnvironmentUse>> {
   if (environmentUids.length === 0) return new Map();
-  const owners = ownersInView(caller);
+  const owners = ownersWith(caller, "run.view");
   const { rows } = await sql.query<Omit<EnvironmentUse, "startedAt"> & { environmentUid: string; startedAt: Date | null }>(
     `SELECT e.uid AS "environmentUid", n.uid AS "runUid", n.title, n.state, n.created_at AS "createdAt", n.updated_at AS "updatedAt", n.started_at AS "startedAt",
             coalesce(n.error_code = 'environment_setup_failed', false) AS "hasFailedSetup"
@@ -26,9 +26,9 @@ export async function environmentUse(sql: Sql, caller: Caller, environmentUids: 
        CROSS JOIN LATERAL (
          SELECT newest.* FROM unnest($2::text[], $3::uuid[]) AS o (type, uid)
           CROSS JOIN LATERAL (
-            SELECT * FROM runs r WHERE r.owner_type = o.type AND r.owner_uid = o.uid AND r.environment_uid = e.uid ORDER BY r.created_at DESC, r.uid DESC LIMIT 1) newest
+            SELECT * FROM runs r WHERE r.owner_type = o.type AND r.owner_uid = o.uid AND r.environment_uid = e.uid AND ${visibleRuns(4)} ORDER BY r.created_at DESC, r.uid DESC LIMIT 1) newest
           ORDER BY newest.created_at DESC, newest.uid DESC LIMIT 1) n`,
-    [environmentUids, owners.map(({ type }) => type), owners.map(({ uid }) => uid)],
+    [environmentUids, owners.map(({ type }) => type), owners.map(({ uid }) => uid), ...visibleTo(caller)],
   );
   return new Map(rows.map(({ environmentUid, startedAt, ...use }) => [environmentUid, { ...use, ...(startedAt ? { startedAt } : {}) }]));
 }

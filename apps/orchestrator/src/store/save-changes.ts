@@ -75,6 +75,7 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
 async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs, parkedMs }: RunChange): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
+  const isInterrupted = before === "RUNNING" && next.execution === "QUEUED"; // its events count: the next attempt continues from them
   await sendTo(
     tx,
     `UPDATE executions SET state = $2, outcome = $3, setup_losses = $4, run_losses = $5,
@@ -89,9 +90,9 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs,
             parked_until = CASE WHEN $9::float8 > 0 THEN clock_timestamp() + $9::float8 * interval '1 ms' END,
             debug_since = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() END,
             debug_until = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() + $8 * interval '1 ms' END,
-            kept_attempts = CASE WHEN $5 > run_losses THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
+            kept_attempts = CASE WHEN $11 THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
       WHERE id = $1`,
-    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0, parkedMs ?? 0, run.execution.lease?.sessionUid ?? null],
+    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0, parkedMs ?? 0, run.execution.lease?.sessionUid ?? null, isInterrupted],
   );
 }
 

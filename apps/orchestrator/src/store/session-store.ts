@@ -4,11 +4,11 @@ import { newUid } from "@millwright/ids";
 import type { WorkerRegistration, WorkerSession } from "../domain/worker-session.ts";
 
 type Row = {
-  uid: string; worker_host: string; team_uid: string | null; key_uid: string; state: "READY" | "DRAINING"; harness_types: string[]; images: string[];
+  uid: string; worker_host: string; team_uid: string | null; key_uid: string; state: "READY" | "DRAINING"; harness_types: string[]; images: string[]; arch: string;
   key_sealed: string; is_key_check_due: boolean;
 };
 
-const COLUMNS = "uid, worker_host, team_uid, key_uid, state, harness_types, images, key_sealed";
+const COLUMNS = "uid, worker_host, team_uid, key_uid, state, harness_types, images, arch, key_sealed";
 
 const toSession = (row: Row): WorkerSession => ({
   uid: row.uid,
@@ -18,6 +18,7 @@ const toSession = (row: Row): WorkerSession => ({
   state: row.state,
   harnessTypes: row.harness_types,
   images: row.images,
+  ...(row.arch === "" ? {} : { arch: row.arch }),
 });
 
 const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");
@@ -39,21 +40,21 @@ export async function putSession(sql: Sql, session: NewSession): Promise<WorkerS
   const { rows } = await sql.query<Row>(
     `INSERT INTO worker_sessions (uid, token_hash, expires_at, key_uid, key_sealed, key_checked_at, team_uid, worker_host, instance_uid, version,
                                   backend, slots, free_slots, state, labels, harnesses, harness_types, models, sandbox, sandbox_features,
-                                  connected_at, last_seen_at, images, skills)
+                                  connected_at, last_seen_at, images, skills, arch)
      VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms', $4, $5, clock_timestamp(), $6, $7, $8, $9, $10, $11, $11, 'READY', $12::jsonb,
-             $13::jsonb, $14, $15, $16, $17, clock_timestamp(), clock_timestamp(), $19, $20::jsonb)
+             $13::jsonb, $14, $15, $16, $17, clock_timestamp(), clock_timestamp(), $19, $20::jsonb, $21)
      ON CONFLICT (key_uid, instance_uid) DO UPDATE SET
        token_hash = excluded.token_hash, expires_at = excluded.expires_at, key_sealed = excluded.key_sealed, key_checked_at = excluded.key_checked_at,
        team_uid = excluded.team_uid, worker_host = excluded.worker_host, version = excluded.version, backend = excluded.backend,
        slots = excluded.slots, labels = excluded.labels, harnesses = excluded.harnesses, harness_types = excluded.harness_types,
-       models = excluded.models, sandbox = excluded.sandbox, sandbox_features = excluded.sandbox_features, images = excluded.images, skills = excluded.skills,
+       models = excluded.models, sandbox = excluded.sandbox, sandbox_features = excluded.sandbox_features, images = excluded.images, skills = excluded.skills, arch = excluded.arch,
        connected_at = CASE WHEN worker_sessions.last_seen_at < clock_timestamp() - $18 * interval '1 ms' THEN clock_timestamp() ELSE worker_sessions.connected_at END,
        last_seen_at = excluded.last_seen_at
      RETURNING ${COLUMNS}`,
     [
       newUid(), hashOf(token), ttlMs, keyUid, sealedKey, teamUid ?? null, worker.workerHost, worker.instanceUid, worker.version,
       worker.backend, worker.slots, JSON.stringify(worker.labels), JSON.stringify(worker.harnesses),
-      worker.harnesses.map(({ type }) => type), worker.models, worker.sandbox, worker.sandboxFeatures, absentAfterMs, worker.images, JSON.stringify(worker.skills),
+      worker.harnesses.map(({ type }) => type), worker.models, worker.sandbox, worker.sandboxFeatures, absentAfterMs, worker.images, JSON.stringify(worker.skills), worker.arch ?? "",
     ],
   );
   return toSession(rows[0] as Row);

@@ -1,12 +1,9 @@
 import type { Sql } from "@millwright/database";
-import type { RepositorySkill } from "../domain/skill-spec.ts";
+import { claimsFactory, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { Owner } from "../domain/run.ts";
 
 /** What was found in a repository when it was last read for an owner. `failure` "": it could be read; else the skills are older. */
 export type ReadRepository = { readonly repository: string; readonly skills: readonly RepositorySkill[]; readonly failure: string; readonly readAt: Date };
-
-/** A run names a skill of a factory's definition by its path alone. */
-export type SkillInRuns = { readonly id: string; readonly spec: string; readonly factoryUid?: string };
 
 /** Skills as they were found, in hand-written SQL. */
 export const skillStore = {
@@ -35,22 +32,22 @@ export const skillStore = {
         ORDER BY worker_host COLLATE "C", connected_at DESC`,
       [teamUids, shownSeconds],
     );
-    return rows;
+    return rows.map(({ workerHost, skills }) => ({ workerHost, skills: skills.filter((skill) => !claimsFactory(skill)) }));
   },
 
-  /** When one of these owners last made a run of each skill; skills without a run are left out. */
-  async lastRuns(sql: Sql, owners: readonly Owner[], skills: readonly SkillInRuns[]): Promise<Map<string, Date>> {
-    if (skills.length === 0) return new Map();
-    const { rows } = await sql.query<{ id: string; at: Date }>(
-      `SELECT k.id, max(newest.created_at) AS at
-         FROM unnest($1::text[], $2::text[], $3::uuid[]) AS k (id, spec, factory_uid)
-         CROSS JOIN unnest($4::text[], $5::uuid[]) AS o (type, uid)
+  /** When one of these owners last made a run of each skill, by its whole spec; skills without a run are left out. */
+  async lastRuns(sql: Sql, owners: readonly Owner[], specs: readonly string[]): Promise<Map<string, Date>> {
+    if (specs.length === 0) return new Map();
+    const { rows } = await sql.query<{ spec: string; at: Date }>(
+      `SELECT k.spec, max(newest.created_at) AS at
+         FROM unnest($1::text[]) AS k (spec)
+         CROSS JOIN unnest($2::text[], $3::uuid[]) AS o (type, uid)
          CROSS JOIN LATERAL (SELECT r.created_at FROM runs r
-                              WHERE r.owner_uid = o.uid AND r.owner_type = o.type AND r.skill_spec = k.spec AND (k.factory_uid IS NULL OR r.factory_uid = k.factory_uid)
+                              WHERE r.owner_uid = o.uid AND r.owner_type = o.type AND r.skill_spec = k.spec
                               ORDER BY r.created_at DESC LIMIT 1) newest
-        GROUP BY k.id`,
-      [skills.map(({ id }) => id), skills.map(({ spec }) => spec), skills.map(({ factoryUid }) => factoryUid ?? null), owners.map(({ type }) => type), owners.map(({ uid }) => uid)],
+        GROUP BY k.spec`,
+      [specs, owners.map(({ type }) => type), owners.map(({ uid }) => uid)],
     );
-    return new Map(rows.map(({ id, at }) => [id, at]));
+    return new Map(rows.map(({ spec, at }) => [spec, at]));
   },
 };

@@ -13,15 +13,17 @@ const PAGE = `
      SELECT position, uid, team_uid, entity_uid, occurred_at, payload->>'to' AS state FROM stream.event_log
       WHERE team_uid = t.uid AND entity = 'run' AND position > $2 AND type IN ('millwright.run.created.v1', 'millwright.run.state_changed.v1')
         AND (cardinality($3::text[]) = 0 OR entity_uid = ANY($3::text[]))
+        AND ($5::uuid IS NULL OR EXISTS (
+          SELECT 1 FROM runs r WHERE r.uid = entity_uid::uuid AND (r.root_run_uid = $5 OR r.factory_uid = $6::uuid)))
       ORDER BY position LIMIT $4) AS e
    ORDER BY e.position LIMIT $4`;
 
 /** Events of teams after a sequence, oldest first. Many readers that wait for the same are answered by one read. */
 export function teamEventReader(sql: Sql) {
-  const read = async ({ teamUids, runUids, after, limit }: Ask): Promise<TeamEvent[]> => {
+  const read = async ({ teamUids, runUids, within, after, limit }: Ask): Promise<TeamEvent[]> => {
     const wanted = runUids.map((uid) => uid.toLowerCase()).filter(isUuid);
     if (runUids.length > 0 && wanted.length === 0) return [];
-    const { rows } = await sql.query<Row>(PAGE, [teamUids, after, wanted, limit]);
+    const { rows } = await sql.query<Row>(PAGE, [teamUids, after, wanted, limit, within?.rootRunUid ?? null, within?.factoryUid ?? null]);
     return rows.map((row) => ({ sequence: row.position, uid: row.uid, teamUid: row.team_uid, runUid: row.entity_uid, eventType: teamEventType(row.state), occurredAt: row.occurred_at }));
   };
   const pages = new Gathering(async (asked: readonly string[]) => {

@@ -137,8 +137,8 @@ const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
 });
 
 async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean): Promise<Claim> {
-  const { id, attempt, setupLosses, runLosses, seq } = run.execution;
-  const isRestarted = setupLosses + runLosses > 0;
+  const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
+  const isRestarted = setupLosses + runLosses > 0 || wasStarted;
   const [inputs, earlierAttachments, directives, snapshotKey, leaseExpiresAt] = await Promise.all([
     isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
     tx.earlierAttachments(run),

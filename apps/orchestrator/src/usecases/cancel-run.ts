@@ -1,6 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
+import { retryAfterOffer } from "../domain/pending.ts";
 import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
@@ -11,6 +12,7 @@ import { settleChanges } from "./settle-changes.ts";
 
 export type CancelRunDeps = {
   readonly runs: InRunTransaction;
+  readonly offerTtlMs: number;
   /** Errors: run_not_found. */
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
 };
@@ -28,10 +30,11 @@ export type CancelRequest = {
 /**
  * Stops a run at once: the run is CANCELLED when this returns, its execution is told to stop and may write for a short
  * grace. With `tree`, all live descendants go in the same transaction, also those that a child's creation adds meanwhile:
- * creation holds its parent's lock, so looking again after locking finds them. Debug windows below it are closed.
+ * creation holds its parent's lock, so looking again after locking finds them. Debug windows below it are closed. The client
+ * of a LOCAL descendant receives the cancel with its next report.
  *
  * Errors, in this order: run_not_found · not_authorized · run_already_finished (invalid_argument) · run_not_cancellable
- * (unsupported) · run_pending (conflict, retryable) · idempotency_mismatch (conflict). Source: API spec §7, decisions.
+ * (unsupported) · run_pending (conflict, retryable: its offer is still open) · idempotency_mismatch (conflict). Source: API spec §7, decisions.
  */
 export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: CancelRequest): Promise<Run> {
   const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, request.runUid), "run.manage");
@@ -42,9 +45,10 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
     const target = locked.find((run) => run.uid === uid);
     if (!target) throw notFound("run");
     const others = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
-    const targets = [target, ...others.filter((run) => !isTerminal(run.state) && isRunTypeCancellable(run))];
+    const targets = [target, ...others.filter((run) => !isTerminal(run.state))];
     const kept = others.filter(({ execution }) => execution.state === "DEBUG");
-    const changes = [...targets.map((run) => cancelled(run, run.uid !== uid, actorOf(caller).uid)), ...kept.map((run) => windowEnded(run, { type: "lose" }, "cancelled"))];
+    const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.offerTtlMs };
+    const changes = [...targets.map((run) => cancelled(run, run.uid !== uid, by)), ...kept.map((run) => windowEnded(run, { type: "lose" }, "cancelled"))];
     await settleChanges(tx, changes, locked, { actor: actorOf(caller), requestId: caller.requestId, ...(request.cause ? { cause: request.cause } : {}) });
     return true;
   }));
@@ -64,16 +68,19 @@ async function lockTree(tx: RunTransaction, uid: string, parentUid: string | und
   return locked;
 }
 
-function cancelled(run: LockedRun, isDescendant: boolean, by: string): RunChange {
-  if (!isTerminal(run.state) && !isRunTypeCancellable(run)) {
+function cancelled(run: LockedRun, isDescendant: boolean, { actorUid, offerTtlMs }: { actorUid: string; offerTtlMs: number }): RunChange {
+  if (!isDescendant && !isTerminal(run.state) && !isRunTypeCancellable(run)) {
     throw new DomainError({ kind: "unsupported", reason: "run_not_cancellable", message: "This run is executed by its client and cannot be cancelled here." });
   }
   const message = isDescendant ? "Cancelled together with the run above it." : "Cancelled.";
-  const next = transition(lifeOf(run), { type: "cancel", isForced: isDescendant, status: { message } });
+  const { lease } = run.execution;
+  const isForced = isDescendant || lease?.isOver === true; // no worker can accept an offer that is over
+  const retryAfter = retryAfterOffer(lease?.leftMs ?? 0, offerTtlMs);
+  const next = transition(lifeOf(run), { type: "cancel", isForced, status: { message }, retryAfter });
   return {
     run,
     next,
-    events: [finished(next, run.execution.id, { cancelled_by: by, reason: isDescendant ? "cancelled_with_tree" : "cancelled" })],
+    events: [finished(next, run.execution.id, { cancelled_by: actorUid, reason: isDescendant ? "cancelled_with_tree" : "cancelled" })],
     ...(isHeld(run.execution.state) ? { directive: { kind: "cancel", payload: { reason: message } } as const } : {}),
     ...(run.wait ? { wait: null } : {}),
   };

@@ -3,7 +3,7 @@ import type { NewRunEvent } from "../domain/run-events.ts";
 import { lifeOf, type LockedRun, type RunChange, type Wait } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunOfExecution, RunTransaction } from "../domain/run-transaction.ts";
-import { isTerminal, type Outcome, type RunStatus } from "../domain/run.ts";
+import { isTerminal, statusMessage, type Outcome, type RunStatus } from "../domain/run.ts";
 import { childrenMessage, judgeWait, waitingMessage, type Child } from "../domain/wait.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, queuedAgain, windowEnded } from "./execution-events.ts";
@@ -161,8 +161,9 @@ const DEFAULT_MESSAGES: Partial<Record<Outcome, string>> = {
 };
 
 function statusOf({ outcome, error, message }: Completion): RunStatus | undefined {
-  const text = message || error?.message || DEFAULT_MESSAGES[outcome];
-  if (text === undefined) return undefined;
+  const whole = message || error?.message || DEFAULT_MESSAGES[outcome];
+  if (whole === undefined) return undefined;
+  const text = statusMessage(whole);
   if (outcome !== "FAILED" && outcome !== "ERROR") return { message: text };
   return { message: text, errorCode: error?.code || "internal_error", retryable: error?.retryable ?? false };
 }

@@ -2,7 +2,8 @@ import type { Caller } from "@millwright/caller";
 import { invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
 import { isOver, messageUidOf } from "../domain/followup.ts";
-import { checkNewRun, modeOf, type NewRun } from "../domain/new-run.ts";
+import type { MessageMode } from "../domain/message.ts";
+import { checkNewRun, type NewRun } from "../domain/new-run.ts";
 import { lifeOf } from "../domain/run-change.ts";
 import type { Run } from "../domain/run.ts";
 import { follow } from "./create-followup.ts";
@@ -11,8 +12,8 @@ import { requireRunVerb } from "./run-access.ts";
 import { dropFiles, storeFiles } from "./run-files.ts";
 
 export type ContinueConversationDeps = CreateRunsDeps & {
-  /** Whoever owns them. */
-  newestOfConversations(conversationUids: readonly string[]): Promise<readonly Run[]>;
+  /** The current (newest top-level) run of each conversation, of those of the team. */
+  currentRunsOfConversations(conversationUids: readonly string[], teamUid: string): Promise<readonly Run[]>;
   runOfMessage(messageUid: string): Promise<RunUid | undefined>;
 };
 
@@ -22,10 +23,10 @@ type Continuing = NewRun & { readonly conversationUid: string; readonly causeKey
 const TRIES_MAX = 4;
 
 /**
- * Goes on with a conversation: a run that has not ended, or is BLOCKED, is told by a follow-up; after one that has ended comes a new run. One cause does so
+ * Continues a conversation: its current run, if it has not ended or is BLOCKED, gets a follow-up; if it has ended, a new run is created. One cause does so
  * once, for ever, and of several at the same time the first one makes the run that the others tell. A debug window is left to those who look into it.
  *
- * Errors: conversation_not_found (also when its newest run is not the owner's) · conversation_required (invalid_argument) · not_authorized ·
+ * Errors: conversation_not_found (also when it has no run of the team) · conversation_required (invalid_argument) · not_authorized ·
  * conversation_moving (unavailable) · those of create-runs.
  */
 export async function continueConversation(deps: ContinueConversationDeps, caller: Caller, request: NewRun): Promise<RunUid> {
@@ -34,8 +35,8 @@ export async function continueConversation(deps: ContinueConversationDeps, calle
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const known = await doneBefore(deps, request);
     if (known) return known;
-    const [newest] = await deps.newestOfConversations([request.conversationUid]);
-    if (!newest || newest.owner.type !== "team" || newest.owner.uid !== request.owner.uid) throw notFound("conversation");
+    const [newest] = await deps.currentRunsOfConversations([request.conversationUid], request.owner.uid);
+    if (!newest) throw notFound("conversation");
     requireRunVerb(caller, newest, "run.manage");
     const runUid = await (isOver(newest.state) ? startAfter(deps, caller, newest, request) : tell(deps, caller, newest, request));
     if (runUid) return runUid;
@@ -65,10 +66,10 @@ async function tell(deps: ContinueConversationDeps, caller: Caller, newest: Run,
   const uid = messageUidOf(owner.uid, causeKey);
   const attachments = await storeFiles(deps, request.attachments);
   const isTold = await deps.runs(async (tx) => {
-    const run = await lockNewest(tx, conversationUid, newest.uid);
+    const run = await lockNewest(tx, { conversationUid, owner }, newest.uid);
     if (!run || isOver(lifeOf(run).run)) return false;
     if ((await tx.findByCause(owner.uid, causeKey)) ?? (await tx.runOfMessage(uid))) return false;
-    await follow(tx, caller, run, { uid, message: prompt, mode: modeOf(request), attachments });
+    await follow(tx, caller, run, { uid, message: prompt, mode: request.mode as MessageMode, attachments });
     return true;
   });
   if (isTold) return newest.uid;

@@ -4,7 +4,7 @@ import type { BlobStore, SignedUpload } from "@millwright/blobs";
 import type { Sql } from "@millwright/database";
 import { newUid, type ArtifactUid, type RunUid } from "@millwright/ids";
 import { ARTIFACT_LIMITS, checkNewArtifact, type ArtifactInsert, type CheckedArtifact, type NewArtifact, type StoredArtifact } from "../domain/artifact.ts";
-import { artifactCreated } from "../domain/artifact-event.ts";
+import { artifactCreated, artifactUpdated } from "../domain/artifact-event.ts";
 import { artifactKey } from "../domain/blob-keys.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
@@ -17,6 +17,8 @@ export type CreateArtifactDeps = {
   readonly artifacts: {
     findByClientId(sql: Sql, runUid: string, clientArtifactId: string): Promise<StoredArtifact | undefined>;
     insert(tx: Sql, artifact: ArtifactInsert): Promise<boolean>;
+    findPlan(sql: Sql, runUid: string, title: string): Promise<StoredArtifact | undefined>;
+    updatePlan(tx: Sql, uid: string, content: string): Promise<void>;
     countOfRun(sql: Sql, runUid: string): Promise<number>;
     dropUncommitted(tx: Sql, uid: string): Promise<boolean>;
   };
@@ -39,7 +41,8 @@ const UPLOAD_SECONDS = 900;
 
 /**
  * Registers what an agent reports. Small content comes with the report and is visible at once; larger content is uploaded to
- * the answered URL and becomes visible by its commit. A repeated report answers the same artifact (execution design §5.6).
+ * the answered URL and becomes visible by its commit. A repeated report answers the same artifact (execution design §5.6). A plan
+ * that the run reports again under its title is the same artifact with its new text.
  *
  * Errors: lease_lost · artifact_invalid · artifact_too_large · artifact_quota.
  */
@@ -50,7 +53,8 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
   const known = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const artifact = await deps.artifacts.findByClientId(tx, runUid, clientArtifactId);
-    if (!artifact && (await deps.artifacts.countOfRun(tx, runUid)) >= ARTIFACT_LIMITS.perRunMax) throw overQuota();
+    const isNew = !artifact && !(await findPlan(deps, tx, runUid, checked));
+    if (isNew && (await deps.artifacts.countOfRun(tx, runUid)) >= ARTIFACT_LIMITS.perRunMax) throw overQuota();
     return { runUid: runUid as RunUid, artifact };
   });
   if (known.artifact?.isCommitted) return { artifactUid: known.artifact.uid };
@@ -63,12 +67,24 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
     const findAnother = () => deps.artifacts.findByClientId(tx, known.runUid, clientArtifactId);
     // Announced before, never uploaded: what is announced now counts, for a restarted attempt may have other bytes.
     if (known.artifact && !(await deps.artifacts.dropUncommitted(tx, insert.uid))) return findAnother();
+    const plan = await findPlan(deps, tx, known.runUid, checked);
+    if (plan) return updatePlan(deps, tx, plan, insert);
     if (!(await deps.artifacts.insert(tx, insert))) return findAnother();
     if (insert.isCommitted) await deps.appendRunEvents(tx, known.runUid, [artifactCreated(insert, lease.executionId)]);
     return insert;
   });
   // None: the announcement was swept away just now, and with it goes its key.
   return stored ? answer(deps, stored, checked) : createArtifact(deps, input);
+}
+
+const findPlan = async (deps: CreateArtifactDeps, tx: Sql, runUid: string, { type, data: { title } }: CheckedArtifact): Promise<StoredArtifact | undefined> =>
+  type === "PLAN" && typeof title === "string" ? deps.artifacts.findPlan(tx, runUid, title) : undefined;
+
+async function updatePlan(deps: CreateArtifactDeps, tx: Sql, plan: StoredArtifact, { content = "", executionId, runUid }: ArtifactInsert): Promise<StoredArtifact> {
+  if (plan.content === content) return plan;
+  await deps.artifacts.updatePlan(tx, plan.uid, content);
+  await deps.appendRunEvents(tx, runUid, [artifactUpdated(plan, executionId)]);
+  return { ...plan, content };
 }
 
 type Content = Pick<ArtifactInsert, "type" | "data" | "content" | "blobKey" | "sizeBytes" | "sha256" | "isCommitted">;

@@ -1,17 +1,16 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
-import { invalidArgument, notFound } from "@millwright/errors";
+import { invalidArgument, notFound, requireTextWithin } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { appendToPrompt, routeFollowup, type FollowupOutcome, type FollowupRoute } from "../domain/followup.ts";
-import type { Attachment, Message } from "../domain/message.ts";
+import { appendToPrompt, isAwaitingApproval, routeFollowup, type FollowupOutcome, type FollowupRoute } from "../domain/followup.ts";
+import type { Attachment, Message, MessageMode } from "../domain/message.ts";
 import { checkNamed } from "../domain/prepared-attachment.ts";
-import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { lifeOf, PLATFORM_ACTOR, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
-import type { RunMode } from "../domain/run.ts";
 import { storable } from "../domain/text.ts";
-import { queuedAgain } from "./execution-events.ts";
+import { queuedAgain, windowEnded } from "./execution-events.ts";
 import { findToldTarget, type RunTarget, type ToldTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";
 import { takeAttachments, type TakeAttachmentsDeps } from "./take-attachments.ts";
@@ -21,7 +20,7 @@ export type CreateFollowupDeps = ToldTargetDeps & TakeAttachmentsDeps & { readon
 export type FollowupRequest = {
   readonly target: RunTarget;
   readonly message: string;
-  readonly mode: RunMode;
+  readonly mode: MessageMode;
   /** Of files that were prepared for the run. */
   readonly attachmentUids: readonly string[];
   /** By uid: what a file is to be called instead. */
@@ -36,33 +35,47 @@ export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly follo
  * Gives a run a message, routed by its state (fields-runs §6.12). When this returns the message is stored: an execution
  * takes it, or it is reported undelivered when its run ends first.
  *
- * Errors: run_not_found · conversation_not_found · not_authorized · message_empty, attachments_invalid (invalid_argument) · those of
+ * Errors: run_not_found · conversation_not_found · not_authorized · message_empty, attachments_invalid (invalid_argument) · text_too_large · those of
  * take-attachments, such as unknown_attachment.
  */
 export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, request: FollowupRequest): Promise<FollowupAnswer> {
   const { uid } = await findToldTarget(deps, caller, request.target);
   const { message, mode, attachmentUids: uids, attachmentNames: names = {}, idempotencyKey: key } = request;
   if (message.trim() === "" && uids.length === 0) throw invalidArgument("message_empty", "A follow-up needs a message, or files.");
+  requireTextWithin("The message", Buffer.byteLength(message));
   checkNamed(uids, names);
   const attachments = await takeAttachments(deps, uid, { uids, names });
   const body = [uid, message, mode, ...attachments.map((file) => [file.uid, file.fileName])];
   const said = { uid: newUid(), message, mode, attachments };
   return deps.runs((tx) =>
     tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, async () => {
-      const [run] = await tx.lockRuns([uid]);
-      if (!run) throw notFound("run");
-      return follow(tx, caller, run, said);
+      const run = await lockForMessage(tx, uid);
+      return follow(tx, caller, run, isAwaitingApproval(run) ? { ...said, mode: mode || "normal" } : said);
     }),
   );
 }
 
+/** Locks the run of a message. A debug window that nothing serves any more is closed first, so that the message starts an execution. */
+async function lockForMessage(tx: RunTransaction, uid: string): Promise<LockedRun> {
+  const [run] = await tx.lockRuns([uid]);
+  if (!run) throw notFound("run");
+  const { staleWindow } = run.execution;
+  if (!staleWindow) return run;
+  await settleChanges(tx, [windowEnded(run, { type: "lose" }, staleWindow)], [], { actor: PLATFORM_ACTOR, requestId: newUid() });
+  return lockForMessage(tx, uid);
+}
+
 export type Said = Pick<FollowupRequest, "message" | "mode"> & { readonly uid: string; readonly attachments: readonly Attachment[] };
 
-/** Stores a message to a run, and what follows from it. */
-export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun, { uid, message, mode, attachments }: Said): Promise<FollowupAnswer> {
+/** Stores a message to a run, and what follows from it. Its mode applies unless a live session gets it (fields-runs §6.12). Errors: text_too_large (too_large). */
+export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun, said: Said): Promise<FollowupAnswer> {
+  const { uid, message, attachments } = said;
   const text = storable(message);
   const route = routeFollowup(lifeOf(run));
+  const mode = route.outcome === "live_session" ? "" : said.mode;
   const by = actorOf(caller);
+  const waiting = await tx.countUnseenTextBytes(run.uid);
+  requireTextWithin("The message, with the prompt and the follow-ups that the agent has not received yet,", waiting + Buffer.byteLength(text));
   const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
   await tx.addMessage({ uid, runUid: run.uid, kind: "followup", text, mode, author: by, attachments, ...directiveTo });
   const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };

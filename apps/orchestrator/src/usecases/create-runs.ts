@@ -1,5 +1,5 @@
 import type { Caller } from "@millwright/caller";
-import { actorOf, requireVerb } from "@millwright/caller";
+import { actorOf, requireVerbAs } from "@millwright/caller";
 import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
 import { isOver, messageUidOf } from "../domain/followup.ts";
@@ -44,8 +44,7 @@ type Answer = { readonly uid: string; readonly created: boolean; readonly atCapa
 export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<Created[]> {
   for (const request of requests) {
     checkNewRun(request);
-    if (request.owner.type === "team") requireVerb(caller, request.owner.uid, "run.create", "team");
-    else if (request.owner.uid !== actorOf(caller).uid) throw notFound("user");
+    requireVerbAs(caller, request.owner, "run.create", request.owner.type);
   }
   const earlier = await earlierRuns(deps, caller, requests);
   const alike = { ...deps, resolveRun: onceEach(deps) };
@@ -142,7 +141,7 @@ async function conversationOf(deps: CreateRunsDeps, caller: Caller, { conversati
 async function write(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
   const { request, causeKey, files } = prepared;
   const { idempotencyKey, causeKey: _, ...asked } = request;
-  const body = { ...asked, attachments: files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })) };
+  const body = { ...asked, mode: modeOf(request), attachments: files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })) };
   const key = causeKey ? undefined : idempotencyKey;
   let isNew = false;
   const answer = await tx.once({ principalUid: actorOf(caller).uid, operation: "create_run", key, body }, async () => {
@@ -184,14 +183,14 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
 
 /** Errors: conversation_moving, also when a run was told of the cause meanwhile. */
 async function requireOver(tx: RunTransaction, conversationUid: string, newestUid: string, { owner, causeKey }: NewRun): Promise<void> {
-  const run = await lockNewest(tx, conversationUid, newestUid);
+  const run = await lockNewest(tx, { conversationUid, owner }, newestUid);
   if (!run || !isOver(lifeOf(run).run)) throw conversationMoving();
   if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
 }
 
-/** A run, while it is the newest of its conversation, with which nobody else goes on until the transaction ends. */
-export const lockNewest = async (tx: RunTransaction, conversationUid: string, uid: string): Promise<LockedRun | undefined> =>
-  (await tx.holdConversation(conversationUid)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
+/** Locks a run if it is its owner's current run in the conversation; no other transaction continues the conversation until this one ends. */
+export const lockNewest = async (tx: RunTransaction, place: Pick<LockedRun, "conversationUid" | "owner">, uid: string): Promise<LockedRun | undefined> =>
+  (await tx.holdConversation(place)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
 
 /** Somebody else goes on with it at the same time: it stands elsewhere when it is looked at again. */
 export const conversationMoving = (): DomainError =>

@@ -21,15 +21,18 @@ export type ConversationDescription = {
 };
 
 /**
- * What a factory task shows of its conversation: the run it stands at, the run it began with, and the outputs of the
- * conversation's whole trees, newest first. Plans are not outputs. A run names the conversation of its root ancestor.
+ * What a factory task shows of its conversation: its current (newest top-level) run, the run it began with, and the outputs of the
+ * conversation's whole trees, newest first. Plans are not outputs. A run names the conversation of its root ancestor. With a team,
+ * only the team's runs count.
  *
  * Errors: conversation_not_found (absent, or none of its runs is visible).
  */
-export async function describeConversation(deps: DescribeConversationDeps, caller: Caller, target: { conversationUid: string } | { runUid: string }): Promise<ConversationDescription> {
+export async function describeConversation(deps: DescribeConversationDeps, caller: Caller, target: ({ conversationUid: string } | { runUid: string }) & { teamUid?: string | undefined }): Promise<ConversationDescription> {
   const conversationUid = "conversationUid" in target ? target.conversationUid : await conversationOf(deps, caller, target.runUid);
-  const runs = conversationUid === undefined ? [] : await deps.listOfConversation(caller, conversationUid);
-  const [firstRun, newestRun] = [runs[0], runs.at(-1)];
+  const visible = conversationUid === undefined ? [] : await deps.listOfConversation(caller, conversationUid);
+  const { teamUid } = target;
+  const runs = teamUid === undefined ? visible : visible.filter(({ owner }) => owner.type === "team" && owner.uid === teamUid);
+  const [firstRun, newestRun] = [runs[0], runs.findLast(({ parentRunUid }) => parentRunUid === undefined) ?? runs.at(-1)];
   if (!firstRun || !newestRun) throw notFound("conversation");
   const tree = await deps.listTreeUids(caller, runs.map(({ uid }) => uid));
   const artifacts = await deps.artifactsOfRuns(tree);

@@ -1,6 +1,6 @@
-import { actorOf, isMember, requireVerb, teamsInView, teamsWith, type Caller } from "@millwright/caller";
+import { actorOf, isMember, ownersWith, requireVerbAs, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import { notFound } from "@millwright/errors";
+import { DomainError, notFound } from "@millwright/errors";
 import { isUuid, newEnvironmentUid, newUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { checkEnvironmentConfig, type Environment, type EnvironmentGrant } from "../domain/environment.ts";
@@ -26,9 +26,11 @@ export type EnvironmentsDeps = {
   readonly clock: Clock;
 };
 
-/** Personal environments belong to users; a service account has none. */
-const personal = (caller: Caller): Owner[] => (actorOf(caller).type === "user" ? [{ type: "user", uid: actorOf(caller).uid }] : []);
-const teamOwner = (uid: string): Owner => ({ type: "team", uid });
+/** Everything that the credential reaches, with or without a right to it: so that what is refused inside one's own team is not hidden. */
+const reachable = (caller: Caller): Owner[] => [
+  ...caller.teams.map(({ teamUid: uid }): Owner => ({ type: "team", uid })),
+  ...(caller.personal ? [{ type: "user", uid: actorOf(caller).uid } as const] : []),
+];
 
 /**
  * The caller's teams' environments and its own, with those granted to them or reached by their links; with a team named, only that team's (none, for a team it
@@ -40,31 +42,44 @@ export async function listEnvironments(deps: EnvironmentsDeps, caller: Caller, t
 
 /** The same without their use. */
 export async function environmentsInView({ environments }: Pick<EnvironmentsDeps, "environments">, caller: Caller, teamUid: string | undefined, sort: "last_updated" | "name"): Promise<Environment[]> {
-  const teams = teamsInView(caller, "run.view").filter((team) => teamUid === undefined || team === teamUid);
-  return environments.list([...teams.map(teamOwner), ...(teamUid === undefined ? personal(caller) : [])], sort);
+  const owners = ownersWith(caller, "run.view", teamUid).filter(({ type, uid }) => type === "user" || caller.activeTeamUid === undefined || uid === caller.activeTeamUid);
+  return environments.list(owners, sort);
 }
 
-/** One that the caller may use; where it is reached by its link, it is in the caller's list from then on. Errors: environment_not_found. */
+/**
+ * Returns an environment that the caller may use. One that a person reads by its link is in their list from then on; a read by a credential without
+ * personal rights lists it for no one, least of all for a whole team.
+ *
+ * Errors: environment_not_found.
+ */
 export async function getEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<EnvironmentView> {
-  const own = [...teamsWith(caller, "run.view").map(teamOwner), ...personal(caller)];
-  const environment = (await deps.environments.find(own, uid)) ?? (await deps.environments.findShared(own, uid)) ?? (await reachEnvironment(deps, caller, own.at(-1), uid));
+  const own = ownersWith(caller, "run.view");
+  const { environments } = deps;
+  const environment = (await environments.find(own, uid)) ?? (await environments.findShared(own, uid)) ?? (await readByLink(deps, caller, own, uid));
   if (!environment) throw notFound("environment");
   return viewOf(deps, caller, environment);
 }
 
+async function readByLink(deps: EnvironmentsDeps, caller: Caller, own: readonly Owner[], uid: string): Promise<Environment | undefined> {
+  if (own.length === 0) return undefined;
+  const person = own.find(({ type }) => type === "user");
+  return person ? reachEnvironment(deps, caller, person, uid) : deps.environments.findLinked(uid);
+}
+
 /** Uses an environment's link, if it has one, for somebody. */
-export async function reachEnvironment(deps: Pick<EnvironmentsDeps, "environments" | "clock">, caller: Caller, grantee: Owner | undefined, uid: string): Promise<Environment | undefined> {
-  const linked = grantee && (await deps.environments.findLinked(uid));
+export async function reachEnvironment(deps: Pick<EnvironmentsDeps, "environments" | "clock">, caller: Caller, grantee: Owner, uid: string): Promise<Environment | undefined> {
+  const linked = await deps.environments.findLinked(uid);
   if (linked) await deps.environments.reach(linked.uid, newGrant(deps, caller, grantee));
   return linked;
 }
 
 /**
- * Creates an environment of a team or of the caller itself, once per key. Errors: team_not_found · not_authorized · invalid_environment ·
- * idempotency_mismatch (conflict).
+ * Creates an environment of a team or of the caller itself, once per key. Errors: team_not_found · not_authorized (also for run tokens) ·
+ * invalid_environment · idempotency_mismatch (conflict).
  */
 export async function createEnvironment(deps: EnvironmentsDeps, caller: Caller, owner: Owner, asked: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined }, key = ""): Promise<EnvironmentView> {
-  requireOwner(caller, owner, "team");
+  requireVerbAs(caller, owner, "run.manage", owner.type);
+  refuseRunTokens(caller);
   const uid = actorOf(caller).uid;
   const { linkSharing = false } = asked;
   const who = { creatorUid: uid, lastEditorUid: uid, updatedAt: deps.clock.now() };
@@ -110,18 +125,27 @@ export async function revokeEnvironmentGrant(deps: EnvironmentsDeps, caller: Cal
 
 const newGrant = ({ clock }: Pick<EnvironmentsDeps, "clock">, caller: Caller, grantee: Owner): EnvironmentGrant => ({ uid: newUid(), grantee, creatorUid: actorOf(caller).uid, createdAt: clock.now() });
 
-/** Only its owner changes an environment; to those whom it is open to, it is theirs to use. */
+/**
+ * Returns an environment that the caller owns and manages; grants and links allow only its use.
+ *
+ * Errors: environment_not_found · not_authorized (also for run tokens).
+ */
 async function findManageable(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<Environment> {
-  const environment = await deps.environments.find([...caller.teams.map(({ teamUid }) => teamOwner(teamUid)), ...personal(caller)], uid);
+  const environment = await deps.environments.find(reachable(caller), uid);
   if (!environment) throw notFound("environment");
-  requireOwner(caller, environment.owner, "environment");
+  requireVerbAs(caller, environment.owner, "run.manage", "environment"); // who manages an owner's runs decides where they run
+  refuseRunTokens(caller);
   return environment;
 }
 
-/** Whoever may manage a team's runs may say where they run. */
-function requireOwner(caller: Caller, owner: Owner, thing: string): void {
-  if (owner.type === "team") return requireVerb(caller, owner.uid, "run.manage", thing);
-  if (!personal(caller).some(({ uid }) => uid === owner.uid)) throw notFound(thing);
+/** An environment decides which hosts and secrets later runs reach, so an agent must not change it with the token of its run. */
+function refuseRunTokens(caller: Caller): void {
+  if (!caller.run) return;
+  throw new DomainError({
+    kind: "permission_denied",
+    reason: "not_authorized",
+    message: "The token of a run manages no environments. Use an API key with the permission run.manage.",
+  });
 }
 
 async function viewOf(deps: EnvironmentsDeps, caller: Caller, environment: Environment): Promise<EnvironmentView> {

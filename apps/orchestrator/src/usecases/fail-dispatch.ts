@@ -3,7 +3,7 @@ import { lifeOf, type LockedRun } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { isHeld, transition, type Next } from "../domain/run-state.ts";
 import type { InRunTransaction } from "../domain/run-transaction.ts";
-import { isTerminal } from "../domain/run.ts";
+import { isTerminal, statusMessage } from "../domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, queuedAgain } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
@@ -33,7 +33,7 @@ export async function failDispatch(deps: { readonly runs: InRunTransaction }, se
 }
 
 const withReason = (next: Next, { message }: DispatchFailure): Next =>
-  isTerminal(next.run) && next.status ? { ...next, status: { ...next.status, message: `${next.status.message} ${message}` } } : next;
+  isTerminal(next.run) && next.status ? { ...next, status: { ...next.status, message: statusMessage(`${next.status.message} ${message}`) } } : next;
 
 function eventsOf(run: LockedRun, next: Next, { reason, message }: DispatchFailure, session: WorkerSession): NewRunEvent[] {
   const { id, attempt, state, workerHost = "", lease } = run.execution;

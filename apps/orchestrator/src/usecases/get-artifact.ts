@@ -1,5 +1,4 @@
-import { requireVerb, type Caller } from "@millwright/caller";
-import { actorOf } from "@millwright/caller";
+import { requireVerbAs, type Caller } from "@millwright/caller";
 import type { BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import { DomainError, notFound } from "@millwright/errors";
@@ -61,13 +60,14 @@ export type UpdateArtifactDeps = Pick<GetArtifactDeps, "findArtifact" | "findVis
   readonly setPublic: (uid: string, isPublic: boolean) => Promise<void>;
 };
 
-/** Makes an artifact public or private. Errors: artifact_not_found · not_authorized. */
+/** Makes an artifact public or private. A run token changes those of its own run only. Errors: artifact_not_found · not_authorized. */
 export async function updateArtifact(deps: UpdateArtifactDeps, caller: Caller, uid: string, isPublic: boolean): Promise<Artifact> {
   const artifact = await deps.findArtifact(uid);
   const run = artifact && (await deps.findVisibleRun(caller, artifact.runUid));
   if (!artifact || !run) throw notFound("artifact");
-  if (run.owner.type === "team") requireVerb(caller, run.owner.uid, "artifact.manage", "artifact");
-  else if (actorOf(caller).uid !== run.owner.uid) throw notFound("artifact");
+  requireVerbAs(caller, run.owner, "artifact.manage", "artifact");
+  if (caller.run && caller.run.runUid !== run.uid)
+    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "A run token changes only the artifacts of its own run." });
   await deps.setPublic(artifact.uid, isPublic);
   return { ...artifact, isPublic };
 }

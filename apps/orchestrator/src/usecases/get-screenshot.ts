@@ -15,11 +15,26 @@ export type GetScreenshotUrlDeps = {
 
 const LINK_SECONDS = 900;
 
-/** A link to a screenshot that a visible run of this conversation made, or one that is open to its link. Errors: screenshot_not_found, whatever of it is not there. */
+/**
+ * Returns a link to a screenshot that the conversation shows: of a visible run of it or below one of it, or of a run that its link opens.
+ *
+ * Errors: screenshot_not_found, also if the conversation does not show it.
+ */
 export async function getScreenshotUrl(deps: GetScreenshotUrlDeps, caller: Caller, conversationUid: string, uid: string): Promise<string> {
   const artifact = await deps.findArtifact(uid);
   if (artifact?.type !== "SCREENSHOT" || artifact.blobKey === undefined) throw notFound("screenshot");
-  const run = (await deps.findVisibleRun(caller, artifact.runUid)) ?? (await deps.listOpenRuns(caller, conversationUid, "view")).find((open) => open.uid === artifact.runUid);
-  if (run?.conversationUid !== conversationUid.toLowerCase()) throw notFound("screenshot");
+  const isShown = (await isInTree(deps, caller, conversationUid.toLowerCase(), artifact.runUid)) || (await isOpen(deps, caller, conversationUid, artifact.runUid));
+  if (!isShown) throw notFound("screenshot");
   return deps.blobs.signDownload(artifact.blobKey, { expiresInSeconds: LINK_SECONDS, contentType: downloadType(artifact), filename: downloadName(artifact) });
 }
+
+/** Whether a run, or one above it, serves the conversation, and the caller may see all of them, as a conversation nests its child runs. */
+async function isInTree(deps: GetScreenshotUrlDeps, caller: Caller, conversationUid: string, runUid: string): Promise<boolean> {
+  const run = await deps.findVisibleRun(caller, runUid);
+  if (!run) return false;
+  if (run.conversationUid === conversationUid) return true;
+  return run.parentRunUid !== undefined && isInTree(deps, caller, conversationUid, run.parentRunUid);
+}
+
+const isOpen = async (deps: GetScreenshotUrlDeps, caller: Caller, conversationUid: string, runUid: string): Promise<boolean> =>
+  (await deps.listOpenRuns(caller, conversationUid, "view")).some(({ uid }) => uid === runUid);

@@ -6,8 +6,8 @@ import type { Run } from "../domain/run.ts";
 export type ListFollowupsDeps = {
   /** Errors: run_not_found. */
   readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run>;
-  /** Oldest first. */
-  readonly followupsOf: (runUid: string, afterSeq: number, limit: number) => Promise<readonly Followup[]>;
+  /** Oldest first, at most `limit`. */
+  readonly followupsOf: (runUid: string, afterSeq: number, limit: number) => Promise<{ readonly followups: readonly Followup[]; readonly hasMore: boolean }>;
   readonly cursors: Cursors;
 };
 
@@ -21,8 +21,7 @@ export async function listFollowups(
   const bind = { run: run.uid };
   const [afterSeq] = pageToken === "" ? [0] : deps.cursors.open("followups", bind, pageToken);
   const limit = clampPageSize(pageSize, { default: 50, max: 100 });
-  const found = await deps.followupsOf(run.uid, Number(afterSeq), limit + 1);
-  const followups = found.slice(0, limit);
+  const { followups, hasMore } = await deps.followupsOf(run.uid, Number(afterSeq), limit);
   const last = followups.at(-1);
-  return { followups, nextPageToken: found.length > limit && last ? deps.cursors.seal("followups", bind, [last.seq]) : "" };
+  return { followups, nextPageToken: hasMore && last ? deps.cursors.seal("followups", bind, [last.seq]) : "" };
 }

@@ -12,6 +12,8 @@ export type ListRunsDeps = {
     after: RunPosition | undefined,
     limit: number,
   ) => Promise<readonly { readonly run: Run; readonly position: RunPosition }[]>;
+  /** Runs that may match `query`, whose texts have words similar to those of its search; the newest of them. */
+  readonly findSimilar: (caller: Caller, query: RunListQuery) => Promise<readonly string[]>;
   readonly cursors: Cursors;
 };
 
@@ -23,6 +25,8 @@ const PAGE = { default: 20, max: 500 };
  * Runs the caller may see, sorted as asked. Under any writes, runs committed before the first page whose sort key does not
  * change appear exactly once, others at most once. A page is never empty with a token to follow.
  *
+ * A search whose words no run has lists the runs with similar words instead, such as those with a typo, as far as they are found in time.
+ *
  * Errors: invalid_cursor · invalid_sort · invalid_state · invalid_source · run_not_found (an ancestor that is absent or not visible).
  */
 export async function listVisibleRuns(deps: ListRunsDeps, caller: Caller, request: RunListRequest, pageSize: number, pageToken: string): Promise<RunPage> {
@@ -32,10 +36,20 @@ export async function listVisibleRuns(deps: ListRunsDeps, caller: Caller, reques
   const ancestor = query.ancestorRunUid === undefined ? undefined : await deps.getVisibleRun(caller, query.ancestorRunUid);
   const limit = clampPageSize(pageSize, PAGE);
   // One more than shown tells whether there is another page, without counting.
-  const rows = await deps.listRuns(caller, { ...query, ...(ancestor ? { ancestorRunUid: ancestor.uid } : {}) }, after, limit + 1);
+  const exact = { ...query, ...(ancestor ? { ancestorRunUid: ancestor.uid } : {}) };
+  const found = after?.isSimilar ? [] : await deps.listRuns(caller, exact, after, limit + 1);
+  const isSimilar = found.length === 0 && (after === undefined || after.isSimilar === true) && query.search !== undefined;
+  const rows = isSimilar ? await listSimilar(deps, caller, exact, after, limit + 1) : found;
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? shown.at(-1) : undefined;
-  return { runs: shown.map(({ run }) => run), nextPageToken: last ? deps.cursors.seal("runs", bind, sealedPosition(last.position)) : "" };
+  return { runs: shown.map(({ run }) => run), nextPageToken: last ? deps.cursors.seal("runs", bind, sealedPosition({ ...last.position, isSimilar })) : "" };
+}
+
+async function listSimilar({ findSimilar, listRuns }: ListRunsDeps, caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number): ReturnType<ListRunsDeps["listRuns"]> {
+  const runUids = await findSimilar(caller, query);
+  if (runUids.length === 0) return [];
+  const { search: _exact, ...filters } = query;
+  return listRuns(caller, { ...filters, runUids }, after, limit);
 }
 
 /** What a cursor belongs to: everything that decides which rows there are and in which order. */

@@ -1,4 +1,4 @@
-import { actorOf, teamsInView, type Caller } from "@millwright/caller";
+import { ownersWith, teamsInView, type Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { RepositoryRef } from "../domain/agent-config.ts";
@@ -6,7 +6,6 @@ import type { Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import type { Owner } from "../domain/run.ts";
 import { FACTORY_OWNER, isSameRepository, readRepository, specOf, type RepositorySkill } from "../domain/skill-spec.ts";
-import type { SkillInRuns } from "../store/skill-store.ts";
 import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills.ts";
 import { environmentsInView, type EnvironmentsDeps } from "./environments.ts";
 
@@ -17,7 +16,8 @@ export type ListSkillsDeps = DiscoverSkillsDeps &
   Pick<EnvironmentsDeps, "environments"> & {
     readonly factoriesInForce: (teamUids: readonly string[]) => Promise<readonly FactoryInForce[]>;
     readonly workerSkills: (teamUids: readonly string[]) => Promise<readonly { readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]>;
-    readonly lastRuns: (owners: readonly Owner[], skills: readonly SkillInRuns[]) => Promise<ReadonlyMap<string, Date>>;
+    /** By whole spec. */
+    readonly lastRuns: (owners: readonly Owner[], specs: readonly string[]) => Promise<ReadonlyMap<string, Date>>;
   };
 
 export type SkillVariant = RepositorySkill & {
@@ -29,7 +29,7 @@ export type SkillVariant = RepositorySkill & {
 export type ListedSkill = { readonly name: string; readonly variants: readonly SkillVariant[] };
 export type SkillQuery = { readonly teamUid: string | undefined; readonly repo: string | undefined; readonly isRefresh: boolean; readonly sortBy: "name" | "last_run"; readonly includeMalformed: boolean };
 
-type Found = RepositorySkill & { readonly workerHost?: string; readonly inRuns: Omit<SkillInRuns, "id"> };
+type Found = RepositorySkill & { readonly workerHost?: string };
 
 /**
  * The skills that the caller's agents could be given: of the repositories of environments and factories, of the definitions in force, and of connected
@@ -41,19 +41,19 @@ export async function listSkills(deps: ListSkillsDeps, caller: Caller, query: Sk
   const repo = query.repo === undefined ? undefined : readRepository(query.repo);
   if (query.repo !== undefined && !repo) throw invalidArgument("invalid_repo", "repo is owner/repo.");
   const teams = teamsInView(caller, "run.view").filter((team) => query.teamUid === undefined || team === query.teamUid);
-  const isPersonal = query.teamUid === undefined && actorOf(caller).type === "user";
-  const owners: Owner[] = [...teams.map((uid): Owner => ({ type: "team", uid })), ...(isPersonal ? [{ type: "user", uid: actorOf(caller).uid } as const] : [])];
+  const person = query.teamUid === undefined ? ownersWith(caller, "run.view").filter(({ type }) => type === "user") : [];
+  const owners: Owner[] = [...teams.map((uid): Owner => ({ type: "team", uid })), ...person];
   const [environments, factories, workers] = await Promise.all([environmentsInView(deps, caller, query.teamUid, "name"), deps.factoriesInForce(teams), deps.workerSkills(teams)]);
 
   const isWanted = (repository: RepositoryRef): boolean => repo === undefined || isSameRepository(repository, repo);
   const inRepositories = await Promise.all(owners.map((owner) => skillsOfRepositories(deps, owner, repositoriesOf(owner, owners, environments, factories).filter(isWanted), query.isRefresh)));
   const found: Found[] = [
-    ...inRepositories.flat().map((skill): Found => ({ ...skill, inRuns: { spec: specOf(skill) } })),
+    ...inRepositories.flat(),
     ...factories.flatMap(ofDefinition).filter(isWanted),
-    ...workers.flatMap(({ workerHost, skills }) => skills.filter(isWanted).map((skill): Found => ({ ...skill, workerHost, inRuns: { spec: specOf(skill) } }))),
+    ...workers.flatMap(({ workerHost, skills }) => skills.filter(isWanted).map((skill): Found => ({ ...skill, workerHost }))),
   ];
   const shown = distinct(found.filter(({ error }) => query.includeMalformed || error === ""));
-  const lastRuns = await deps.lastRuns(owners, [...new Map(shown.map((skill) => [specOf(skill), { id: specOf(skill), ...skill.inRuns }])).values()]);
+  const lastRuns = await deps.lastRuns(owners, [...new Set(shown.map(specOf))]);
   return grouped(shown.map((skill) => variant(skill, environments, lastRuns)), query.sortBy);
 }
 
@@ -68,12 +68,12 @@ function repositoriesOf(owner: Owner, owners: readonly Owner[], environments: re
 export const repositoriesIn = ({ config }: Pick<Environment, "config">): readonly RepositoryRef[] => (config["github_repos"] as readonly RepositoryRef[] | undefined) ?? [];
 
 const ofDefinition = ({ factoryUid, skills }: FactoryInForce): Found[] =>
-  skills.map(({ path, name, description, body, error }) => ({ owner: FACTORY_OWNER, repo: factoryUid, path, name, description, body, error, inRuns: { spec: path, factoryUid } }));
+  skills.map(({ path, name, description, body, error }) => ({ owner: FACTORY_OWNER, repo: factoryUid, path, name, description, body, error }));
 
 /** One per place; the same repository may be read for several owners. */
 const distinct = (skills: readonly Found[]): Found[] => [...new Map(skills.map((skill) => [`${specOf(skill)} ${skill.workerHost ?? ""}`, skill])).values()];
 
-function variant({ inRuns: _spec, ...skill }: Found, environments: readonly Environment[], lastRuns: ReadonlyMap<string, Date>): SkillVariant {
+function variant(skill: Found, environments: readonly Environment[], lastRuns: ReadonlyMap<string, Date>): SkillVariant {
   const lastRunAt = lastRuns.get(specOf(skill));
   const around = environments.filter((environment) => repositoriesIn(environment).some((repository) => isSameRepository(repository, skill)));
   return { ...skill, id: specOf(skill), environments: around.map(({ uid, config }) => ({ uid, name: String(config["name"]) })), ...(lastRunAt ? { lastRunAt } : {}) };

@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 import { invalidArgument } from "@millwright/errors";
 import { dropAbsent } from "../domain/agent-config.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
-import { costOf, type PriceVersion, type TokenCounts } from "../domain/usage.ts";
+import { costOf, type ModelAccess, type PriceVersion, type TokenCounts } from "../domain/usage.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 import type { RequireLease, Transaction } from "./lease-check.ts";
 
@@ -14,7 +14,7 @@ export type ReportUsageDeps = {
     currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined>;
     insert(
       tx: Sql,
-      usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number },
+      usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number; access?: ModelAccess },
     ): Promise<{ provider: string } | undefined>;
   };
   /** Gives back what the execution had set aside for the call. */
@@ -23,7 +23,15 @@ export type ReportUsageDeps = {
   readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
 
-export type UsageReport = { readonly lease: LeaseRef; readonly callId: string; readonly modelId: string; readonly tokens: TokenCounts };
+export type UsageReport = {
+  readonly lease: LeaseRef;
+  readonly callId: string;
+  readonly modelId: string;
+  readonly tokens: TokenCounts;
+  /** The call was cut off, and the worker has estimated what the provider had not counted by then. */
+  readonly isEstimated?: boolean;
+  readonly access?: ModelAccess;
+};
 
 /**
  * Records the tokens of one model call and prices it at the price in force now. A call is recorded once; a repeated report
@@ -31,7 +39,7 @@ export type UsageReport = { readonly lease: LeaseRef; readonly callId: string; r
  *
  * Errors: lease_lost · usage_invalid.
  */
-export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelId, tokens }: UsageReport): Promise<void> {
+export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelId, tokens, isEstimated = false, access }: UsageReport): Promise<void> {
   if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200) throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
   const counts = Object.values(tokens).filter((count) => count !== undefined);
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
@@ -42,19 +50,21 @@ export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelI
     const costMicros = costOf(tokens, price);
     const inserted = await deps.usage.insert(tx, {
       ...{ ...lease, runUid, callId, modelId, tokens },
+      ...(access ? { access } : {}),
       ...(costMicros === undefined || !price ? {} : { costMicros, priceVersion: price.version }),
     });
-    if (inserted) await deps.appendRunEvents(tx, runUid, [usageRecorded(lease, callId, modelId, tokens)]);
+    if (inserted) await deps.appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
     return inserted && { ...inserted, costMicros };
   });
   if (recorded) deps.countUsage?.(recorded.provider, tokens, recorded.costMicros);
 }
 
-const usageRecorded = ({ executionId }: LeaseRef, callId: string, modelId: string, tokens: TokenCounts): NewRunEvent => ({
+const usageRecorded = ({ lease, callId, modelId, tokens, isEstimated }: UsageReport): NewRunEvent => ({
   kind: "usage_recorded",
-  executionId,
+  executionId: lease.executionId,
   payload: dropAbsent({
     ...{ call_id: callId, model_id: modelId, input_tokens: tokens.input, output_tokens: tokens.output },
     ...{ input_cache_read_tokens: tokens.cacheRead, input_cache_write_tokens: tokens.cacheWrite },
+    estimated: isEstimated || undefined,
   }),
 });

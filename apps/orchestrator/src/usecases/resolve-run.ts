@@ -1,12 +1,11 @@
-import type { Caller } from "@millwright/caller";
-import { actorOf } from "@millwright/caller";
-import { invalidArgument, notFound } from "@millwright/errors";
+import { actorOf, ownersWith, type Caller } from "@millwright/caller";
+import { invalidArgument, notFound, requireConfigWithin } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
 import { isObject, readLayerConfig, type JsonObject, type LayerConfig, type RepositoryRef, type RunnerRef } from "../domain/agent-config.ts";
 import { chooseSkills, offeredSkills } from "../domain/choose-skills.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
 import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.ts";
-import type { Runner, Skill } from "../domain/definition-part.ts";
+import { isRunner, type IdentifiedRunner, type Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../domain/mcp-servers.ts";
 import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../domain/models.ts";
@@ -15,13 +14,12 @@ import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-sett
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { Owner } from "../domain/run.ts";
-import { FACTORY_OWNER } from "../domain/skill-spec.ts";
+import { factorySpec } from "../domain/skill-spec.ts";
 
 /** What a text of a request or an agent means. */
 export type FoundSkill = { readonly text: string; readonly skill: Skill };
 
-type StoredRunner = Runner & { readonly uid: string };
-type Part = { readonly version: number; readonly repositories: readonly RepositoryRef[]; readonly runners: readonly StoredRunner[]; readonly skills: readonly Skill[] };
+type Part = { readonly version: number; readonly repositories: readonly RepositoryRef[]; readonly runners: readonly IdentifiedRunner[]; readonly skills: readonly Skill[] };
 
 export type ResolveRunDeps = {
   readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
@@ -30,7 +28,7 @@ export type ResolveRunDeps = {
   readonly reachEnvironment: (caller: Caller, grantee: Owner, uid: string) => Promise<Environment | undefined>;
   readonly definitions: {
     find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
-    findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
+    findRunner(teamUid: TeamUid, uid: string): Promise<IdentifiedRunner | undefined>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   /** Skills outside of the agent's factory that these texts mean, each under its whole spec. */
@@ -48,7 +46,7 @@ export type ResolveRunDeps = {
  *
  * Errors: agent_not_found · agent_needs_team · environment_not_found · environment_personal · runner_not_found ·
  * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
- * config_invalid · config_conflict · cost_limit_unpriced. Source: architecture §4, fields-runs §4, factory-files §4.
+ * config_invalid · config_conflict · cost_limit_unpriced · text_too_large (too_large). Source: architecture §4, fields-runs §4, factory-files §4.
  */
 export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
@@ -66,7 +64,11 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   if (config.costLimitMicros !== undefined) await assertPriced(deps, model.id, config);
   const isSkillRun = provenance["skills"] === "request";
   const repositories = repositoriesOf(environment, config, part);
-  const { available, names } = await skillsToChooseFrom(deps, request.owner, { skills: part?.skills ?? [], factoryUid: agent.factoryUid }, config.skills, repositories);
+  const ownSpec = (path: string): string => factorySpec(agent.factoryUid as FactoryUid, path);
+  const ownSkills = (part?.skills ?? []).map((skill) => ({ ...skill, path: ownSpec(skill.path) }));
+  // A text may name a skill of the agent's factory by its path alone.
+  const texts = config.skills.map((text) => (part?.skills.some(({ path }) => path === text) ? ownSpec(text) : text));
+  const { available, names } = await skillsToChooseFrom(deps, request.owner, ownSkills, texts, repositories);
   const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
   const secretNames = secretsOf(config, isOwn(environment, request.owner) ? environment : undefined);
   if (request.owner.type === "user" && (secretNames.length > 0 || harnessSecret(config) !== undefined)) throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
@@ -83,7 +85,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     harness: config.harness.type,
     ...(config.harness.reasoningLevel ? { reasoning_level: config.harness.reasoningLevel } : {}),
     ...(harnessSecret(config) ? { harness_secret: harnessSecret(config)! } : {}),
-    skills: offeredSkills(part?.skills ?? [], agent.agentName ?? "", skills).map((skill) => frozenSkill(skill, isSkillRun && skills.includes(skill))),
+    skills: offeredSkills(ownSkills, agent.agentName ?? "", skills).map((skill) => frozenSkill(skill, isSkillRun && skills.includes(skill))),
     repositories: await connect(deps, request.owner, repositories),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
     docker_image: dockerImage,
@@ -96,6 +98,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     requirements: {
       harness: config.harness.type,
       ...(dockerImage ? { image: dockerImage } : {}),
+      ...(runner?.arch ? { arch: runner.arch } : {}),
       ...(config.workerHost ? { worker_host: config.workerHost } : {}),
     },
     idle_timeout_minutes: config.idleTimeoutMinutes,
@@ -112,13 +115,15 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     spawnable_agents: agent.siblingAgents,
     provenance,
   };
+  const agentConfig = publicConfig(config, {
+    ...(name ? { name } : {}),
+    ...(isOwnHarness ? { modelId: model.id } : {}),
+    ...(runner ? { runnerUid: runner.uid } : {}),
+    skills: skills.map(({ path }) => path),
+  }) as ResolvedRun["agentConfig"];
+  requireConfigWithin("The configuration of the run with its agent's, factory's and team's", agentConfig);
   return {
-    agentConfig: publicConfig(config, {
-      ...(name ? { name } : {}),
-      ...(isOwnHarness ? { modelId: model.id } : {}),
-      ...(runner ? { runnerUid: runner.uid } : {}),
-      skills: skills.map(({ path }) => path),
-    }) as ResolvedRun["agentConfig"],
+    agentConfig,
     frozen,
     queueSettings: agent.queueSettings,
     ...(skills[0] ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } } : {}),
@@ -126,19 +131,17 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   };
 }
 
-/** Those of the agent's factory, and what the names mean elsewhere: then by their whole spec. */
+/** Those of the agent's factory, and what the names mean elsewhere; all by their whole specs. */
 async function skillsToChooseFrom(
   deps: ResolveRunDeps,
   owner: Owner,
-  { skills: own, factoryUid }: { readonly skills: readonly Skill[]; readonly factoryUid?: string | undefined },
+  own: readonly Skill[],
   texts: readonly string[],
   repositories: readonly RepositoryRef[],
 ): Promise<{ available: Skill[]; names: string[] }> {
-  const listed = `${FACTORY_OWNER}/${factoryUid ?? ""}:`; // how the agent's factory's own are listed
-  const names = texts.map((text) => (text.startsWith(listed) ? text.slice(listed.length) : text));
   const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
-  const found = await deps.skillsElsewhere(owner, names.filter((name) => !isOwn(name)), repositories);
-  return { available: [...own, ...found.map(({ skill }) => skill)], names: names.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))) };
+  const found = await deps.skillsElsewhere(owner, texts.filter((name) => !isOwn(name)), repositories);
+  return { available: [...own, ...found.map(({ skill }) => skill)], names: texts.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))) };
 }
 
 /** Errors: cost_limit_unpriced: nobody could say when the limit is reached. */
@@ -188,20 +191,20 @@ function ownLayer(json: JsonObject): LayerConfig {
 /** The environment of a run that the caller creates for this owner. Errors: environment_not_found · environment_personal (invalid_argument). */
 export async function findEnvironment(deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">, caller: Caller, owner: Owner, uid: string | undefined): Promise<Environment | undefined> {
   if (uid === undefined) return undefined;
-  const actor: Owner = { type: "user", uid: actorOf(caller).uid };
-  const grantees = actorOf(caller).type === "user" ? [owner, actor] : [owner];
+  const person = ownersWith(caller, "run.view").filter(({ type }) => type === "user");
+  const grantees = [owner, ...person];
   const environment = (await deps.environments.find([owner], uid)) ?? (await deps.environments.findShared(grantees, uid));
   if (environment) return environment;
-  const isPersonal = owner.type === "team" && (await deps.environments.find([actor], uid)) !== undefined;
+  const isPersonal = owner.type === "team" && (await deps.environments.find(person, uid)) !== undefined;
   if (isPersonal) throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
   const reached = await deps.reachEnvironment(caller, grantees.at(-1) ?? owner, uid);
   if (!reached) throw notFound("environment");
   return reached;
 }
 
-async function findRunner(deps: ResolveRunDeps, owner: Owner, part: Part | undefined, ref: RunnerRef | undefined): Promise<StoredRunner | undefined> {
+async function findRunner(deps: ResolveRunDeps, owner: Owner, part: Part | undefined, ref: RunnerRef | undefined): Promise<IdentifiedRunner | undefined> {
   if (ref === undefined) return undefined;
-  const own = part?.runners.find((one) => ("uid" in ref ? one.uid === ref.uid : one.name === ref.name));
+  const own = part?.runners.find((one) => ("uid" in ref ? isRunner(one, ref.uid) : one.name === ref.name));
   const runner = own ?? ("uid" in ref && owner.type === "team" ? await deps.definitions.findRunner(owner.uid as TeamUid, ref.uid) : undefined);
   if (!runner) throw notFound("runner");
   if (runner.os !== "linux") throw invalidArgument("runner_unsupported", `The runner "${runner.name}" asks for ${runner.os}; only linux is offered.`);

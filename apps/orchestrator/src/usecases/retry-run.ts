@@ -1,4 +1,4 @@
-import { actorOf, requireVerb, type Caller } from "@millwright/caller";
+import { actorOf, type Caller } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
 import { attachmentKey } from "../domain/blob-keys.ts";
 import type { Attachment } from "../domain/message.ts";
@@ -7,6 +7,7 @@ import type { ScopeSettings } from "../domain/queue-settings.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import { isTerminal, type Run } from "../domain/run.ts";
 import { createRuns, type Created, type CreateRunsDeps } from "./create-runs.ts";
+import { requireRunVerb } from "./run-access.ts";
 
 export type RetryRunDeps = CreateRunsDeps & {
   /** Errors: run_not_found. */
@@ -36,8 +37,7 @@ export type RetryRequest = {
  * agent_not_found · factory_closed, idempotency_mismatch (conflict). Source: runtime contract.
  */
 export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...keys }: RetryRequest): Promise<Created> {
-  const run = await deps.getVisibleRun(caller, runUid);
-  if (run.owner.type === "team") requireVerb(caller, run.owner.uid, "run.create", "run");
+  const run = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.create");
   checkRetryable(run);
   const frozen = await deps.findFrozen(run.uid);
   if (!frozen) throw notFound("run");

@@ -1,6 +1,6 @@
 import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
-import { transition } from "../domain/run-state.ts";
+import { isHeld, transition } from "../domain/run-state.ts";
 import type { RunTransaction } from "../domain/run-transaction.ts";
 import { isTerminal } from "../domain/run.ts";
 import { childrenMessage, judgeWait, waitingMessage } from "../domain/wait.ts";
@@ -27,7 +27,7 @@ export async function settleChanges(tx: RunTransaction, changes: readonly RunCha
 }
 
 const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !isTerminal(run.state);
-const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && next.setupLosses + next.runLosses > run.execution.setupLosses + run.execution.runLosses;
+const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && isHeld(run.execution.state);
 
 /**
  * Each follow-up has one fate: one that a stopping execution was given is decided when that execution is gone. One that was sent to an execution whose setup

@@ -44,14 +44,15 @@ const HOSTED: readonly string[] = ["warp", "service"];
 export async function stageDefinition(deps: StageDefinitionDeps, input: StageDefinitionInput): Promise<StageAnswer> {
   const { factoryUid, teamUid, version, definition } = input;
   const part = readDefinitionPart(definition);
-  const diagnostics = await check(deps, teamUid, definition, part);
-  const plan = planChange(await deps.definitions.find(factoryUid, 0), part);
+  const active = await deps.definitions.find(factoryUid, 0);
+  const diagnostics = await check(deps, teamUid, definition, part, active);
+  const plan = planChange(active, part);
   const isValid = diagnostics.every(({ severity }) => severity === "warning");
   if (isValid && !input.isDryRun) await deps.definitions.stage({ factoryUid, teamUid, version, part });
   return { diagnostics, plan };
 }
 
-async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: JsonObject, part: DefinitionPart): Promise<Diagnostic[]> {
+async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: JsonObject, part: DefinitionPart, active: DefinitionPart | undefined): Promise<Diagnostic[]> {
   const references = referencesOf(definition);
   const environments = await Promise.all(
     references.environments.map(async ({ at, environmentId }) =>
@@ -60,12 +61,14 @@ async function check(deps: StageDefinitionDeps, teamUid: TeamUid, definition: Js
         : [error(at, `environmentId: the team has no environment "${environmentId}".`)],
     ),
   );
+  const runners = new Set([...part.runners, ...(active?.runners ?? [])].map(({ name }) => name)); // of files, the parser has checked them
   const workerHosts = await deps.workers.hosts(teamUid);
   const codeHosts = await deps.codeHosts.list([teamUid]);
   const catalogue = await deps.teamModels(teamUid);
   return [
     ...references.models.flatMap(({ at, modelId }) => checkModel(catalogue, at, modelId)),
     ...environments.flat(),
+    ...references.runners.filter(({ runner }) => !runners.has(runner)).map(({ at, runner }) => error(at, `runner: the factory has no runner "${runner}".`)),
     ...references.workerHosts
       .filter(({ workerHost }) => !HOSTED.includes(workerHost) && !workerHosts.includes(workerHost))
       .map(({ at, workerHost }) => warning(at, `workerHost: no worker "${workerHost}" is connected; runs wait until one is.`)),

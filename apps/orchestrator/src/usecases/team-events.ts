@@ -59,5 +59,6 @@ export async function* watchTeamEvents(deps: TeamEventsDeps, caller: Caller, req
 
 function queryOf(caller: Caller, { teamUid, runUids }: TeamEventsRequest): TeamEventQuery {
   if (runUids.length > RUNS_MAX) throw invalidArgument("too_many_runs", `Events of at most ${RUNS_MAX} runs are asked for at once.`);
-  return { teamUids: teamsWith(caller, "run.view").filter((uid) => teamUid === undefined || uid === teamUid), runUids };
+  const teamUids = teamsWith(caller, "run.view").filter((uid) => teamUid === undefined || uid === teamUid);
+  return { teamUids, runUids, ...(caller.run ? { within: { rootRunUid: caller.run.rootRunUid, factoryUid: caller.run.factoryUid } } : {}) };
 }

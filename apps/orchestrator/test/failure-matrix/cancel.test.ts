@@ -43,6 +43,15 @@ test("Cancel while PENDING: refused for the moment, with when to try again; the 
   expect((await platform.getRun(caller, run.uid)).state).toBe("PENDING");
 });
 
+test("Cancel of a run whose offer is over, and not yet reaped: CANCELLED at once, and the offer can no longer be accepted", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const offers = await platform.claim(worker);
+  await platform.expire(offers[0]!.executionId);
+  expect((await cancel(caller, run.uid)).state).toBe("CANCELLED");
+  expect(await platform.life.worker.accept(worker.session, offers)).toMatchObject({ assignments: [], lost: offers.map(({ executionId }) => ({ executionId })) });
+});
+
 test("a run that its client executes cannot be cancelled here, unless it has ended", async () => {
   const { caller } = await team();
   const run = await platform.run(caller);

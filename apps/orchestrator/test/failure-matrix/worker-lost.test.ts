@@ -51,10 +51,10 @@ test("what the agent of a lost attempt has seen is not told again; what it has n
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const old = await holdStarted(platform, worker);
-  const { followupUid } = await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "plan", attachmentUids: [] });
+  const { followupUid } = await platform.life.createFollowup(caller, { target: { runUid: run.uid }, message: "More.", mode: "normal", attachmentUids: [] });
   await lose(old);
   const inSetup = await hold(platform, worker);
-  const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "plan", attachments: [] }];
+  const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "", attachments: [] }];
   expect(inSetup.assignment.inputs).toEqual(told);
   await lose(inSetup);
   const next = await hold(platform, worker);
@@ -103,6 +103,26 @@ test("an interrupt that a lost worker had not taken is told to the next attempt,
   await third.heartbeat(2);
   await lose(third);
   expect((await hold(platform, worker)).assignment.directives).toEqual([]);
+});
+
+test("each directive names the one before it in its attempt, acknowledged or not, so that a worker detects gaps", async () => {
+  const { caller, worker } = await team();
+  const run = await platform.run(caller);
+  const interrupt = () => platform.life.interruptRun(caller, { runUid: run.uid });
+  const follow = (message: string) => platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
+  const chain = (directives: readonly { seq: number; previousSeq: number }[]) => directives.map(({ seq, previousSeq }) => [seq, previousSeq]);
+  const first = await holdStarted(platform, worker);
+  await follow("one");
+  await interrupt();
+  await follow("three");
+  await interrupt();
+  expect(chain((await first.heartbeat()).directives)).toEqual([[1, 0], [2, 1], [3, 2], [4, 3]]);
+  expect(chain((await first.heartbeat(1)).directives)).toEqual([[2, 1], [3, 2], [4, 3]]);
+  await lose(first);
+  const second = await holdStarted(platform, worker);
+  expect(chain(second.assignment.directives)).toEqual([[2, 0], [4, 2]]);
+  await follow("five");
+  expect(chain((await second.heartbeat(2)).directives)).toEqual([[4, 2], [5, 4]]);
 });
 
 test("a run whose configuration says so fails when its worker is lost at work, and is tried again when it is lost in setup", async () => {

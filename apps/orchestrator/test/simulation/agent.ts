@@ -48,8 +48,9 @@ export class HeldByWorker {
   }
 
   hear(directives: readonly Directive[]): void {
-    for (const { executionId, attempt, seq, kind, payload } of directives) {
+    for (const { executionId, attempt, seq, previousSeq, kind, payload } of directives) {
       if (executionId !== this.ref.executionId || attempt !== this.ref.attempt || seq <= this.#directiveSeq) continue;
+      if (previousSeq > this.#directiveSeq) continue; // a gap: the next heartbeat delivers both
       this.#directiveSeq = seq;
       if (kind === "cancel") this.isStopped = true;
       if (kind === "followup") this.#toSee.push({ uid: payload["message_uid"] as string, text: payload["text"] as string });

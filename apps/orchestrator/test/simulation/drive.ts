@@ -96,7 +96,7 @@ export class Drive {
     if (what === 17) return this.#beat(this.#heldOf(this.#aRun()));
     if (what === 24) return this.#interrupt(this.#aRun());
     if (what < 22) return this.#complete(this.#heldOf(this.#aRun()), this.#choose(7));
-    return this.#misfortune(this.#choose(6));
+    return this.#misfortune(this.#choose(8));
   }
 
   #create(parentRunUid: string | undefined): Act | undefined {
@@ -229,6 +229,14 @@ export class Drive {
         const { lastBatch: batch, lastCompletion: completion } = late ?? {};
         if (!late || late.isBusy) return undefined;
         return { about: late.runUid, act: async (cases) => [batch && (await cases.append(late.session, batch)), this.#gone.includes(late) && completion && (await cases.complete(late.session, completion))] };
+      }
+      case 4: // its worker stops in order
+      case 5: { // its worker cannot execute it
+        if (!held || held.isBusy) return undefined;
+        return this.#busy(held, async (cases) => {
+          await cases.returnLease(held.session, held.ref, kind === 5);
+          this.#lose(held);
+        });
       }
       default:
         return { act: (cases) => cases.reap() };

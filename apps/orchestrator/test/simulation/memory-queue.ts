@@ -80,10 +80,10 @@ function eligible(rows: Rows, session: SessionRow): Candidate[] {
   });
 }
 
-function mayTake({ teamUid, workerHost, harnessTypes, images }: SessionRow, { owner, frozen: { requirements } }: RunRecord): boolean {
-  const { harness, image, worker_host: host } = requirements;
+function mayTake({ teamUid, workerHost, harnessTypes, images, arch: own }: SessionRow, { owner, frozen: { requirements } }: RunRecord): boolean {
+  const { harness, image, arch, worker_host: host } = requirements;
   const isServed = teamUid === undefined ? host === undefined : owner.type === "team" && owner.uid === teamUid && (host === undefined || host === workerHost);
-  return isServed && harnessTypes.includes(harness) && (image === undefined || images.length === 0 || images.includes(image));
+  return isServed && harnessTypes.includes(harness) && (image === undefined || images.length === 0 || images.includes(image)) && (arch === undefined || own === undefined || own === arch);
 }
 
 /** Deepest first, then oldest; not while the run's previous execution is still there. */

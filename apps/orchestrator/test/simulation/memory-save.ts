@@ -40,7 +40,7 @@ function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void 
     setupLosses: next.setupLosses,
     runLosses: next.runLosses,
     acceptedAttempt: next.execution === "CLAIMED" ? row.attempt : row.acceptedAttempt,
-    keptAttempts: next.runLosses > row.runLosses ? [...row.keptAttempts, row.attempt] : row.keptAttempts,
+    keptAttempts: row.state === "RUNNING" && next.execution === "QUEUED" ? [...row.keptAttempts, row.attempt] : row.keptAttempts,
     ...(next.outcome ? { outcome: next.outcome } : {}),
     ...(snapshotKey ? { snapshotKey } : {}),
   });

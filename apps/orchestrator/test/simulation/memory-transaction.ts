@@ -6,7 +6,7 @@ import type { RunOfExecution, RunTransaction } from "../../src/domain/run-transa
 import { isTerminal, type Run } from "../../src/domain/run.ts";
 import { ensureCapacity, laneOf } from "./memory-queue.ts";
 import { saveChange } from "./memory-save.ts";
-import type { ExecutionRow, MessageRow, Rows, RunRow } from "./rows.ts";
+import { directiveOf, type ExecutionRow, type MessageRow, type Rows, type RunRow } from "./rows.ts";
 
 /** What the SQL store does to its tables, done to these: the independent form that the store is compared with. */
 export const memoryTransaction = (rows: Rows): RunTransaction => ({
@@ -47,7 +47,13 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     throw new Error("local runs are not simulated");
   },
   findByCause: async (ownerUid, causeKey) => findByCause(rows, ownerUid, causeKey),
-  holdConversation: async (conversationUid) => rows.runs.all().findLast(({ record }) => record.conversationUid === conversationUid)?.record.uid,
+  holdConversation: async ({ conversationUid, owner }) => {
+    const isOwned = ({ record }: RunRow): boolean =>
+      record.conversationUid === conversationUid && record.owner.type === owner.type && record.owner.uid === owner.uid;
+    const owned = rows.runs.all().filter(isOwned);
+    return (owned.findLast(({ record }) => !record.parentRunUid) ?? owned.at(-1))?.record.uid;
+  },
+  countUnseenTextBytes: async (runUid) => unseen(rows, runUid).filter(({ kind }) => kind !== "children").reduce((sum, { text }) => sum + Buffer.byteLength(text), 0),
   runOfMessage: async (messageUid) => rows.messages.get(messageUid)?.runUid as RunUid | undefined,
   async ensureCapacity(subject, settings, defaults, before) {
     await before;
@@ -75,7 +81,8 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   earlierAttachments: async () => [],
   async takeOverDirectives(executionId, attempt) {
     const left = rows.directives.all().filter((one) => one.executionId === executionId && one.kind === "interrupt" && !one.isAcked).toSorted((a, b) => a.seq - b.seq);
-    return left.map(({ seq, kind, payload }) => (rows.directives.patch(`${executionId} ${seq}`, { attempt }), { executionId, attempt, seq, kind, payload }));
+    for (const { seq } of left) rows.directives.patch(`${executionId} ${seq}`, { attempt });
+    return left.map((row) => directiveOf(rows, { ...row, attempt }));
   },
   // Workspaces are no part of the simulation: no worker saves one.
   workspaceOf: async () => undefined,
@@ -178,13 +185,15 @@ function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): Lo
   };
 }
 
-function lockedExecution(rows: Rows, { id, seq, state, attempt, outcome, setupLosses, runLosses, workerHost }: ExecutionRow): LockedExecution {
+function lockedExecution(rows: Rows, { id, seq, state, attempt, outcome, setupLosses, runLosses, keptAttempts, workerHost }: ExecutionRow): LockedExecution {
   const lease = rows.leases.get(id);
   return {
     id, seq, state, attempt, setupLosses, runLosses, laneId: 0,
+    ...(keptAttempts.length > 0 ? { wasStarted: true } : {}),
+    ...(state === "DEBUG" && (lease?.isExpired || lease?.isFenced) ? { staleWindow: "worker_lost" } : {}),
     ...(outcome ? { outcome } : {}),
     ...(workerHost ? { workerHost } : {}),
-    ...(lease ? { lease: { sessionUid: lease.sessionUid, attempt: lease.attempt, isAccepted: lease.isAccepted, isOver: lease.isExpired || lease.isFenced } } : {}),
+    ...(lease ? { lease: { sessionUid: lease.sessionUid, attempt: lease.attempt, isAccepted: lease.isAccepted, isOver: lease.isExpired || lease.isFenced, leftMs: lease.isExpired ? 0 : 1_000 } } : {}),
   };
 }
 

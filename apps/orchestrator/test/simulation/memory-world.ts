@@ -4,7 +4,7 @@ import type { Run } from "../../src/domain/run.ts";
 import type { WorkerSession } from "../../src/domain/worker-session.ts";
 import { claimInMemory } from "./memory-queue.ts";
 import { memoryTransaction, runOfExecution, viewOf } from "./memory-transaction.ts";
-import { Rows, type LeaseRow } from "./rows.ts";
+import { directiveOf, Rows, type LeaseRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
 import type { World } from "./world.ts";
 
@@ -51,7 +51,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
     },
     pendingDirectives: async (session) =>
       rows.directives.all().filter((one) => !one.isAcked && held(session, one)?.isAccepted).toSorted((a, b) => a.executionId - b.executionId || a.seq - b.seq)
-        .map(({ executionId, attempt, seq, kind, payload }) => ({ executionId, attempt, seq, kind, payload })),
+        .map((row) => directiveOf(rows, row)),
     tick: async (after) => ({
       overdue: rows.leases.all().filter((one) => one.executionId > after && (one.isExpired || one.isFenced)).toSorted((a, b) => a.executionId - b.executionId)
         .map(({ executionId, attempt }) => ({ executionId, attempt })),

@@ -1,8 +1,9 @@
+import type { Directive } from "../../src/domain/directive.ts";
 import type { NewDirective, Wait } from "../../src/domain/run-change.ts";
-import type { MessageKind } from "../../src/domain/message.ts";
+import type { MessageKind, MessageMode } from "../../src/domain/message.ts";
 import type { NewRunEvent, WorkerEvent } from "../../src/domain/run-events.ts";
 import type { RunRecord } from "../../src/domain/run-record.ts";
-import type { ExecutionState, Outcome, RunMode, RunState, RunStatus } from "../../src/domain/run.ts";
+import type { ExecutionState, Outcome, RunState, RunStatus } from "../../src/domain/run.ts";
 import { Journal, Table } from "./tables.ts";
 
 export type RunRow = {
@@ -51,7 +52,7 @@ export type MessageRow = {
   readonly seq: number;
   readonly kind: MessageKind;
   readonly text: string;
-  readonly mode: RunMode;
+  readonly mode: MessageMode;
   readonly executionId?: number;
   readonly takenAs?: "input" | "directive";
   readonly isDelivered: boolean;
@@ -59,9 +60,15 @@ export type MessageRow = {
   readonly isUndeliverable: boolean;
 };
 
+/** A stored directive with the `seq` of the one before it in its attempt. */
+export function directiveOf(rows: Rows, { executionId, attempt, seq, kind, payload }: DirectiveRow): Directive {
+  const before = rows.directives.all().filter((one) => one.executionId === executionId && one.attempt === attempt && one.seq < seq);
+  return { executionId, attempt, seq, previousSeq: Math.max(0, ...before.map((one) => one.seq)), kind, payload };
+}
+
 export type DirectiveRow = NewDirective & { readonly executionId: number; readonly seq: number; readonly attempt: number; readonly isAcked: boolean };
 export type CapacityRow = { readonly inUse: number; readonly max: number; readonly isPaused: boolean; readonly weight: number; readonly priority: number; readonly version: number; readonly virtualTime: number; readonly lastStart: number };
-export type SessionRow = { readonly uid: string; readonly workerHost: string; readonly teamUid?: string; readonly slots: number; readonly harnessTypes: readonly string[]; readonly images: readonly string[] };
+export type SessionRow = { readonly uid: string; readonly workerHost: string; readonly teamUid?: string; readonly slots: number; readonly harnessTypes: readonly string[]; readonly images: readonly string[]; readonly arch?: string };
 
 /** The tables of the run life cycle, in memory; migration 0001 says what each is for. */
 export class Rows {

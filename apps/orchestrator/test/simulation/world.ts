@@ -18,6 +18,7 @@ import { declineOffers } from "../../src/usecases/decline-offers.ts";
 import { heartbeat, type Heartbeat, type HeldLease, type RenewedLease } from "../../src/usecases/heartbeat.ts";
 import { interruptRun } from "../../src/usecases/interrupt-run.ts";
 import { reap } from "../../src/usecases/reap.ts";
+import { returnLeases } from "../../src/usecases/return-leases.ts";
 import type { RunTarget } from "../../src/usecases/run-target.ts";
 import { frozenFor } from "../support/platform.ts";
 import type { SessionRow } from "./rows.ts";
@@ -77,7 +78,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       return created!.run.uid;
     },
     followUp: (caller: Caller, request: FollowupRequest) => createFollowup({ runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [], findPrepared: never, settlePrepared: unused, uploads: { get: unused, put: never } }, caller, request),
-    cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun }, caller, request),
+    cancel: (caller: Caller, request: CancelRequest) => cancelRun({ runs, getVisibleRun, offerTtlMs: 1_000 }, caller, request),
     interrupt: (caller: Caller, target: RunTarget) => interruptRun({ runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [] }, caller, target),
     claim: (session: WorkerSession, slots: number) => step(() => world.claim(session, slots)),
     accept: (session: WorkerSession, offers: readonly LeaseRef[], failing: boolean) =>
@@ -93,6 +94,8 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
         offers,
       ),
     decline: (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers),
+    returnLease: (session: WorkerSession, lease: LeaseRef, isFailure: boolean) =>
+      returnLeases({ runs }, session, [{ ...lease, reason: isFailure ? "sandbox_start_failed" : "worker_stopping", message: "", isFailure }]),
     append: async (session: WorkerSession, batch: EventBatch) => (await appendEvents({ runs, findRunOfLease }, session, [batch]))[0]!,
     complete: async (session: WorkerSession, completion: Completion) => (await completeExecutions({ runs, runOfExecution: (id) => step(() => world.runOfExecution(id)) }, session, [completion]))[0]!,
     heartbeat: (session: WorkerSession, beat: Heartbeat) =>

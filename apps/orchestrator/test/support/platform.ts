@@ -17,10 +17,10 @@ export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pa
 
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-export const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"]), image = text(config["image"])): FrozenConfig => ({
+export const frozenFor = ({ agentUid, factoryUid, config }: ResolveRunRequest, harness = text(config["harness"]) ?? "oz", host = text(config["worker_host"]), image = text(config["image"]), arch = text(config["arch"])): FrozenConfig => ({
   agent_prompt: "", base_prompt: "", model_id: "scripted", provider: "scripted", harness, skills: [],
   repositories: [], setup_commands: [], docker_image: image ?? "", env: {}, secret_names: [],
-  requirements: { harness, ...(image ? { image } : {}), ...(host ? { worker_host: host } : {}) },
+  requirements: { harness, ...(image ? { image } : {}), ...(arch ? { arch } : {}), ...(host ? { worker_host: host } : {}) },
   idle_timeout_minutes: 10, spawnable_agents: [], provenance: {},
   ...(agentUid ? { agent_uid: agentUid as never, agent_name: "agent" } : {}),
   ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
@@ -94,12 +94,12 @@ export async function testPlatform(overrides: Overrides = {}) {
       if (!beside) await db.close();
     },
     /** A worker process with a session. */
-    async worker({ teamUid, slots = 20, host = `host-${newUid()}`, harness = "oz", images = [], skills = [] }: { teamUid?: string; slots?: number; host?: string; harness?: string; images?: string[]; skills?: WorkerRegistration["skills"] } = {}) {
+    async worker({ teamUid, slots = 20, host = `host-${newUid()}`, harness = "oz", images = [], arch, skills = [] }: { teamUid?: string; slots?: number; host?: string; harness?: string; images?: string[]; arch?: string; skills?: WorkerRegistration["skills"] } = {}) {
       const key = `mww_${newUid()}`;
       keys.set(key, { keyUid: newUid(), ...(teamUid ? { teamUid } : {}) });
       const token = await life.worker.register(key, {
         workerHost: host, instanceUid: newUid(), version: "0.1.0", backend: "test", slots, labels: {},
-        harnesses: [{ type: harness, version: "1" }], models: [], images, sandbox: "none", sandboxFeatures: [], skills,
+        harnesses: [{ type: harness, version: "1" }], models: [], images, ...(arch ? { arch } : {}), sandbox: "none", sandboxFeatures: [], skills,
       });
       return { key, token, session: await life.worker.authenticate(token) };
     },
