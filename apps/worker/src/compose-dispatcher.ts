@@ -12,7 +12,7 @@ import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
 import { workerVersion } from "./protocol/worker-version.ts";
 import type { RunningWorker, WorkerEnd } from "./running-worker.ts";
-import type { Timers } from "./time.ts";
+import { atMost, type Timers } from "./time.ts";
 
 export type DispatcherOptions = {
   readonly config: WorkerConfig;
@@ -21,6 +21,9 @@ export type DispatcherOptions = {
   readonly timers: Timers;
   readonly log: Logger;
 };
+
+/** How long giving leases back may take at the end of a drain. */
+const RETURN_MS = 5_000;
 
 /** A worker that runs nothing itself: it takes offers, has machines started for them, and watches their leases. Errors: those of the backend's records. */
 export async function startDispatcher({ config, backend, clock, timers, log }: DispatcherOptions): Promise<RunningWorker> {
@@ -84,7 +87,7 @@ export async function startDispatcher({ config, backend, clock, timers, log }: D
   }
 
   let draining: Promise<void> | undefined;
-  /** What has been taken goes on without us; what has not is waited for, so that nobody has to begin anew. */
+  /** What has been taken continues without us. What has not is waited for, so that no machine has to be started again; then it is given back. */
   function drain(): Promise<void> {
     draining ??= (async () => {
       log.info({ operation: "drain", count: dispatcher.all().length }, "draining");
@@ -95,6 +98,7 @@ export async function startDispatcher({ config, backend, clock, timers, log }: D
       const cancel = timers.after(config.drainMs, giveUp);
       await Promise.race([taken.then(() => dispatcher.settled()), givenUp, ended]);
       cancel();
+      await atMost(timers, RETURN_MS, dispatcher.giveBack());
       end({});
     })();
     return draining;
@@ -108,7 +112,7 @@ export async function startDispatcher({ config, backend, clock, timers, log }: D
     },
     () => {},
   );
-  return { drain, killNow: () => end({}), ended };
+  return { drain, leaveNow: async () => end({}), ended };
 }
 
 const registration = (config: WorkerConfig, backend: Backend) => ({

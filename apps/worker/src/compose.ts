@@ -1,13 +1,13 @@
-import type { Clock } from "@millwright/clock";
 import type { worker } from "@millwright/contracts";
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { outboundRule } from "@millwright/outbound";
-import { outsideScopes, type Logger, type Tracer } from "@millwright/telemetry";
+import { outsideScopes } from "@millwright/telemetry";
 import type { WorkerConfig } from "./config.ts";
-import type { RunExecution } from "./executions/execution-context.ts";
 import { Executions } from "./executions/executions.ts";
+import { WORKER_STOPPING } from "./executions/execution-outcome.ts";
 import { HeldExecution } from "./executions/held-execution.ts";
+import { StartFailures } from "./executions/start-failures.ts";
 import { LeaseKeeper } from "./leases/lease-keeper.ts";
 import { LeaseLoop } from "./leases/lease-loop.ts";
 import { ModelCallCounts } from "./model/model-call-counts.ts";
@@ -18,26 +18,18 @@ import { reportedSkills } from "./protocol/reported-skills.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
 import { workerVersion as version } from "./protocol/worker-version.ts";
-import type { RunningWorker, WorkerEnd } from "./running-worker.ts";
-import type { SandboxHost } from "./sandbox/spec.ts";
+import type { RunningWorker, WorkerEnd, WorkerOptions } from "./running-worker.ts";
 import { InstanceDirectory } from "./state/instance-directory.ts";
 import { ParkedWorkspaces } from "./state/parked-workspaces.ts";
 import { Room } from "./state/room.ts";
-import type { Timers } from "./time.ts";
+import { atMost } from "./time.ts";
 
-export type WorkerOptions = {
-  readonly config: WorkerConfig;
-  readonly sandbox: { readonly kind: "bwrap" | "none"; readonly features: readonly string[]; readonly host?: SandboxHost };
-  readonly runExecution: RunExecution;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly log: Logger;
-  /** Records what executions do; absent: nothing. */
-  readonly tracer?: Tracer;
-};
-
+/** How long killed sandboxes may take to be gone at the end. */
+const LAST_SANDBOXES_MS = 5_000;
 /** At most this many executions' batches go into one call. */
 const COALESCED_MAX = 8;
+/** How long sandboxes may take to end, and then the platform to answer, when the process ends at once. */
+const LEAVE_STEP_MS = 2_000;
 
 /** Builds a worker, and starts it. It registers in the background, for as long as that takes. Errors: those of its state directory. */
 export async function startWorker({ config, sandbox, runExecution, clock, timers, log, tracer }: WorkerOptions): Promise<RunningWorker> {
@@ -76,6 +68,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     slots: offered ? 1 : config.slots,
     log,
     onDrain: () => void drain(),
+    fetchDirectives: () => outsideScopes(() => keeper.beatSoon()),
     hold: (assignment, acceptSent) => (only = new HeldExecution(held, assignment, acceptSent)),
   });
   const room = new Room(directory, config.repositoryCacheBytes, clock, log);
@@ -90,7 +83,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
       log,
       leases: () => executions.all(),
       state: () => ({ state: isTaking() ? "READY" : "DRAINING", freeSlots: isTaking() ? executions.freeSlots() : 0 }),
-      onDirective: (directive) => executions.route(directive),
+      onDirective: (directive) => executions.route(directive, "heartbeat"),
       modelCalls,
     },
     alive.signal,
@@ -106,7 +99,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     hasRoom: async () => (await room.hasRoom()) || (await parked.clear(), await room.hasRoom()),
     async take(leases, sent, options) {
       const answer = await client.accept({ leases: [...leases] }, options);
-      for (const assignment of answer.assignments) executions.begin(assignment, sent);
+      executions.begin(answer.assignments, sent);
       return answer.lost;
     },
   });
@@ -116,6 +109,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     outbound: outboundRule(config.allowedInternalHosts ?? []),
     url: config.url,
     publicUrl: () => session.publicUrl,
+    startFailures: new StartFailures(),
     beatNow: () => outsideScopes(() => keeper.beatNow()),
   };
 
@@ -131,7 +125,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   async function runOffered(lease: LeaseRef): Promise<void> {
     try {
       const { assignment, sent } = await takeOffered({ client, clock, timers, timings }, lease, taking.signal);
-      executions.begin(assignment, sent);
+      executions.begin([assignment], sent);
       await executions.idle();
     } catch (error) {
       if (taking.signal.aborted) return;
@@ -143,7 +137,7 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
   let draining: Promise<void> | undefined;
   function drain(): Promise<void> {
     draining ??= (async () => {
-      log.info({ operation: "drain", count: executions.all().length }, "draining");
+      if (!alive.signal.aborted) log.info({ operation: "drain", count: executions.all().length }, "draining");
       taking.abort(new Error("The worker drains."));
       executions.endDebugWindows("worker_stopping");
       void keeper.beatNow();
@@ -151,12 +145,14 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
       const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
       const limits = [
         timers.after(config.drainMs, () => executions.stopAll("The worker is stopping.")),
-        timers.after(config.drainMs + timings().ladderStepMs * 5, giveUp), // the ladder has been climbed, and the last reports had their time
+        timers.after(config.drainMs + timings().ladderStepMs * 4 + timings().returnMs, giveUp), // all is killed, and leases had their time to be returned
       ];
       await Promise.race([taken.then(() => executions.idle()), givenUp, ended]);
       for (const cancel of limits) cancel();
       end({});
-      await bestEffort("remove the state directory", log, () => directory.remove());
+      let isIdle = false;
+      await atMost(timers, LAST_SANDBOXES_MS, executions.idle().then(() => (isIdle = true)));
+      if (isIdle) await bestEffort("remove the state directory", log, () => directory.remove()); // else a successor removes it, when its processes are gone
     })();
     return draining;
   }
@@ -165,14 +161,24 @@ export async function startWorker({ config, sandbox, runExecution, clock, timers
     () => {
       keeper.start();
       void subscribe(
-        { client, session, timers, log, onDirective: (directive) => executions.route(directive), onWorkAvailable: () => loop.ring() },
+        { client, session, timers, log, onDirective: (directive) => executions.route(directive, "stream"), onWorkAvailable: () => loop.ring() },
         alive.signal,
       );
       return offered ? runOffered(offered) : loop.run(taking.signal);
     },
     () => {}, // refused (told to onRefused), or drained before it was registered
   );
-  return { drain, killNow: () => executions.abandonAll("The worker ends at once."), ended };
+  async function leaveNow(): Promise<void> {
+    taking.abort(new Error("The worker ends at once."));
+    const { reason, message, isFailure: failure } = WORKER_STOPPING;
+    const leases = executions.all().filter(({ isReported }) => !isReported).map(({ executionId, attempt }) => ({ executionId, attempt, reason, message, failure }));
+    executions.abandonAll("The worker ends at once.");
+    if (leases.length === 0) return;
+    await atMost(timers, LEAVE_STEP_MS, executions.idle()); // nothing of them runs when another worker begins
+    await atMost(timers, LEAVE_STEP_MS, bestEffort("return leases", log, () => client.returnLeases({ leases }, { timeoutMs: LEAVE_STEP_MS, signal: alive.signal })));
+  }
+
+  return { drain, leaveNow, ended };
 }
 
 const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], instanceUid: string) => ({
@@ -185,7 +191,11 @@ const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], i
   sandbox: sandbox.kind,
   sandboxFeatures: [...sandbox.features],
   images: [...(sandbox.host?.rootfs?.keys() ?? [])],
+  arch: ARCHITECTURES[process.arch] ?? "",
 });
+
+/** Architectures as definitions spell them, by the names that Node.js has for them. */
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /** Answers matched to what they answer, whatever order the platform chose; a missing one stays undefined. */
 const inOrder = <O extends LeaseRef>(items: readonly LeaseRef[], answers: readonly O[]): (O | undefined)[] =>

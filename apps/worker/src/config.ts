@@ -9,11 +9,14 @@ import { hostPatterns } from "./egress/host-patterns.ts";
 import { leaseOfOffer } from "./protocol/offer.ts";
 import { readCheckout } from "./protocol/reported-skills.ts";
 
-/** Which sandbox executions run in; `auto` takes bubblewrap where it works, else none (scripted runs only). */
-export type SandboxChoice = "auto" | "bwrap" | "none";
+/**
+ * Which sandbox executions run in. `auto`: bubblewrap; where it does not work the worker refuses every run. `bwrap`: the worker does not start
+ * without it. `none`: no isolation. `optional`: bubblewrap where it works, otherwise `none`.
+ */
+export type SandboxChoice = "auto" | "bwrap" | "none" | "optional";
 
 const BACKENDS: readonly string[] = ["direct", "command", "kubernetes"];
-const SANDBOX_CHOICES: readonly string[] = ["auto", "bwrap", "none"] satisfies SandboxChoice[];
+const SANDBOX_CHOICES: readonly string[] = ["auto", "bwrap", "none", "optional"] satisfies SandboxChoice[];
 const SLOTS_MAX = 256;
 /** What our own process inside a sandbox needs, and a little for others. */
 const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
@@ -45,6 +48,10 @@ function readSettings(env: Env) {
     fileBytes: optional.size("MILLWRIGHT_SANDBOX_FILE", "4G"),
     diskBytes: optional.size("MILLWRIGHT_SANDBOX_DISK", "10G"),
     temporaryBytes: optional.size("MILLWRIGHT_SANDBOX_TMP", "1G"),
+    /** A sandbox that has not started after this time is given up, and its run is tried again. */
+    sandboxStartTimeoutMs: optional.duration("MILLWRIGHT_SANDBOX_START_TIMEOUT", "15s"),
+    /** Files and directories of a run's workspace and home together. */
+    files: optional.int("MILLWRIGHT_SANDBOX_FILES", 1_000_000),
     /** "auto", "none", or a directory of cgroup version 2 that is delegated to the worker. */
     cgroup: optional.string("MILLWRIGHT_SANDBOX_CGROUP", "auto"),
     /** Hosts that runs may reach, such as `registry.npmjs.org`, `*.example.com`, `example.com:8443` or `*`; none by default. */
@@ -68,12 +75,19 @@ function readSettings(env: Env) {
     opencode: optional.string("MILLWRIGHT_HARNESS_OPENCODE", ""),
     /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
+    /** Who a worker that is started as root becomes: a name or number; by default a number that nobody has. "root" stays root. */
+    user: optional.string("MILLWRIGHT_WORKER_USER", ""),
+    /** Directories of local repositories, for a worker that is started as root: they are opened for its user. */
+    localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
     /** Copies of repositories, all together; those not used for the longest time go first. */
     repositoryCacheBytes: optional.size("MILLWRIGHT_REPOSITORY_CACHE", "10G"),
     /** Workspaces that are kept for the next execution of their run, all together; the oldest go first, and all when the disk is full. */
     parkedBytes: optional.size("MILLWRIGHT_PARKED_WORKSPACES", "10G"),
-    /** How long running executions may go on after SIGTERM. */
-    drainMs: optional.duration("MILLWRIGHT_WORKER_DRAIN", "1h"),
+    /**
+     * How long running executions may continue after SIGTERM; then they are interrupted and their leases returned, which takes up to 25 s more. The
+     * service manager must not kill the process before.
+     */
+    drainMs: optional.duration("MILLWRIGHT_WORKER_DRAIN", "1m"),
     /** Started by a parent that holds the other end of standard input (or an IPC channel): end when it closes, and leave SIGINT to the parent. */
     supervised: optional.bool("MILLWRIGHT_WORKER_SUPERVISED", false),
     /** Where executions run: "direct" (here), "command" or "kubernetes" (each on a machine of its own, by a worker in one-run mode). */
@@ -114,7 +128,7 @@ export function loadConfig(env: Env): WorkerConfig {
   const faults = [
     ...offerFaults,
     ...(settings.offer === undefined || leaseOfOffer(settings.offer) ? [] : ["MILLWRIGHT_WORKER_OFFER must be an offer token"]),
-    ...(SANDBOX_CHOICES.includes(settings.sandbox) ? [] : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap" or "none"']),
+    ...(SANDBOX_CHOICES.includes(settings.sandbox) ? [] : ['MILLWRIGHT_SANDBOX must be "auto", "bwrap", "none" or "optional"']),
     ...(settings.slots >= 1 && settings.slots <= SLOTS_MAX ? [] : [`MILLWRIGHT_WORKER_SLOTS must be from 1 to ${SLOTS_MAX}`]),
     ...(settings.memoryBytes >= MEMORY_BYTES_MIN ? [] : ["MILLWRIGHT_SANDBOX_MEMORY must be at least 128M"]),
     ...(settings.processes >= PROCESSES_MIN ? [] : [`MILLWRIGHT_SANDBOX_PROCESSES must be at least ${PROCESSES_MIN}`]),

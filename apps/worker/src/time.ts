@@ -34,6 +34,18 @@ export function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<
   });
 }
 
+/** Resolves when the promise has settled, at the latest after `ms` milliseconds. */
+export function atMost(timers: Timers, ms: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = timers.after(ms, resolve);
+    const settled = (): void => {
+      cancel();
+      resolve();
+    };
+    promise.then(settled, settled);
+  });
+}
+
 /** The promise's outcome, or the abort reason if that comes first. The promise itself goes on. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

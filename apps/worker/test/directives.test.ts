@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
-import { ExecutionCancelled } from "../src/executions/execution-errors.ts";
+import { ExecutionCancelled, SandboxStartFailed } from "../src/executions/execution-errors.ts";
 import { drivenExecution, fakeSandbox, testWorker, type TestWorker, type TestWorkerSettings } from "./test-worker.ts";
 
 let running: TestWorker[] = [];
@@ -157,11 +158,27 @@ describe("draining", () => {
     expect(await draining.ended).toEqual({});
   });
 
-  test("over its time stops what runs and leaves it to the next attempt", async () => {
-    const { ctx, attempt, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1ms" } });
+  test("over its time stops what runs, reports its last events and returns the lease", async () => {
+    const { platform, ctx, attempt, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1ms" } });
+    ctx.directives.onInterrupt(() => {});
+    ctx.signal.addEventListener("abort", () => ctx.emit("tool_end", { state: "interrupted" }));
+    platform.direct(1n, 1n, { case: "interrupt", value: create(worker.InterruptSchema, { turnId: "turn-1" }) });
+    let atReturn: unknown;
+    platform.onCall = (method) => {
+      if (method === "returnLeases") atReturn = attempt.events.map(({ kind }) => kind);
+    };
     await draining.drain();
     expect(ctx.signal.reason).toMatchObject({ stopCause: "worker_stopping" });
     expect(attempt.completions).toEqual([]);
+    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect(atReturn).toEqual(["tool_end"]);
+  });
+
+  test("ends also when the platform does not know how to take leases back", async () => {
+    const { platform, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1ms" } });
+    platform.failNext("returnLeases", "before", new ConnectError("unknown method", Code.Unimplemented));
+    await draining.drain();
+    expect([await draining.ended, platform.returned]).toEqual([{}, []]);
   });
 
   test("also begins when the platform says so", async () => {
@@ -171,4 +188,23 @@ describe("draining", () => {
     end({ outcome: "DONE" });
     expect(await draining.ended).toEqual({});
   });
+});
+
+test("leaving at once kills what runs, returns its lease and takes no other", async () => {
+  const sandbox = fakeSandbox();
+  const { platform, worker: leaving, ctx } = await startOne();
+  ctx.ownSandbox(sandbox.handle);
+  await leaving.leaveNow();
+  expect(sandbox.orders).toContain("kill");
+  expect(platform.returned).toMatchObject([{ executionId: 1n, reason: "worker_stopping", failure: false }]);
+  expect(platform.offer(2n).state).toBe("offered");
+});
+
+test("an execution whose sandbox did not start is returned with the cause, which counts as a lost worker", async () => {
+  const started = await testWorker({ runExecution: () => Promise.reject(new SandboxStartFailed("It did not answer within 15 s.", undefined)) });
+  running.push(started);
+  const attempt = started.platform.offer(1n);
+  await eventually(() => started.platform.returned.length === 1);
+  expect(started.platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "sandbox_start_failed", message: "It did not answer within 15 s.", failure: true }]);
+  expect(attempt.completions).toEqual([]);
 });

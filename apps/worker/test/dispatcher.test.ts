@@ -25,7 +25,7 @@ beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), "millwright-dispatcher-"));
 });
 afterEach(async () => {
-  for (const worker of workers) worker.killNow();
+  await Promise.all(workers.map((worker) => worker.leaveNow()));
   workers = [];
   await platform.stop();
   await rm(dir, { recursive: true, force: true, maxRetries: 5 });
@@ -182,7 +182,7 @@ describe("a worker that is restarted", () => {
     platform.takeOffer(taken.offerToken!, "machine");
     const waiting = platform.offer(2n);
     await dispatched("dispatch-2-1");
-    first.killNow();
+    await first.leaveNow();
     await first.ended;
     const { length } = platform.heartbeats;
     await dispatching();
@@ -198,7 +198,7 @@ describe("a worker that is restarted", () => {
     const first = await dispatching();
     platform.offer(1n);
     await dispatched("dispatch-1-1");
-    first.killNow();
+    await first.leaveNow();
     await first.ended;
     await dispatching({ MILLWRIGHT_BACKEND_START_TIMEOUT: "1ms" });
     await eventually(() => platform.failedDispatches.length === 1);
@@ -219,12 +219,17 @@ describe("a worker that drains", () => {
     expect([attempt.state, cancels("cancel-1-1")]).toEqual(["accepted", []]);
   });
 
-  test("waits no longer than it may", async () => {
+  test("gives back what no machine has taken in time, and ends that machine", async () => {
     const worker = await dispatching({ MILLWRIGHT_WORKER_DRAIN: "50ms" });
-    platform.offer(1n);
+    const [waiting, taken] = [platform.offer(1n), platform.offer(2n)];
     await dispatched("dispatch-1-1");
+    await dispatched("dispatch-2-1");
+    platform.takeOffer(taken.offerToken!, "machine");
     await worker.drain();
     expect(await worker.ended).toEqual({});
+    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect([waiting.state, taken.state]).toEqual(["lost", "accepted"]);
+    expect([cancels("cancel-1-1").length, cancels("cancel-2-1").length]).toEqual([1, 0]);
   });
 });
 

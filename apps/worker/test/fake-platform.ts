@@ -8,7 +8,7 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { rpc, worker } from "@millwright/contracts";
 
 export type FakeEvent = { clientSeq: bigint; kind: string; payload: JsonObject };
-type Method = "lease" | "dispatch" | "failDispatch" | "accept" | "heartbeat" | "appendEvents" | "complete" | "register" | "createArtifact";
+type Method = "returnLeases" | "lease" | "dispatch" | "failDispatch" | "accept" | "heartbeat" | "appendEvents" | "complete" | "register" | "createArtifact";
 type Attempt = {
   assignment: worker.Assignment;
   state: "offered" | "accepted" | "lost" | "stopped" | "ended";
@@ -31,6 +31,7 @@ export class FakePlatform {
   readonly registrations: worker.RegisterRequest[] = [];
   readonly calls: string[] = [];
   readonly declined: worker.DeclineRequest[] = [];
+  readonly returned: worker.ReturnedLease[] = [];
   readonly leaseRequests: worker.LeaseRequest[] = [];
   readonly heartbeats: worker.HeartbeatRequest[] = [];
   readonly failedDispatches: worker.FailDispatchRequest[] = [];
@@ -54,6 +55,8 @@ export class FakePlatform {
   #sessions = 0;
   /** Of every process: several may be there at once. */
   readonly #tokens = new Set<string>();
+  /** By token, which process registered with it. */
+  readonly #instances = new Map<string, string>();
 
   async start(): Promise<this> {
     const router = createConnectRouter().service(worker.WorkerService, this.#service());
@@ -95,8 +98,9 @@ export class FakePlatform {
   }
 
   direct(executionId: bigint, seq: bigint, directive: worker.Directive["directive"], attempt = 1): void {
-    const message = create(worker.DirectiveSchema, { seq, executionId, attempt, directive });
-    this.attempts.get(keyOf({ executionId, attempt }))?.directives.push(message);
+    const directives = this.attempts.get(keyOf({ executionId, attempt }))?.directives ?? [];
+    const message = create(worker.DirectiveSchema, { seq, executionId, attempt, directive, previousSeq: directives.at(-1)?.seq ?? 0n });
+    directives.push(message);
     if (this.isStreamAlive) for (const push of this.#streams) push(message);
   }
 
@@ -120,6 +124,7 @@ export class FakePlatform {
         this.registrations.push(request);
         this.validToken = `session-${++this.#sessions}`;
         this.#tokens.add(this.validToken);
+        this.#instances.set(this.validToken, request.instanceUid);
         return { ...this.timings, sessionToken: this.validToken, publicUrl: "https://public.example" };
       }),
       subscribe: (_: worker.SubscribeRequest, context: HandlerContext) => this.#subscribe(context),
@@ -156,6 +161,16 @@ export class FakePlatform {
         this.declined.push(request);
         return {};
       },
+      returnLeases: this.#faulty("returnLeases", ({ leases }: worker.ReturnLeasesRequest, context: HandlerContext) => {
+        const instance = this.#instances.get(tokenOf(context));
+        const own = leases.filter((lease) => {
+          const entry = this.attempts.get(keyOf(lease));
+          return entry !== undefined && entry.state !== "lost" && entry.state !== "ended" && (entry.holder ?? instance) === instance;
+        });
+        this.returned.push(...own);
+        for (const lease of own) this.attempts.get(keyOf(lease))!.state = "lost";
+        return { returned: own.map(({ executionId, attempt }) => ({ executionId, attempt })) };
+      }),
       heartbeat: this.#faulty("heartbeat", (request: worker.HeartbeatRequest) => {
         this.heartbeats.push(request);
         const held = request.leases.map((lease) => ({ lease, entry: this.attempts.get(keyOf(lease)) }));
@@ -274,7 +289,7 @@ export class FakePlatform {
   }
 
   #checkSession(context: HandlerContext): void {
-    const token = context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
+    const token = tokenOf(context);
     if (this.validToken === "none" || !this.#tokens.has(token)) throw refusal("unauthenticated", "session_invalid", Code.Unauthenticated);
   }
 
@@ -302,6 +317,8 @@ async function serveRpc(handler: UniversalHandler, request: IncomingMessage, res
 /** An error as the platform sends it: meaning in the detail, not in the code. */
 export const refusal = (kind: string, reason: string, code: Code, retryable = false): ConnectError =>
   new ConnectError(reason, code, undefined, [{ desc: rpc.ErrorDetailSchema, value: { kind, reason, retryable, message: reason } }]);
+
+const tokenOf = (context: HandlerContext): string => context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "";
 
 const offerTokenOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string => `mwo_${executionId}_${attempt}_${"x".repeat(43)}`;
 

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
@@ -13,9 +14,11 @@ import { BranchMoved, push } from "../src/git/push.ts";
 import type { WorkingCopy } from "../src/git/repository.ts";
 import { restoreSnapshot } from "../src/git/restore-snapshot.ts";
 import { AGENT_IDENTITY } from "../src/git/sandbox-git.ts";
-import { snapshotFile, takeSnapshot } from "../src/git/take-snapshot.ts";
+import { checkedArchive, isPristine, packSnapshot } from "../src/git/take-snapshot.ts";
+import { workspaceState } from "../src/git/workspace-state.ts";
+import { PlatformShell } from "../src/sandbox/platform-shell.ts";
 import type { Sandbox } from "../src/sandbox/sandbox.ts";
-import { bareHost, type SandboxKind } from "../src/sandbox/spec.ts";
+import { bareHost, type SandboxHost, type SandboxKind } from "../src/sandbox/spec.ts";
 import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
 import { TestDoors } from "./support/doors.ts";
@@ -23,12 +26,32 @@ import { inEachSandbox, probe, withDirectory, withSandbox } from "./support/sand
 
 const never = new AbortController().signal;
 
-/** A clone in `<execution>/workspace`, through a cache in `root`. */
-async function clone(root: string, repository: worker.Repository, execution = join(root, "execution"), outbound = outboundRule(LOOPBACK)): Promise<WorkingCopy> {
-  const [workspace, cacheDir] = [join(execution, "workspace"), join(root, "cache")];
-  mkdirSync(workspace, { recursive: true });
-  return cloneRepository(repository, { git: await HostGit.at(cacheDir, never), outbound, cacheDir, workspace, directory: repository.name, expectedSha: undefined, startSha: undefined });
+/** Lends a shell over the workspace of `execution`, with an inbox. */
+function inShell<T>(execution: string, host: SandboxHost, use: (shell: PlatformShell, inbox: string) => Promise<T>): Promise<T> {
+  const inbox = join(execution, "inbox");
+  mkdirSync(inbox, { recursive: true });
+  return PlatformShell.use({ host, dir: execution, inbox, signal: never, ownSandbox: () => {} }, (shell) => use(shell, inbox));
 }
+
+/** A clone in `<execution>/workspace`, through a cache in `root`. */
+async function clone(root: string, repository: worker.Repository, execution = join(root, "execution"), { outbound = outboundRule(LOOPBACK), host = bareHost("none") } = {}): Promise<WorkingCopy> {
+  const cacheDir = join(root, "cache");
+  const options = { git: await HostGit.at(cacheDir, never), outbound, cacheDir, directory: repository.name, expectedSha: undefined, startSha: undefined };
+  return inShell(execution, host, async (shell, inbox) => (await cloneRepository(repository, { ...options, shell, inbox })).copy);
+}
+
+/** The snapshot of a workspace; undefined if it is as cloned. */
+const snapshotOf = (dir: string, kind: SandboxKind, copies: readonly WorkingCopy[]): Promise<Buffer | undefined> =>
+  inShell(dir, bareHost(kind), async (shell) => {
+    const state = await workspaceState(shell, copies);
+    return isPristine(state, copies) ? undefined : readFileSync(await packSnapshot(shell, copies, state));
+  });
+
+const restore = (dir: string, kind: SandboxKind, copies: readonly WorkingCopy[], archive: Buffer): Promise<void> =>
+  inShell(dir, bareHost(kind), async (shell, inbox) => {
+    writeFileSync(join(inbox, "in.tar"), archive);
+    await restoreSnapshot(shell, copies, "in.tar");
+  });
 
 const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({ host: bareHost(kind), agent, dir, signal: never, doors: { assertOpen: () => {}, whenOpen: () => Promise.resolve() }, ownSandbox: () => {}, outbound: outboundRule(LOOPBACK) });
 
@@ -36,7 +59,7 @@ const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({ host: bar
 const withClone = (kind: SandboxKind, use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>) =>
   withDirectory(async (root) => {
     const bare = aBareRepository(root);
-    await withSandbox(async (sandbox, dir) => use({ sandbox, copy: await clone(root, aRepository(bare), dir), bare, dir, root }), { kind, env: AGENT_IDENTITY });
+    await withSandbox(async (sandbox, dir) => use({ sandbox, copy: await clone(root, aRepository(bare), dir, { host: bareHost(kind) }), bare, dir, root }), { kind, env: AGENT_IDENTITY });
   });
 
 test("a clone begins on the work branch at the base, and keeps no credential", () =>
@@ -48,6 +71,15 @@ test("a clone begins on the work branch at the base, and keeps no credential", (
     expect(git(checkout, "branch", "--show-current")).toBe("agent/run-1");
     expect(git(checkout, "remote", "get-url", "origin")).toBe("/repositories/acme/shop.git");
     expect(await readdir(join(checkout, ".git", "hooks")).catch(() => [])).toEqual([]);
+  }));
+
+test("a clone has its base branch, which agents compare with", () =>
+  withDirectory(async (root) => {
+    const bare = aBareRepository(root, { "a.txt": "one\n" });
+    await clone(root, aRepository(bare));
+    const copy = join(root, "execution", "workspace", "shop");
+    expect([git(copy, "log", "--format=%s", "main.."), git(copy, "rev-parse", "main")]).toEqual(["", git(bare, "rev-parse", "main")]);
+    expect(git(copy, "rev-parse", "--abbrev-ref", "origin/HEAD")).toBe("origin/main");
   }));
 
 test("what is not there is told by name", () =>
@@ -66,10 +98,10 @@ test("a repository inside the worker's network is not asked, whatever its host i
       const remote = { ...aRepository(bare), cloneUrl: url, authorizationHeader: header, codeHost: "github" };
       const named = { ...remote, cloneUrl: url.replace("127.0.0.1", "forge.test") };
       const rule = (...allowed: string[]) => outboundRule(allowed, async () => ["127.0.0.1"]);
-      await expect(clone(dir, remote, undefined, rule())).rejects.toThrow(/127\.0\.0\.1 is an internal address/);
-      await expect(clone(dir, named, undefined, rule())).rejects.toThrow(/forge\.test is an internal address/);
+      await expect(clone(dir, remote, undefined, { outbound: rule() })).rejects.toThrow(/127\.0\.0\.1 is an internal address/);
+      await expect(clone(dir, named, undefined, { outbound: rule() })).rejects.toThrow(/forge\.test is an internal address/);
       expect(requests).toEqual([]);
-      expect(await clone(dir, named, undefined, rule("forge.test"))).toMatchObject({ baseBranch: "main" }); // git itself knows no such name: it goes where the worker judged
+      expect(await clone(dir, named, undefined, { outbound: rule("forge.test") })).toMatchObject({ baseBranch: "main" }); // git itself knows no such name: it goes where the worker judged
     });
   }));
 
@@ -199,8 +231,8 @@ inEachSandbox("commit and push", (kind) => {
   test("the agent's commit is pushed where it is another user outside, whatever it keeps to itself", () =>
     withDirectory(async (root) => {
       const [bare, dir] = [aBareRepository(root), join(root, "execution")];
-      const copy = await clone(root, aRepository(bare), dir);
       const host = kind === "bwrap" ? probe.host : bareHost(kind);
+      const copy = await clone(root, aRepository(bare), dir, { host });
       await withSandbox(
         async (sandbox) => {
           await sandbox.exec("cd shop && umask 077 && echo new > new.txt && git add new.txt && git commit --quiet --message Own && chmod 700 . .git .git/objects");
@@ -238,15 +270,13 @@ inEachSandbox("snapshots", (kind) => {
         echo changed >> one.txt; rm README.md; echo '#!/bin/sh' > run.sh; chmod 755 run.sh; printf '\\377\\000' > untracked.bin; ln -s one.txt link; mkdir ignored && echo x > ignored/x
         echo note > ../note.txt; mkdir -p ../.attachments/1 && echo a > ../.attachments/1/a`);
       const told = await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list");
-      expect(await takeSnapshot(sandbox, [copy])).toBe(true);
+      const archive = await snapshotOf(dir, kind, [copy]);
       expect((await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list")).output).toBe(told.output);
-      const archive = readFileSync(await snapshotFile(dir));
 
       await withSandbox(
         async (later, laterDir) => {
           const fresh = await clone(root, aRepository(bare), laterDir);
-          writeFileSync(join(laterDir, "exchange", "in.tar"), archive);
-          await restoreSnapshot(later, [fresh], "in.tar", never);
+          await restore(laterDir, kind, [fresh], archive!);
           expect((await later.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list")).output).toBe(told.output);
           expect((await later.exec("cd shop && cat one.txt && od -An -tx1 data.bin untracked.bin && stat -c %a run.sh && readlink link && cat ../note.txt && ls -a . ..")).output.split("\n")).toEqual(
             expect.arrayContaining(["one", "changed", " 00 01 ff ff 00", "755", "one.txt", "note"]),
@@ -258,21 +288,26 @@ inEachSandbox("snapshots", (kind) => {
     }));
 
   test("an untouched workspace has none", () =>
-    withClone(kind, async ({ sandbox, copy }) => {
-      expect(await takeSnapshot(sandbox, [copy])).toBe(false);
+    withClone(kind, async ({ copy, dir }) => {
+      expect(await snapshotOf(dir, kind, [copy])).toBeUndefined();
     }));
 
-  test("an archive that the agent replaced by a link is not taken", () =>
-    withClone(kind, async ({ sandbox, copy, dir }) => {
-      await sandbox.exec("echo x > note.txt");
-      await takeSnapshot(sandbox, [copy]);
-      await sandbox.exec(`ln -sf /etc/hostname '${sandbox.exchange}/snapshot.tar'`);
-      await expect(snapshotFile(dir)).rejects.toThrow(/cannot be read/);
-    }));
+  test.each([
+    ["a link", (path: string) => symlinkSync("/etc/hostname", path), /cannot be read/],
+    ["a FIFO", (path: string) => execFileSync("mkfifo", [path]), /no regular file/],
+    ["a hard link", (path: string) => (writeFileSync(`${path}.other`, "x"), linkSync(`${path}.other`, path)), /no regular file/],
+    ["a directory", (path: string) => mkdirSync(path), /no regular file/],
+  ])("an archive that was replaced by %s is refused", (_name, replace, refusal) =>
+    withDirectory(async (dir) => {
+      replace(join(dir, "snapshot.tar"));
+      await expect(checkedArchive(join(dir, "snapshot.tar"))).rejects.toThrow(refusal);
+    }),
+  );
 
   test("a forged manifest is refused", () =>
-    withClone(kind, async ({ sandbox, copy }) => {
-      await sandbox.exec(`cd '${sandbox.exchange}' && echo '{"version":1,"hasFiles":false,"repositories":[{"directory":"../x","branch":null}]}' > manifest.json && tar -cf in.tar manifest.json`);
-      await expect(restoreSnapshot(sandbox, [copy], "in.tar", never)).rejects.toThrow(/no repository of this run/);
+    withClone(kind, async ({ copy, dir, root }) => {
+      writeFileSync(join(root, "manifest.json"), '{"version":1,"hasFiles":false,"repositories":[{"directory":"../x","branch":null}]}');
+      execFileSync("tar", ["-C", root, "-cf", join(root, "in.tar"), "manifest.json"]);
+      await expect(restore(dir, kind, [copy], readFileSync(join(root, "in.tar")))).rejects.toThrow(/no repository of this run/);
     }));
 });

@@ -215,7 +215,7 @@ describe("with the dispatching worker", () => {
     cancelled.state = "ended";
     await eventually(() => !cluster.jobs.has(nameOf(2n)));
     expect(cluster.jobs.has(nameOf(1n))).toBe(true);
-    dispatcher.killNow();
+    await dispatcher.leaveNow();
   });
 
   test("a pod that fails is told to the platform as soon as the cluster says so, before and after its run was taken", async () => {
@@ -234,7 +234,7 @@ describe("with the dispatching worker", () => {
     expect(platform.failedDispatches).toMatchObject([{ executionId: 1n, reason: "image_pull", taken: false }, { executionId: 2n, reason: "evicted", taken: true }]);
     await eventually(() => cluster.jobs.size === 0);
     expect([pulling.state, taken.state]).toEqual(["lost", "lost"]);
-    dispatcher.killNow();
+    await dispatcher.leaveNow();
   });
 
   test("what a pod is given is all that its worker needs: it takes the run, does it, and ends well", async () => {
@@ -253,7 +253,7 @@ describe("with the dispatching worker", () => {
     expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({ output: { output: "from the pod\n" } });
     await eventually(() => platform.heartbeats.at(-1)?.watched.length === 0);
     expect([platform.failedDispatches, cluster.deletions]).toEqual([[], []]);
-    dispatcher.killNow();
+    await dispatcher.leaveNow();
   });
 
   test("a slow watch costs a heartbeat, nothing else; and what is left of lost attempts is deleted after a restart", async () => {
@@ -261,7 +261,7 @@ describe("with the dispatching worker", () => {
     const first = await dispatching();
     const attempt = platform.offer(1n);
     await eventually(() => cluster.secrets.size === 1);
-    first.killNow();
+    await first.leaveNow();
     attempt.state = "lost"; // while nobody watched
     const second = await dispatching();
     await eventually(() => cluster.jobs.size === 0);
@@ -270,7 +270,7 @@ describe("with the dispatching worker", () => {
     cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
     await eventually(() => platform.failedDispatches.length === 1);
     expect(platform.failedDispatches).toMatchObject([{ executionId: 2n, reason: "evicted" }]);
-    second.killNow();
+    await second.leaveNow();
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ import { create } from "@bufbuild/protobuf";
 import { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
 import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
+import { aBareRepository, aRepository } from "./support/repositories.ts";
 import { inBubblewrap, processesLike } from "./support/sandboxes.ts";
 
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
@@ -28,16 +29,20 @@ afterEach(async () => {
 });
 
 /** The real process, as `node main.ts` starts it. */
-function startMain(env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", MAIN], {
-    stdio: ["pipe", "ignore", "pipe"],
+function startMain(env: Record<string, string> = {}, wrapper: readonly string[] = []) {
+  const [program, ...args] = [...wrapper, process.execPath, "--conditions=@millwright/source", "--no-warnings", MAIN];
+  const child = spawn(program, args, {
+    stdio: ["pipe", "pipe", "pipe"],
     env: { PATH: process.env["PATH"] ?? "", MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: WORKER_KEY, MILLWRIGHT_WORKER_DIR: dir, MILLWRIGHT_SANDBOX: "none", ...env },
   });
   children.push(child);
   let stderr = "";
+  let stdout = "";
+  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-  return { child, ended: once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>, stderr: () => stderr };
+  return { child, ended: once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>, stdout: () => stdout, stderr: () => stderr };
 }
+type Started = ReturnType<typeof startMain>;
 const isReady = () => eventually(() => platform.heartbeats.length > 0);
 
 describe("the worker process", () => {
@@ -73,8 +78,11 @@ describe("the worker process", () => {
     await second.ended;
   });
 
-  test("exits with 3 when the platform refuses its key, and with 2 when it is not configured", async () => {
-    expect(await startMain({ MILLWRIGHT_WORKER_KEY: "mww_other" }).ended).toEqual([3, null]);
+  test("exits with 3 and one sentence when the platform refuses its key, and with 2 when it is not configured", async () => {
+    const refused = startMain({ MILLWRIGHT_WORKER_KEY: "mww_other", MILLWRIGHT_SANDBOX: "optional", LOG_LEVEL: "info" });
+    expect(await refused.ended).toEqual([3, null]);
+    expect(refused.stdout().split("\n").filter((line) => line.includes("Register") || line.includes("drain"))).toEqual([]);
+    expect(refused.stderr().trimEnd().split("\n").at(-1)).toMatch(/^The platform at http:\/\/\S+ refuses this worker: [^\n]+$/);
     const unconfigured = startMain({ MILLWRIGHT_URL: "", MILLWRIGHT_WORKER_KEY: "" });
     expect(await unconfigured.ended).toEqual([2, null]);
     expect(unconfigured.stderr()).toMatch(/MILLWRIGHT_URL[^]*MILLWRIGHT_WORKER_KEY/);
@@ -97,6 +105,68 @@ describe("an execution in the real process", () => {
     await eventually(() => attempt.completions.length === 1);
     expect(attempt.completions[0]).toMatchObject({ outcome: "DONE", lastClientSeq: BigInt(attempt.events.length) });
     expect(attempt.events.find(({ kind }) => kind === "tool_end")?.payload).toMatchObject({ state: "completed", output: { exit_code: 0 } });
+  });
+
+  test.each([
+    ["told to stop by SIGTERM", { MILLWRIGHT_WORKER_DRAIN: "1ms" }, ({ child }: Started) => child.kill("SIGTERM")],
+    ["left by its parent", { MILLWRIGHT_WORKER_SUPERVISED: "1" }, ({ child }: Started) => child.stdin.end()],
+  ])("whose worker is %s is returned to the platform, and leaves no process", async (_, env, stop) => {
+    const mark = `99${process.pid}7`;
+    const started = startMain(env);
+    const attempt = platform.offer(1n, scripted(`- shell: sleep ${mark}`));
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    stop(started);
+    expect(await started.ended).toEqual([0, null]);
+    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect([attempt.completions, processesLike(`sleep\0${mark}`)]).toEqual([[], []]);
+  });
+
+  test("whose sandbox does not start in time is returned with its cause", async () => {
+    startMain({ MILLWRIGHT_SANDBOX_START_TIMEOUT: "1ms", MILLWRIGHT_WORKER_SUPERVISED: "1" });
+    const attempt = platform.offer(1n, scripted("- say: Never said."));
+    await eventually(() => platform.returned.length === 1);
+    expect(platform.returned).toMatchObject([{ reason: "sandbox_start_failed", message: expect.stringContaining("did not answer within 0.001 s"), failure: true }]);
+    expect([attempt.completions, attempt.events]).toEqual([[], []]);
+  });
+
+  const outputOf = async (attempt: ReturnType<FakePlatform["offer"]>): Promise<string> => {
+    await eventually(() => attempt.completions.length === 1);
+    const { output } = attempt.events.find(({ kind }) => kind === "tool_end")!.payload as { output: { output: string } };
+    return output.output;
+  };
+
+  inBubblewrap("whose worker inherited open files", () => {
+    test("sees none of them", async () => {
+      startMain({ MILLWRIGHT_SANDBOX: "bwrap" }, ["sh", "-c", 'exec 7</; exec 8</etc/hostname; exec "$@"', "sh"]);
+      const output = await outputOf(platform.offer(1n, scripted("- shell: 'for n in 7 8; do readlink /proc/$$/fd/$n || echo closed; done'")));
+      expect(output).toBe("closed\nclosed\n");
+    });
+  });
+
+  const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+  asRoot("of a worker that is started as root (needs root)", () => {
+    test("has an unprivileged user, which reaches the worker's directory and not what is closed to others", async () => {
+      await writeFile(join(dir, "secret"), "secret", { mode: 0o600 });
+      const { child } = startMain({ MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_DIR: join(dir, "worker") });
+      const output = await outputOf(platform.offer(1n, scripted(`- shell: 'id -u; cat ${dir}/secret 2>/dev/null || echo refused; touch own && echo written'`)));
+      expect(output).toBe("60599\nrefused\nwritten\n");
+      expect(await readFile(`/proc/${child.pid}/status`, "utf8")).toMatch(/^Uid:\t60599\t60599\t60599\t60599$[^]*^CapEff:\t0+$/m);
+    });
+
+    test("stays root only where that is asked for", async () => {
+      startMain({ MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root" });
+      expect(await outputOf(platform.offer(1n, scripted("- shell: id -u")))).toBe("0\n");
+    });
+
+    test("pushes to a local repository of root's, and what it writes there is root's", async () => {
+      const roots = join(dir, "repositories");
+      const bare = aBareRepository(roots);
+      await chmod(roots, 0o700);
+      startMain({ MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_DIR: join(dir, "worker"), MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: roots });
+      const attempt = platform.offer(1n, { ...scripted("- write: {path: a.txt, content: x}", "- pull_request: Add it"), repositories: [aRepository(bare)] });
+      await eventually(() => attempt.completions.length === 1);
+      expect((await stat(join(bare, "refs", "heads", "agent", "run-1"))).uid).toBe(0);
+    });
   });
 
   inBubblewrap("whose worker is killed outright", () => {
@@ -191,6 +261,17 @@ describe("in one-run mode", () => {
     expect(await second.ended).toEqual([5, null]);
     expect(lost.completions).toEqual([]);
     expect(processesLike(`sleep\0${mark}`)).toEqual([]);
+  });
+
+  test("an execution whose machine is told to stop is returned to the platform, exit 5", async () => {
+    const mark = `99${process.pid}8`;
+    const attempt = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
+    const { child, ended } = oneRun(attempt.offerToken, { MILLWRIGHT_WORKER_DRAIN: "1ms" });
+    await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
+    child.kill("SIGTERM");
+    expect(await ended).toEqual([5, null]);
+    expect(platform.returned).toMatchObject([{ executionId: 1n, attempt: 1, reason: "worker_stopping", failure: false }]);
+    expect([attempt.completions, processesLike(`sleep\0${mark}`)]).toEqual([[], []]);
   });
 
   test("goes on over a session that has become invalid, with its own execution", async () => {

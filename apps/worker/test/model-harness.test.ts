@@ -46,6 +46,15 @@ inBubblewrap("a model", () => {
       expect(readFileSync(join(root, "e1", "workspace", "shop", "src", "total.js"), "utf8")).not.toContain(KEY);
     }));
 
+  test("is told that the arguments of a call were malformed", () =>
+    withDirectory(async (root) => {
+      const model = await aModel([{ calls: [{ name: "shell", input: '{"command": "ls' }], ...COUNTED }, { text: "I see.", ...COUNTED }]);
+      const { result, events } = await execute({ dir: await executionDir(root, "e1"), prompt: "Look.", assignment: model });
+      const error = 'The arguments of shell are malformed: they must be one JSON object (got "{\\"command\\": \\"ls"). Send the call again.';
+      expect([result.outcome, ends(events).map(({ state, output }) => [state, output])]).toEqual(["DONE", [["failed", { error }]]]);
+      expect(JSON.stringify(server.requests[1]!.body)).toContain("The arguments of shell are malformed");
+    }));
+
   test("is told the names of its skills, and reads those it wants: of its definition and of the repository; that of the run it is given whole", () =>
     withDirectory(async (root) => {
       const skill = (name: string, text: string) => `---\nname: ${name}\ndescription: About ${name}.\n---\n\n${text}\n`;
@@ -119,9 +128,9 @@ inBubblewrap("a model", () => {
     }));
 });
 
-test("without a sandbox that somebody chose, no AI gets a shell", () =>
+test("a worker without a sandbox calls no model unless the operator chose to do without", () =>
   withDirectory(async (dir) => {
-    const { result } = await execute({ dir, kind: "none", prompt: "Work.", assignment: await aModel([{ text: "never" }]) });
+    const { result } = await execute({ dir, kind: "none", isChosen: false, prompt: "Work.", assignment: await aModel([{ text: "never" }]) });
     expect(result).toMatchObject({ outcome: "BLOCKED", message: expect.stringContaining("no sandbox") });
     expect(server.requests).toEqual([]);
   }));

@@ -18,7 +18,7 @@ afterEach(() => server.stop());
 const message = (text: string): ConversationEvent => ({ kind: "message", payload: { role: "user", text, message_uid: "m", kind: "prompt" } });
 
 /** A provider at the server, and a way to take its next step after some events. */
-async function connect(wire: readonly [WireName, string], answers: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer), secrets: Record<string, string> = {}, contextTokens?: number) {
+async function connect(wire: readonly [WireName, string], answers: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer), secrets: Record<string, string> = {}, contextTokens?: number, modelName = "a-model") {
   const answerOf = (request: ModelRequest, index: number) => (typeof answers === "function" ? answers(request, index) : answers[Math.min(index, answers.length - 1)]!);
   server = await ModelServer.start((request, index) => {
     const answer = answerOf(request, index);
@@ -26,7 +26,7 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
     return answer;
   });
   const [provider, path] = wire;
-  const context = aContext({ dir: "", assignment: { executionId: 7n, attempt: 2, provider, modelId: `${provider}/a-model`, secrets, providerCredentials: { provider, apiKey: KEY, baseUrl: server.url + path } } });
+  const context = aContext({ dir: "", assignment: { executionId: 7n, attempt: 2, provider, modelId: `${provider}/${modelName}`, secrets, providerCredentials: { provider, apiKey: KEY, baseUrl: server.url + path } } });
   const warnings: string[] = [];
   let onSilence = () => {}; // time passes only for a call that hangs
   const timers: Timers = { after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)) };
@@ -35,7 +35,7 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
     const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", notices: [], rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
     return model.step(asked, signal) as Promise<ModelStep | undefined>;
   };
-  return { step, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };
+  return { step, server, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };
 }
 
 describe.each(WIRES)("the %s wire", (...wire) => {
@@ -123,14 +123,21 @@ describe.each(WIRES)("the %s wire", (...wire) => {
 });
 
 test.each([
-  ["google", "/v1beta", "cut", { inputTokens: 5, outputTokens: 0 }],
-  ["google", "/v1beta", "reset", { inputTokens: 5 }],
-  ["anthropic", "", "cut", { inputTokens: 5 }],
-  ["anthropic", "", "reset", { inputTokens: 5 }],
-] as const)("what %s had counted of a call that ends in a %s is reported under its own id", async (wire, path, fault, usage) => {
-  const { step, usage: reported } = await connect([wire, path || ""], [fault, { text: "Done.", usage: { input: 10, output: 2 } }]);
+  ["google", "/v1beta", "cut", { inputTokens: 5, outputTokens: 0 }, false],
+  ["google", "/v1beta", "reset", { inputTokens: 5, outputTokens: 4 }, true],
+  ["anthropic", "", "cut", { inputTokens: 5, outputTokens: 4 }, true],
+  ["anthropic", "", "reset", { inputTokens: 5, outputTokens: 4 }, true],
+  ["openai", "/v1", "reset", { outputTokens: 4 }, true],
+  ["openai-compatible", "/v1", "reset", { outputTokens: 4 }, true],
+] as const)("an answer of %s%s that ends in a %s is reported under its own id, with estimates of what was not counted", async (wire, path, fault, usage, isEstimated) => {
+  const { step, usage: reported } = await connect([wire, path], [fault, { text: "Done.", usage: { input: 10, output: 2 } }]);
   expect((await step())!.stepId).toBe("e7-a2-c2");
-  expect(reported).toEqual([{ callId: "e7-a2-c1", modelId: `${wire}/a-model`, usage: expect.objectContaining(usage) }]);
+  expect(reported).toEqual([{ callId: "e7-a2-c1", modelId: `${wire}/a-model`, usage: expect.objectContaining(usage), ...(isEstimated ? { isEstimated } : {}) }]);
+});
+
+test.each(WIRES.filter(([name]) => name !== "google"))("a call of %s whose arguments are no JSON object is marked as malformed", async (...wire) => {
+  const { step } = await connect(wire, [{ calls: [{ name: "shell", input: '{"command": "ls' }], usage: { input: 1, output: 1 } }]);
+  expect((await step())!.toolCalls).toEqual([{ callId: "e7-a2-c1-0", name: "shell", input: {}, malformed: '{"command": "ls' }]);
 });
 
 test("cache writes are counted, and the prompt is marked for the cache where a wire needs it", async () => {
@@ -205,5 +212,32 @@ describe("an address inside the worker's network", () => {
   });
   test("is called where the operator has named it", async () => {
     expect(await refusing(true)).toMatchObject({ text: "Hello." });
+  });
+});
+
+describe("the default model of an OpenAI-compatible server", () => {
+  const wire = ["openai-compatible", "/v1"] as const;
+  const asDefault = (answers: readonly ModelAnswer[]) => connect(wire, answers, {}, undefined, "default");
+
+  test("is the first one that the server lists, for every call of the execution", async () => {
+    const { step, requests, server: models } = await asDefault([{ text: "Done.", usage: { input: 1, output: 1 } }]);
+    expect(await step()).toMatchObject({ text: "Done.", next: { kind: "done" } });
+    models.models = ["another"];
+    await step();
+    expect(requests.map(({ model, key }) => [model, key])).toEqual([["served-model", KEY], ["served-model", KEY]]);
+  });
+
+  test("is one of that name if the server has it", async () => {
+    const { step, requests, server: models } = await asDefault([{ text: "Done.", usage: { input: 1, output: 1 } }]);
+    models.models = ["first", "default"];
+    await step();
+    expect(requests.map(({ model }) => model)).toEqual(["default"]);
+  });
+
+  test("is reported as missing if the server lists none", async () => {
+    const { step, requests, server: models } = await asDefault([{ text: "never", usage: { input: 1, output: 1 } }]);
+    models.models = [];
+    expect(await step()).toMatchObject({ next: { kind: "failed", failure: { code: "resource_not_found", message: expect.stringContaining("openai-compatible/<id>") } } });
+    expect(requests).toEqual([]);
   });
 });

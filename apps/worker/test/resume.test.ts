@@ -7,6 +7,8 @@ import { eventually, ModelServer, type ModelAnswer } from "@millwright/testing";
 import { executionDir, type ContextOptions, type Event } from "./support/a-context.ts";
 import { during, ends, execute, kinds, said, script } from "./support/execute.ts";
 import { callBegun, losing, nextAttempt, pastOf } from "./support/resume.ts";
+import { INSIDE_NODE } from "../src/sandbox/bubblewrap.ts";
+import { PLACE_STDIO_SERVER } from "./support/mcp-servers.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, inEachSandbox, withDirectory } from "./support/sandboxes.ts";
 
@@ -22,6 +24,12 @@ async function aModel(...answers: ModelAnswer[]): Promise<NonNullable<ContextOpt
 }
 
 const commandsOf = (events: readonly Event[]) => events.filter(({ kind }) => kind === "tool_start").map(({ payload }) => payload["input"] as { command?: string; files?: { path: string }[] });
+/** Commands and files of the calls that are marked as executed again. */
+const repeatedIn = (events: readonly Event[], kind: string) =>
+  events.filter((event) => event.kind === kind && event.payload["repeated"] === true).map(({ payload }) => {
+    const { command, files } = payload["input"] as { command?: string; files?: { path: string }[] };
+    return command ?? files?.[0]?.path;
+  });
 const outputs = (events: readonly Event[]) => ends(events).map(({ output }) => (output as { output?: string }).output);
 const turnEnds = (events: readonly Event[]) => events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]);
 const INTERRUPT = [{ seq: 1n, executionId: 1n, attempt: 2, directive: { case: "interrupt" as const, value: { turnId: "" } } }];
@@ -65,6 +73,43 @@ inBubblewrap("when its worker is lost,", () => {
       // Lost again, now with everything saved: nothing is left to repeat.
       const last = await losing(nextAttempt(next, { prompt: "", dir: await executionDir(root, "a3") }), callBegun(1));
       expect(commandsOf(last.events).map(({ command }) => command)).toEqual(["sleep 600"]);
+    }));
+
+  test("every call that a script makes again is marked as repeated, and announced when the agent resumes", () =>
+    withDirectory(async (root) => {
+      let isRefused = true;
+      const onPutSnapshot = () => {
+        if (isRefused) throw new DomainError({ kind: "unavailable", reason: "platform_unavailable", message: "No place for it." });
+      };
+      const prompt = script("- shell: echo a > a.txt", "- write: {path: b.txt, content: b}", `- shell: ${UNTIL_GO}`, "- shell: cat a.txt b.txt");
+      const lost = await losing({ prompt, onPutSnapshot, dir: await executionDir(root, "a1") }, callBegun(3));
+      isRefused = false;
+      const { running, events } = await during(nextAttempt(lost, { prompt: "", onPutSnapshot, dir: await executionDir(root, "a2") }), async (context) => {
+        await callBegun(3)(context);
+        await writeGo(join(root, "a2"));
+      });
+      expect(await running).toMatchObject({ outcome: "DONE" });
+      expect(outputs(events).at(-1)).toBe("a\nb");
+      const again = ["echo a > a.txt", "b.txt", UNTIL_GO];
+      expect([repeatedIn(events, "tool_start"), repeatedIn(events, "tool_end")]).toEqual([again, again]);
+      expect(resumed(events)).toMatchObject({
+        text: expect.stringMatching(/Steps executed again, in this order[^]*: echo a > a\.txt\n.*: b\.txt\n.*: until/),
+        repeats: [0, 1, 2].map((index) => expect.stringMatching(new RegExp(`-${index}$`))),
+      });
+      expect(lost.events.filter(({ payload }) => payload["repeated"] !== undefined)).toEqual([]);
+    }));
+
+  test("a finished call of an MCP server is not made again by a script, also when the workspace after it was not saved", () =>
+    withDirectory(async (root) => {
+      const refuse = () => {
+        throw new DomainError({ kind: "unavailable", reason: "platform_unavailable", message: "No place for it." });
+      };
+      const assignment = { setupCommands: [PLACE_STDIO_SERVER], mcpServers: [{ name: "calc", command: "sh", args: ["-c", `exec ${INSIDE_NODE} --no-warnings ~/server.mjs`] }] };
+      const prompt = script("- shell: echo a > a.txt", "- mcp: {server: calc, tool: add, json: '{\"a\": 1, \"b\": 1}'}", FOREVER);
+      const lost = await losing({ prompt, assignment, onPutSnapshot: refuse, dir: await executionDir(root, "a1") }, callBegun(3));
+      expect(ends(lost.events).map(({ name, state }) => [name, state])).toEqual([["run_command", "completed"], ["mcp__calc__add", "completed"]]);
+      const next = await losing(nextAttempt(lost, { prompt: "", assignment, onPutSnapshot: refuse, dir: await executionDir(root, "a2") }), callBegun(2));
+      expect(commandsOf(next.events).map(({ command }) => command)).toEqual(["echo a > a.txt", "sleep 600"]);
     }));
 
   test("what is expensive to save is saved less often, and repeated from the newest checkpoint on", () =>
@@ -267,6 +312,6 @@ inBubblewrap("a sandbox that dies under the agent", () => {
         }
       });
       expect(await running).toMatchObject({ outcome: "ERROR", error: { code: "agent_process_failed", reason: "sandbox_died" }, snapshotKey: expect.stringMatching(/^snapshot-/) });
-      expect(sandboxes.length).toBe(3);
+      expect(sandboxes.length).toBe(2);
     }));
 });

@@ -26,6 +26,14 @@ inBubblewrap("the border", () => {
       expect(exitCode).not.toBe(0);
     }));
 
+  test("/proc shows of the machine what docs/guides/workers.md names, and nothing else", () =>
+    withSandbox(async (sandbox) => {
+      const readable = await output('cd /proc; for name in [!0-9]*; do if test -d $name; then test -n "$(ls $name 2>/dev/null)"; else test -n "$(timeout 1 head -c1 $name 2>/dev/null)"; fi && echo $name; done; true', sandbox);
+      const own = ["mounts", "net", "self", "thread-self"];
+      const guide = await readFile(new URL("../../../docs/guides/workers.md", import.meta.url), "utf8");
+      for (const name of readable.split("\n").filter((one) => !own.includes(one))) expect(guide).toContain(`\`/proc/${name}\``);
+    }));
+
   test("it runs as an ordinary user without capabilities, and cannot gain any", () =>
     withSandbox(async (sandbox) => {
       expect(await output("id -u; grep CapEff /proc/self/status | cut -f2", sandbox)).toBe("1000\n0000000000000000");

@@ -127,9 +127,10 @@ inBubblewrap("setting up", () => {
       expect(git(bare, "log", "-1", "--format=%s", "agent/run-1")).toBe("A person's");
     }));
 
-  test("nothing is started for an AI where there is no sandbox that anybody chose to do without", () =>
+  test.each(["scripted", "anthropic"])("a worker without a sandbox executes nothing of a run with provider %s", (provider) =>
     withDirectory(async (dir) => {
-      const { result, sandboxes } = await execute({ dir, kind: "none", prompt: "x", assignment: { provider: "anthropic", modelId: "some-model" } });
+      const prompt = script("- shell: touch executed");
+      const { result, sandboxes } = await execute({ dir, kind: "none", isChosen: false, prompt, assignment: { provider, modelId: "some-model" } });
       expect(result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^This worker has no sandbox/) });
       expect(sandboxes).toEqual([]);
     }));

@@ -1,20 +1,23 @@
 import { expect, test } from "@jest/globals";
 import { gatewayWire } from "./gateway-wires.ts";
 
-const BODY = { model: "m" };
+const BODY = { model: "m", tools: [{ name: "t" }] };
 
 test.each([
-  ["anthropic", "", "/v1/messages", "https://api.anthropic.com/v1/messages", "answer"],
+  ["anthropic", "", "/v1/messages", "https://api.anthropic.com/v1/messages", "step"],
   ["anthropic", "http://proxy/v1/", "/v1/messages/count_tokens", "http://proxy/v1/messages/count_tokens", "count"],
-  ["openai", "", "/v1/responses", "https://api.openai.com/v1/responses", "answer"],
-  ["openai", "http://proxy/openai/v1", "/v1/responses", "http://proxy/openai/v1/responses", "answer"],
-  ["openai-compatible", "http://host/api/v3/", "/v1/chat/completions", "http://host/api/v3/chat/completions", "answer"],
-  ["google", "", "/v1beta/models/m:streamGenerateContent", "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent", "answer"],
+  ["openai", "", "/v1/responses", "https://api.openai.com/v1/responses", "step"],
+  ["openai", "http://proxy/openai/v1", "/v1/responses", "http://proxy/openai/v1/responses", "step"],
+  ["openai-compatible", "http://host/api/v3/", "/v1/chat/completions", "http://host/api/v3/chat/completions", "step"],
+  ["google", "", "/v1beta/models/m:streamGenerateContent", "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent", "step"],
   ["google", "http://proxy/v1beta", "/v1beta/models/m:countTokens", "http://proxy/v1beta/models/m:countTokens", "count"],
 ])("%s at %j: %s goes to %s", (provider, baseUrl, path, url, kind) => {
   const wire = gatewayWire(provider)!;
   expect([wire.url(baseUrl, path), wire.read(path, BODY)]).toEqual([url, { kind, modelId: "m" }]);
 });
+
+test.each([["anthropic", "/v1/messages"], ["openai", "/v1/responses"], ["google", "/v1beta/models/m:generateContent"]])("%s: a call without tools is no step", (provider, path) =>
+  expect(["none", []].map((tools) => gatewayWire(provider)!.read(path, { model: "m", tools })?.kind)).toEqual(["side", "side"]));
 
 test.each([
   ["anthropic", "/v1/models"],

@@ -2,8 +2,11 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { withAllAnswers } from "./gemini-contents.ts";
 import { objectAt, textAt } from "../model/event-fields.ts";
 
-/** A call that a harness makes of its model: `count` asks how long a prompt is, and costs nothing. */
-export type WireCall = { readonly kind: "answer" | "count"; readonly modelId: string };
+/**
+ * A call that a harness makes of its model: `step` offers it tools; `side` does not, such as for a title or a summary; `count` asks how long a
+ * prompt is, and costs nothing.
+ */
+export type WireCall = { readonly kind: "step" | "side" | "count"; readonly modelId: string };
 
 /** A provider's API as the gateway serves it, and passes it on. */
 export type GatewayWire = {
@@ -51,9 +54,9 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
     ...byField("max_tokens"),
   },
   google: {
-    read: (path) => {
+    read: (path, body) => {
       const [, modelId = "", method] = GOOGLE_CALL.exec(path) ?? [];
-      return method === undefined ? undefined : { kind: method === "countTokens" ? "count" : "answer", modelId };
+      return method === undefined ? undefined : { kind: method === "countTokens" ? "count" : kindOf(body), modelId };
     },
     url: (baseUrl, path) => beneath("/v1beta", trimmed(baseUrl || "https://generativelanguage.googleapis.com/v1beta"), path),
     key: (apiKey) => ({ "x-goog-api-key": apiKey }),
@@ -67,6 +70,9 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
   },
 };
 
-const answer = (body: JsonObject): WireCall => ({ kind: "answer", modelId: textAt(body, "model") });
+const answer = (body: JsonObject): WireCall => ({ kind: kindOf(body), modelId: textAt(body, "model") });
+
+/** All wires name the tools of a request alike. */
+const kindOf = ({ tools }: JsonObject): "step" | "side" => (Array.isArray(tools) && tools.length > 0 ? "step" : "side");
 
 export const gatewayWire = (provider: string): GatewayWire | undefined => (Object.hasOwn(WIRES, provider) ? WIRES[provider] : undefined);

@@ -5,7 +5,7 @@ import type { Conversation } from "../harness/conversation.ts";
 import { textAt } from "../model/event-fields.ts";
 import { actionOf } from "./harness-actions.ts";
 import type { HarnessEvent, HarnessName, HarnessSession } from "./harness-adapter.ts";
-import { HarnessUsage } from "./harness-usage.ts";
+import { HarnessUsage, type SeenTurn } from "./harness-usage.ts";
 import { isPlatformTool } from "./platform-mcp.ts";
 import { UnknownLines } from "./unknown-lines.ts";
 
@@ -60,10 +60,15 @@ export class HarnessRecord {
     if (sessionOf(conversation, harness) !== id) conversation.record(SESSION_KIND, { harness, session_id: id });
   }
 
+  /** A turn begins. */
+  beginTurn(): void {
+    this.#usage.beginTurn();
+  }
+
   /** The turn is over, or its process: nothing is open any more. */
-  endTurn(): void {
+  endTurn(seen: SeenTurn): void {
     for (const id of [...this.#calls.keys()]) this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
-    this.#usage.endTurn();
+    this.#usage.endTurn(seen);
   }
 
   /** For a call that nobody has named. */

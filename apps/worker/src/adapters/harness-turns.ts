@@ -4,6 +4,7 @@ import type { ExecutionContext } from "../executions/execution-context.ts";
 import type { Checkpoints } from "../harness/checkpoints.ts";
 import type { Conversation } from "../harness/conversation.ts";
 import type { Messages } from "../harness/messages.ts";
+import { readRules } from "../harness/read-rules.ts";
 import { isAllowed, runTool, type Ending } from "../harness/run-tool.ts";
 import type { TokenBudget } from "../harness/token-budget.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
@@ -72,7 +73,7 @@ export class HarnessTurns {
     const theirs = Object.entries(adapter.toolNames ?? {});
     gateway.platformTools = {
       tools: () => deps.tools.filter((tool) => this.#offers(tool)).map((tool) => ({ ...tool, name: theirs.find(([name]) => name === tool.name)?.[1] ?? tool.name })),
-      run: (name, input) => this.#runTool(theirs.find(([, known]) => known === name)?.[0] ?? name, input),
+      run: (name, input, malformed) => this.#runTool(theirs.find(([, known]) => known === name)?.[0] ?? name, input, malformed),
     };
   }
 
@@ -101,6 +102,7 @@ export class HarnessTurns {
   async close(): Promise<void> {
     await this.#process?.process.stop();
     this.#process = undefined;
+    await this.#deps.harness.gateway.settled();
   }
 
   async #oneTurn(text: string, interrupted: AbortSignal): Promise<TurnEnd | "news" | "again"> {
@@ -108,15 +110,17 @@ export class HarnessTurns {
     this.#intent = undefined;
     this.#isSaid = false;
     harness.gateway.release();
+    this.#record.beginTurn();
     const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
     const over = new AbortController();
     const aborted = new Promise<never>((_resolve, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), { once: true, signal: over.signal }));
     aborted.catch(() => undefined);
     interrupted.addEventListener("abort", () => this.#end({ kind: "interrupted" }), { signal: over.signal });
+    let end: TurnEvent | undefined;
     try {
       const process = await this.#ensure();
       const session = await Promise.race([process.session, ended, aborted]);
-      if (!("id" in session)) return this.#judge(session);
+      if (!("id" in session)) return this.#judge((end = session));
       this.#session = session;
       this.#record.begin(session);
       this.#hasSession ||= session.isResumed;
@@ -125,18 +129,20 @@ export class HarnessTurns {
       if (this.#intent !== undefined) process.talk.interrupt();
       else if (interrupted.aborted) this.#end({ kind: "interrupted" });
       void this.#watchForNews(messages, over.signal);
-      return this.#judge(await Promise.race([ended, aborted]));
+      return this.#judge((end = await Promise.race([ended, aborted])));
     } finally {
       over.abort();
       clearTimeout(this.#force);
       this.#turn = undefined;
-      this.#record.endTurn();
+      this.#record.endTurn({ hasEnded: end !== undefined && !("died" in end), ...harness.gateway.answeredSteps });
     }
   }
 
   #judge(end: TurnEvent): TurnEnd | "news" | "again" {
     if ("died" in end) this.#process = undefined;
     if (this.#intent !== undefined) return this.#intent;
+    const { refusal } = this.#deps.harness.gateway; // the program ends its turn with it, whatever it makes of it
+    if (refusal) return { kind: "failed", failure: refusal };
     if (!("died" in end)) {
       if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
       const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "it does not say which."}`;
@@ -225,7 +231,8 @@ export class HarnessTurns {
     const file = adapter.sessionFile?.({ stateDir, sessionId, cwd });
     const isResumed = known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
     const { provider, modelId: model, reasoningLevel: reasoning } = ctx.assignment;
-    const instructions = harnessInstructions(ctx.assignment, isLooking, notices);
+    const rules = await readRules(context.workspace);
+    const instructions = harnessInstructions(ctx.assignment, { isLooking, notices, rules });
     return { program, stateDir, home: sandbox.home, cwd, sessionId, isResumed, provider, model, reasoning, instructions, systemFile: `${sandbox.home}/${SYSTEM_FILE}`, isLooking, gateway: `http://127.0.0.1:${GATEWAY_PORT}` };
   }
 
@@ -234,9 +241,9 @@ export class HarnessTurns {
     else this.#record.add(event, this.#intent !== undefined);
   }
 
-  async #runTool(name: string, input: JsonObject): Promise<Ending> {
+  async #runTool(name: string, input: JsonObject, malformed?: string): Promise<Ending> {
     const { ctx, tools, context, checkpoints, harness } = this.#deps;
-    const ending = await runTool({ callId: this.#record.nextId(), name, input }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
+    const ending = await runTool({ callId: this.#record.nextId(), name, input, ...(malformed === undefined ? {} : { malformed }) }, { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } });
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
       harness.gateway.hold();

@@ -5,48 +5,74 @@ import type { HarnessName } from "./harness-adapter.ts";
 
 const KIND = "harness_usage";
 
-/** What a harness has counted in a run so far, over all its processes: its own numbers under its own names, never a 0 for what it did not count. */
+/** What the worker itself saw of a turn. */
+export type SeenTurn = {
+  /** It ended by the program's protocol; otherwise its process died, or the execution ended in the middle of it. */
+  readonly hasEnded: boolean;
+  /** Answered steps, and those of them that the provider counted. */
+  readonly answered: number;
+  readonly counted: number;
+};
+
+/**
+ * What an agent program has counted in a run, over all its processes: its own numbers under its own names, never a 0 for what it did not count.
+ *
+ * A `harness_usage` event at the beginning of a turn lists the turn as missed and its tool calls as unknown; the event at its end takes that back
+ * if the whole turn was counted. So the newest event is right wherever the worker is lost.
+ */
 export class HarnessUsage {
   readonly #harness: HarnessName;
   readonly #record: (kind: string, payload: JsonObject) => void;
   #counted: JsonObject | undefined;
-  /** Turns of which it has said nothing. */
-  #missed: number;
+  /** Turns that were not counted, or only in part. */
+  #missedTurns: number;
+  /** Turns whose tool calls are unknown, because the worker was lost. */
+  #lostTurns: number;
   readonly #calls: Record<string, number>;
-  #isTold = true;
-  #hasCounted = false;
+  /** What the program has counted in the turn under way. */
+  #ofTurn: JsonObject | undefined;
 
-  /** @param events of the run, whose newest word on it is gone on from */
+  /** @param events of the run; the counting resumes from the newest one of its kind */
   constructor(harness: HarnessName, events: readonly ConversationEvent[], record: (kind: string, payload: JsonObject) => void) {
     this.#harness = harness;
     this.#record = record;
     const before = events.findLast(({ kind, payload }) => kind === KIND && payload["harness"] === harness)?.payload ?? {};
     this.#counted = isAnObject(before["counted"]) ? before["counted"] : undefined;
-    this.#missed = typeof before["missed_turns"] === "number" ? before["missed_turns"] : 0;
+    this.#missedTurns = numberAt(before, "missed_turns");
+    this.#lostTurns = numberAt(before, "lost_turns");
     this.#calls = Object.fromEntries(Object.entries(objectAt(before, "tool_calls")).filter((entry): entry is [string, number] => typeof entry[1] === "number"));
   }
 
   add(counted: JsonObject): void {
-    this.#counted = added(this.#counted ?? {}, counted);
-    this.#hasCounted = true;
-    this.#isTold = false;
+    this.#ofTurn = added(this.#ofTurn ?? {}, counted);
   }
 
-  /** A call of one of its tools, under the name that it gives it. */
+  /** Counts a call of one of its tools, under the name that the program gives it. */
   called(tool: string): void {
     this.#calls[tool] = (Object.hasOwn(this.#calls, tool) ? this.#calls[tool]! : 0) + 1;
-    this.#isTold = false;
   }
 
-  /** A turn has ended, or its process has: the run is told what has been counted until now. */
-  endTurn(): void {
-    if (!this.#hasCounted) this.#missed += 1;
-    this.#hasCounted = false;
-    if (this.#isTold) return;
-    this.#isTold = true;
-    this.#record(KIND, { harness: this.#harness, missed_turns: this.#missed, tool_calls: { ...this.#calls }, ...(this.#counted ? { counted: this.#counted } : {}) });
+  beginTurn(): void {
+    this.#ofTurn = undefined;
+    this.#publish(this.#missedTurns + 1, this.#lostTurns + 1);
+  }
+
+  /** A turn has ended, or its process has: records what has been counted until now. */
+  endTurn({ hasEnded, answered, counted }: SeenTurn): void {
+    const isUnmeasured = answered > 0 && counted === 0; // zeros of a program whose provider counts nothing are no measurement
+    if (this.#ofTurn && !isUnmeasured) this.#counted = added(this.#counted ?? {}, this.#ofTurn);
+    if (!this.#ofTurn || !hasEnded || counted < answered) this.#missedTurns += 1;
+    this.#ofTurn = undefined;
+    this.#publish(this.#missedTurns, this.#lostTurns);
+  }
+
+  #publish(missedTurns: number, lostTurns: number): void {
+    const numbers = { missed_turns: missedTurns, lost_turns: lostTurns, tool_calls: { ...this.#calls } };
+    this.#record(KIND, { harness: this.#harness, ...numbers, ...(this.#counted ? { counted: this.#counted } : {}) });
   }
 }
+
+const numberAt = (object: JsonObject, name: string): number => (typeof object[name] === "number" ? object[name] : 0);
 
 /** Numbers are added, in whatever they lie; everything else is left out. */
 function added(before: JsonObject, more: JsonObject): JsonObject {

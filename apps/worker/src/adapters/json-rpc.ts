@@ -82,9 +82,14 @@ function reasonIn(error: JsonObject): string {
 
 /** A line as the object it tells; undefined where it tells none. */
 export function parsedLine(line: string): JsonObject | undefined {
+  const value = parsedJson(line);
+  return isAnObject(value) ? value : undefined;
+}
+
+/** Returns the value of a JSON text; undefined if it is none. */
+export function parsedJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(line);
-    return isAnObject(value) ? value : undefined;
+    return JSON.parse(text) as unknown;
   } catch {
     return undefined;
   }

@@ -5,27 +5,34 @@ import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { say } from "../egress/egress-proxy.ts";
 import { listenOnSocket } from "../egress/unix-socket.ts";
-import type { ExecutionContext, TokenCounts } from "../executions/execution-context.ts";
+import type { ExecutionContext, PlannedCall } from "../executions/execution-context.ts";
 import { refusalIn } from "@millwright/outbound";
 import { isAnObject } from "../model/event-fields.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import { callFailure } from "../model/wires/call-failure.ts";
+import { tokensIn } from "../model/wires/compaction.ts";
+import { withDefaultModel } from "../model/wires/default-model.ts";
 import { LIMITED_OUTPUT_TOKENS, reservePlanned } from "../model/wires/cost-reservation.ts";
-import { countsIn } from "../model/wires/token-counts.ts";
+import { interruptedUsage } from "../model/wires/token-counts.ts";
 import type { TokenBudget } from "../harness/token-budget.ts";
 import { GATEWAY_PORT, type Relay } from "../sandbox/spec.ts";
-import { systemTimers } from "../time.ts";
+import { atMost, systemTimers } from "../time.ts";
 import { gatewayWire, type GatewayEnding, type GatewayWire, type WireCall } from "./gateway-wires.ts";
+import { parsedJson } from "./json-rpc.ts";
+import { maskRequest } from "./mask-request.ts";
+import { PassedAnswer } from "./passed-answer.ts";
 import { answerMcp, type PlatformTools } from "./platform-mcp.ts";
+import { ProviderRefusals } from "./provider-refusals.ts";
+import { StepCount } from "./step-count.ts";
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-const CHARACTERS_PER_TOKEN = 3.5;
-const STEP_LIMIT = 200;
+/** An agent program that has ended leaves calls behind which end by themselves; those of other processes in its sandbox may not. */
+const SETTLING_MS = 5_000;
+/** Of the body of a refusal. */
+const REFUSAL_CHARACTERS_MAX = 100_000;
 /** Headers that a provider goes by; the key is ours. */
 const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"];
 const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
-/** Refusals that no repetition changes. */
-const FINAL = [401, 402, 403];
 
 /** One request of a harness. */
 type Asked = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly wire: GatewayWire; readonly call: WireCall; readonly path: string; readonly query: string };
@@ -43,6 +50,8 @@ export class ModelGateway {
   /** Told once of what ends the run, whatever the harness makes of it. */
   onFailure: (failure: RunFailure) => void = () => {};
   readonly #deps: GatewayDeps;
+  /** The operator may name any address for a model; a team may not name an internal one. */
+  readonly #reach: typeof fetch;
   readonly #closed = new AbortController();
   /** Aborted when the turn is to end by what the model seems to say. */
   #turn = new AbortController();
@@ -50,9 +59,20 @@ export class ModelGateway {
   #close: () => void = () => {};
   #failure: RunFailure | undefined;
   #calls = 0;
+  readonly #steps: StepCount;
+  readonly #refusals: ProviderRefusals;
+  /** Answers to steps since the turn began. */
+  #answers: PassedAnswer[] = [];
+  readonly #underWay = new Set<Promise<void>>();
 
   private constructor(deps: GatewayDeps, socket: string) {
     this.#deps = deps;
+    const { assignment, outbound } = deps.ctx;
+    const { baseUrl = "", operatorSet = false } = assignment.providerCredentials ?? {};
+    const reach = operatorSet ? fetch : outbound.fetch;
+    this.#reach = assignment.provider === "openai-compatible" ? withDefaultModel(reach, baseUrl) : reach;
+    this.#steps = new StepCount(deps.ctx.assignment.stepLimit);
+    this.#refusals = new ProviderRefusals(deps.ctx.assignment.provider);
     this.relay = { port: GATEWAY_PORT, socket };
   }
 
@@ -85,7 +105,24 @@ export class ModelGateway {
   /** A turn begins. */
   release(): void {
     this.#isHeld = false;
+    this.#answers = [];
+    this.#refusals.clear();
     if (this.#turn.signal.aborted) this.#turn = new AbortController();
+  }
+
+  /** The provider's final refusal that the turn's last step got. */
+  get refusal(): RunFailure | undefined {
+    return this.#refusals.open;
+  }
+
+  /** How many steps of the turn were answered, and how many of them the provider has counted. */
+  get answeredSteps(): { readonly answered: number; readonly counted: number } {
+    return { answered: this.#answers.length, counted: this.#answers.filter(({ isCounted }) => isCounted).length };
+  }
+
+  /** Resolves when every call has ended and its usage is reported; calls that do not end are waited for a few seconds. Never rejects. */
+  settled(): Promise<void> {
+    return atMost(systemTimers, SETTLING_MS, Promise.allSettled([...this.#underWay]));
   }
 
   /** Ends every call. */
@@ -98,7 +135,7 @@ export class ModelGateway {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://gateway");
     if (request.method === "HEAD" && pathname === "/") return void response.writeHead(200).end();
     if (request.method !== "POST") return say(response, 405, "This is not served here.");
-    const body = parse(await readBody(request));
+    const body = parsedJson(await readBody(request));
     if (pathname === "/mcp") return this.#mcp(body, response);
     const wire = gatewayWire(this.#deps.ctx.assignment.provider);
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
@@ -106,7 +143,9 @@ export class ModelGateway {
     if (this.#isHeld) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
     searchParams.delete("key"); // one way of some to give it
-    return this.#call({ request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname }, body);
+    const made = this.#call({ request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname }, body);
+    this.#underWay.add(made);
+    return made.finally(() => this.#underWay.delete(made));
   }
 
   /** Until the harness has been told that its turn is over: it gives up, or gets an answer that says so. */
@@ -123,75 +162,76 @@ export class ModelGateway {
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
   }
 
-  async #call({ request, response, wire, call, path, query }: Asked, asked: JsonObject): Promise<void> {
+  async #call(asked: Asked, body: JsonObject): Promise<void> {
     const { ctx, budget } = this.#deps;
-    const { executionId, attempt, provider, providerCredentials, stepLimit } = ctx.assignment;
-    const { apiKey = "", baseUrl = "", operatorSet = false } = providerCredentials ?? {};
-    const callId = `e${executionId}-a${attempt}-h${(this.#calls += 1)}`;
-    const limit = stepLimit || STEP_LIMIT;
-    const overLimit: RunFailure | undefined = this.#calls > limit ? { code: "budget_exceeded", message: `The agent took more than ${limit} steps.`, retryable: false, reason: "step_limit" } : undefined;
-    const [body, tooCostly] = await this.#within(asked, wire, call);
-    const failure = this.#failure ?? budget.exceeded() ?? overLimit ?? tooCostly;
+    const { request, response, wire, call, path, query } = asked;
+    const { provider, providerCredentials } = ctx.assignment;
+    const { apiKey = "", baseUrl = "" } = providerCredentials ?? {};
+    const callId = this.#nextCallId();
+    const abandoned = new AbortController();
+    response.once("close", () => abandoned.abort(new Error("The agent program has closed the call.")));
+    const { signal: turn } = this.#turn;
+    const signal = AbortSignal.any([ctx.signal, this.#closed.signal, abandoned.signal, ...(wire.ending ? [turn] : [])]);
+    const [limited, tooCostly] = await this.#within(body, wire, call, abandoned.signal);
+    const failure = this.#failure ?? budget.exceeded() ?? (call.kind === "count" ? undefined : this.#steps.exceeded(call.kind === "step")) ?? tooCostly;
     if (failure) return this.#fail(response, failure);
     await ctx.doors.whenOpen();
+    const sent = maskRequest(wire.mended?.(limited) ?? limited, (text) => ctx.mask(text));
     const headers = Object.fromEntries(PASSED_HEADERS.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])));
-    const { signal: turn } = this.#turn;
-    const signal = AbortSignal.any([ctx.signal, this.#closed.signal, ...(wire.ending ? [turn] : [])]);
     const ending = (): GatewayEnding | undefined => (turn.aborted ? wire.ending?.(path) : undefined);
-    // Whoever runs the platform may name any address for a model; a team may not name an internal one.
-    const reach = operatorSet ? fetch : ctx.outbound.fetch;
-    const answer = await reach(wire.url(baseUrl, path) + query, { method: "POST", headers: { ...headers, ...wire.key(apiKey) }, body: JSON.stringify(wire.mended?.(body) ?? body), redirect: "error", signal }).catch((error: unknown) => refusalIn(error));
+    const answer = await this.#reach(wire.url(baseUrl, path) + query, { method: "POST", headers: { ...headers, ...wire.key(apiKey) }, body: JSON.stringify(sent), redirect: "error", signal }).catch((error: unknown) => refusalIn(error));
     if (answer instanceof Error) return this.#fail(response, callFailure(provider, answer).failure);
-    const last = answer ? undefined : ending();
-    if (last) return answerWith(response, last);
-    if (!answer) return refuse(response, 502, "The model provider cannot be reached.");
-    if (FINAL.includes(answer.status)) return this.#fail(response, callFailure(provider, { statusCode: answer.status, message: (await answer.text()).slice(0, 500) }).failure);
-    response.writeHead(answer.status, Object.fromEntries(PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]]))));
-    const usage = await this.#passBack(answer, response, ending);
-    ctx.modelCalled(provider, answer.ok ? "ok" : "model_unavailable");
-    if (call.kind === "count" || !answer.ok || Object.keys(usage).length === 0) return;
-    budget.spend(usage);
-    await ctx.platform.reportUsage({ callId, modelId: call.modelId || ctx.assignment.modelId, usage });
+    if (!answer) return this.#unanswered(response, ending());
+    if (!answer.ok) return this.#refused(asked, answer);
+    response.writeHead(answer.status, passedBack(answer));
+    const passed = new PassedAnswer();
+    if (call.kind === "step") this.#answers.push(passed);
+    if (call.kind === "step") this.#refusals.clear();
+    if (call.kind !== "count") this.#steps.add(call.kind === "step");
+    await passed.pass(answer, response, { assertOpen: () => ctx.doors.assertOpen(), ending });
+    ctx.modelCalled(provider, passed.isWhole ? "ok" : "interrupted");
+    if (call.kind !== "count") await this.#report(callId, call, passed, sent);
+  }
+
+  #nextCallId(): string {
+    const { executionId, attempt } = this.#deps.ctx.assignment;
+    return `e${executionId}-a${attempt}-h${(this.#calls += 1)}`;
+  }
+
+  #unanswered(response: ServerResponse, ending: GatewayEnding | undefined): void {
+    if (ending) return answerWith(response, ending);
+    refuse(response, 502, "The model provider cannot be reached.");
+  }
+
+  /** Passes a refusal on to the program, which may know what to do; ends the run by it where that is final. */
+  async #refused({ response, call }: Asked, answer: Response): Promise<void> {
+    const { ctx } = this.#deps;
+    const body = (await answer.text().catch(() => "")).slice(0, REFUSAL_CHARACTERS_MAX);
+    const isKey = [401, 402, 403].includes(answer.status);
+    const failure = call.kind === "step" || isKey ? this.#refusals.add(answer.status, body) : undefined;
+    ctx.modelCalled(ctx.assignment.provider, failure?.reason ?? "model_unavailable");
+    if (failure) return this.#fail(response, failure);
+    response.writeHead(answer.status, passedBack(answer)).end(body);
+  }
+
+  /** Reports what an answer has used. One that was cut off is charged for, too. */
+  async #report(callId: string, { modelId }: WireCall, { counted, characters, isWhole }: PassedAnswer, sent: JsonObject): Promise<void> {
+    const { ctx, budget } = this.#deps;
+    const used = isWhole ? { usage: counted } : interruptedUsage(counted, sent, characters);
+    if (Object.keys(used.usage).length === 0) return;
+    budget.spend(used.usage);
+    await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
   }
 
   /** Under a cost limit: the greatest cost set aside, and the answer no longer than that. */
-  async #within(asked: JsonObject, wire: GatewayWire, { kind, modelId }: WireCall): Promise<[JsonObject, RunFailure | undefined]> {
+  async #within(asked: JsonObject, wire: GatewayWire, { kind, modelId }: WireCall, abandoned: AbortSignal): Promise<[JsonObject, RunFailure | undefined]> {
     const { assignment, platform, signal } = this.#deps.ctx;
     if (!assignment.costLimited || kind === "count") return [asked, undefined];
     const wanted = wire.outputLimit(asked);
     const most = Math.min(typeof wanted === "number" ? wanted : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
-    const planned = { modelId: modelId || assignment.modelId, inputTokens: Math.ceil(JSON.stringify(asked).length / CHARACTERS_PER_TOKEN), outputTokens: most };
-    return [wire.limited(asked, most), await reservePlanned(planned, { reserveCost: (call) => platform.reserveCost(call), timers: systemTimers }, signal)];
-  }
-
-  /** Hands the answer on as it comes; answers what it says of tokens. */
-  async #passBack(answer: Response, response: ServerResponse, ending: () => GatewayEnding | undefined): Promise<TokenCounts> {
-    let counted: TokenCounts = {};
-    let rest = "";
-    const decoder = new TextDecoder();
-    const isStream = (answer.headers.get("content-type") ?? "").includes("event-stream");
-    const count = (text: string): void => {
-      const value = parse(text);
-      if (value !== undefined) counted = { ...counted, ...countsIn(value) };
-    };
-    try {
-      for await (const chunk of answer.body ?? []) {
-        this.#deps.ctx.doors.assertOpen();
-        if (!response.write(chunk)) await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
-        rest += decoder.decode(chunk as Uint8Array, { stream: true });
-        if (!isStream) continue;
-        const lines = rest.split("\n");
-        rest = lines.pop() ?? "";
-        for (const line of lines) if (line.startsWith("data:")) count(line.slice("data:".length));
-      }
-      if (!isStream) count(rest);
-      response.end();
-    } catch {
-      const last = isStream && rest === "" ? ending() : undefined; // in the middle of a line nothing can be said
-      if (last) response.end(last.body);
-      else response.destroy();
-    }
-    return counted;
+    const planned = { modelId: modelId || assignment.modelId, inputTokens: tokensIn(asked), outputTokens: most };
+    const reservation = { reserveCost: (call: PlannedCall) => platform.reserveCost(call), timers: systemTimers };
+    return [wire.limited(asked, most), await reservePlanned(planned, reservation, AbortSignal.any([signal, abandoned]))];
   }
 
   #fail(response: ServerResponse, failure: RunFailure): void {
@@ -203,13 +243,8 @@ export class ModelGateway {
   }
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
+const passedBack = (answer: Response): Record<string, string> =>
+  Object.fromEntries(PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]])));
 
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];

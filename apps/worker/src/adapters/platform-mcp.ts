@@ -13,8 +13,8 @@ const VERSION = "2025-06-18";
 
 export type PlatformTools = {
   readonly tools: () => readonly Tool[];
-  /** Runs a tool between its two events. */
-  readonly run: (name: string, input: JsonObject) => Promise<Ending>;
+  /** Runs a tool between its two events; `malformed`: what was sent as its arguments, where that is no object. */
+  readonly run: (name: string, input: JsonObject, malformed?: string) => Promise<Ending>;
 };
 
 /** Answers one message of the Model Context Protocol: the tools of the platform, for a harness. Undefined: a notification, which has no answer. */
@@ -32,7 +32,9 @@ export async function answerMcp({ tools, run }: PlatformTools, message: unknown)
     case "tools/list":
       return answer({ tools: tools().map(({ name, description, input, inputSchema }) => ({ name, description, inputSchema: inputSchema ?? (z.toJSONSchema(input) as JsonObject) })) });
     case "tools/call": {
-      const { state, output } = await run(textAt(params, "name"), objectAt(params, "arguments"));
+      const { arguments: input = {} } = params;
+      const malformed = isAnObject(input) ? undefined : typeof input === "string" ? input : JSON.stringify(input);
+      const { state, output } = await run(textAt(params, "name"), isAnObject(input) ? input : {}, malformed);
       return answer({ content: [{ type: "text", text: typeof output["error"] === "string" ? output["error"] : JSON.stringify(output) }], isError: state !== "completed" });
     }
     default:

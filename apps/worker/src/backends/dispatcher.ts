@@ -11,7 +11,7 @@ import { MachineFailed, type Backend, type EndReason, type Machine, type Order }
 
 export type DispatcherDeps = {
   readonly backend: Backend;
-  readonly client: Pick<WorkerClient, "failDispatch" | "complete">;
+  readonly client: Pick<WorkerClient, "failDispatch" | "complete" | "returnLeases">;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly timings: () => Timings;
@@ -50,6 +50,11 @@ export class Dispatcher {
   /** Resolves when no machine is awaited that has not taken its execution. */
   async settled(): Promise<void> {
     while ([...this.#watched.values()].some(({ isTaken }) => !isTaken)) await this.changed();
+  }
+
+  /** Gives back what no machine has taken, and ends those machines. */
+  async giveBack(): Promise<void> {
+    await Promise.all([...this.#watched.values()].map((watched) => watched.giveBack()));
   }
 
   /** Goes on with what was dispatched before a restart. Errors: the backend's. */
@@ -193,6 +198,18 @@ class Watched implements WatchedLease {
     this.#isFailing = false;
     if (answer?.taken) return; // it came all the same, in that moment
     await this.#end(taken ? "lost" : "not_started");
+  }
+
+  /** Returns a lease that no machine has taken; its run is queued again, and no loss is counted. */
+  async giveBack(): Promise<void> {
+    if (this.isTaken || this.#isEnding || this.#isFailing) return;
+    const { executionId, attempt } = this;
+    const { client, timings, signal } = this.#deps;
+    const lease = { executionId, attempt, reason: "worker_stopping", message: "The worker is stopping.", failure: false };
+    const answer = await client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }).catch((error: unknown) => {
+      this.#log.warn({ operation: "ReturnLeases", error }, "a lease could not be returned; it expires by itself");
+    });
+    if (answer && answer.returned.length > 0) await this.#end("not_started"); // else it was taken in that moment
   }
 
   /** Cancelled before anybody took it: there is nobody else to say that it has ended. */

@@ -31,6 +31,9 @@ export async function completeExecution(deps: CompleteDeps, result: ExecutionRes
   });
 }
 
+/** Of each text of a completion, in characters: more than the platform shows. The whole text is in the run's events. */
+const TEXT_CHARACTERS_MAX = 16_384;
+
 /** Its texts are for people, and may quote what commands have said: masked like events. */
 const completionOf = ({ lease, events, masker }: CompleteDeps, result: ExecutionResult, { retained = false, parkedMs = 0 }: { readonly retained?: boolean; readonly parkedMs?: number }): worker.Completion =>
   create(worker.CompletionSchema, {
@@ -40,7 +43,7 @@ const completionOf = ({ lease, events, masker }: CompleteDeps, result: Execution
     parkedMs,
     lastClientSeq: BigInt(events.lastSeq),
     snapshotKey: result.snapshotKey ?? "",
-    message: masker.text(result.message ?? ""),
-    ...(result.error ? { error: { ...result.error, message: masker.text(result.error.message) } } : {}),
+    message: masker.text(result.message ?? "").slice(0, TEXT_CHARACTERS_MAX),
+    ...(result.error ? { error: { ...result.error, message: masker.text(result.error.message).slice(0, TEXT_CHARACTERS_MAX) } } : {}),
     ...(result.waitFor ? { waitFor: { policy: result.waitFor.policy, runUids: [...result.waitFor.runUids] } } : {}),
   });

@@ -14,8 +14,8 @@ export type DirectiveQueueDeps = {
 };
 
 /**
- * The directives of one attempt. They come at least once, in order, on two roads; each is handled once and in order.
- * `ackedSeq` rises only over directives that are all dealt with, so a crash repeats rather than loses.
+ * The directives of one attempt. The stream and the heartbeats deliver each at least once; either may repeat, reorder or omit some. Each
+ * is handled once, in order of `seq`. `ackedSeq` covers only directives that are all handled, so a crash repeats rather than loses.
  */
 export class DirectiveQueue implements ExecutionDirectives {
   readonly #deps: DirectiveQueueDeps;
@@ -34,14 +34,16 @@ export class DirectiveQueue implements ExecutionDirectives {
     return acked;
   }
 
-  /** Takes a directive; one that came already is dropped. */
-  deliver(directive: worker.Directive): void {
-    if (directive.seq <= this.#lastSeq) return;
+  /** Takes a directive; a repeated one is dropped. Returns false if it was refused because one before it is missing. */
+  deliver(directive: worker.Directive): boolean {
+    if (directive.seq <= this.#lastSeq) return true;
+    if (directive.previousSeq > this.#lastSeq) return false;
     this.#lastSeq = directive.seq;
     this.#open.add(directive.seq);
     // Cancel overtakes everything; the others keep their order, also behind one whose handler is not there yet.
     if (directive.directive.case !== "cancel" && (this.#parked.length > 0 || !this.#canHandle(directive))) this.#parked.push(directive);
     else this.#handle(directive);
+    return true;
   }
 
   onInterrupt(handle: NonNullable<Handlers["interrupt"]>): void {

@@ -66,7 +66,7 @@ export type ExecutionContext = {
 export type SandboxHandle = {
   /** Host process id; with `none` also the id of the process group. Kept on disk so that the next worker kills what a SIGKILL left. */
   readonly pid: number;
-  /** Kept with it: a variable in the environment of all its processes, where nothing else tells them from others. */
+  /** Stored with it: a variable in the environment of its processes, or of those with which all others end. */
   readonly mark?: string;
   /** Asks the processes inside to end (TERM). */
   terminate(): void;
@@ -129,7 +129,13 @@ export type NewPullRequest = {
 };
 
 /** Tokens of one model call; an absent number was not measured. */
-export type CallUsage = { readonly callId: string; readonly modelId: string; readonly usage: TokenCounts };
+export type CallUsage = {
+  readonly callId: string;
+  readonly modelId: string;
+  readonly usage: TokenCounts;
+  /** The call was cut off, and some of the numbers are estimates by the length of its texts. */
+  readonly isEstimated?: boolean;
+};
 /** A model call to come, in tokens at most. */
 export type PlannedCall = { readonly modelId: string; readonly inputTokens: number; readonly outputTokens: number };
 export type TokenCounts = {

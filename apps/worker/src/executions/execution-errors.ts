@@ -27,3 +27,11 @@ export class ExecutionCancelled extends DomainError {
     this.stopCause = cause;
   }
 }
+
+/** The sandbox of an execution did not start. Another attempt, perhaps on another worker, may succeed; the message is public. */
+export class SandboxStartFailed extends Error {
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.name = "SandboxStartFailed";
+  }
+}

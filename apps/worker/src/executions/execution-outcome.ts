@@ -1,6 +1,6 @@
 import { isDomainError } from "@millwright/errors";
 import type { ExecutionResult } from "./execution-context.ts";
-import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
+import { ExecutionCancelled, LeaseLost, SandboxStartFailed } from "./execution-errors.ts";
 
 /** How the harness came to its end: its word, its error, or that it did not end in time after it was told to. */
 export type Settled = { readonly result: ExecutionResult } | { readonly error: unknown } | "abandoned";
@@ -9,8 +9,8 @@ export type Settled = { readonly result: ExecutionResult } | { readonly error: u
 const REACHED = new Set<ExecutionResult["outcome"]>(["DONE", "BLOCKED", "WAITING"]);
 
 /**
- * What the platform is told; undefined when it is told nothing: a lost attempt, or a worker that stops (the lease ends by itself, and the next
- * attempt goes on). Our own recorded intent to stop counts more than how the harness reacted to it.
+ * The outcome that is reported; undefined for a lost attempt and for one that is returned (`returnOf`). Our own recorded intent to stop counts
+ * more than how the harness reacted to it.
  */
 export function outcomeOf(settled: Settled, stopReason: Error | undefined): ExecutionResult | undefined {
   const result = settled !== "abandoned" && "result" in settled ? settled.result : undefined;
@@ -18,8 +18,24 @@ export function outcomeOf(settled: Settled, stopReason: Error | undefined): Exec
   if (stopReason instanceof ExecutionCancelled) return stopped(stopReason, result);
   if (stopReason) return failed(stopReason);
   if (result) return result;
+  if (isNotStarted(settled)) return undefined;
   return settled === "abandoned" || !("error" in settled) ? undefined : failed(settled.error);
 }
+
+/** Why an attempt without an outcome is returned to the platform, which queues its run again. `isFailure`: counts as a lost worker. */
+export type LeaseReturn = { readonly reason: string; readonly message: string; readonly isFailure: boolean };
+
+/** For an attempt whose worker stops, or whose sandbox did not start. Undefined: the lease is not ours to return. */
+export function returnOf(settled: Settled, stopReason: Error | undefined): LeaseReturn | undefined {
+  if (stopReason instanceof ExecutionCancelled && stopReason.stopCause === "worker_stopping") return WORKER_STOPPING;
+  if (stopReason || !isNotStarted(settled)) return undefined;
+  return { reason: "sandbox_start_failed", message: settled.error.message, isFailure: true };
+}
+
+export const WORKER_STOPPING: LeaseReturn = { reason: "worker_stopping", message: "The worker is stopping.", isFailure: false };
+
+const isNotStarted = (settled: Settled): settled is { readonly error: SandboxStartFailed } =>
+  settled !== "abandoned" && "error" in settled && settled.error instanceof SandboxStartFailed;
 
 /** An execution that was told to end; one that reached its own end in that moment keeps it, unless it was cancelled. */
 function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined): ExecutionResult | undefined {

@@ -9,6 +9,8 @@ export type ExecutionsDeps = {
   readonly log: Logger;
   readonly hold: (assignment: worker.Assignment, acceptSent: Moment) => HeldExecution;
   readonly onDrain: () => void;
+  /** Has a heartbeat deliver what is not acknowledged. */
+  readonly fetchDirectives: () => void;
 };
 
 /** The executions that this worker holds, one slot each. A slot is free again only when nothing of its execution is left. */
@@ -16,6 +18,8 @@ export class Executions {
   readonly #deps: ExecutionsDeps;
   readonly #held = new Map<string, HeldExecution>();
   #waiting: (() => void)[] = [];
+  /** Attempts that directives arrived for while they were not active here: the answer to Accept may be on its way. */
+  readonly #early = new Set<string>();
 
   constructor(deps: ExecutionsDeps) {
     this.#deps = deps;
@@ -34,8 +38,14 @@ export class Executions {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Runs an accepted assignment; one that runs already (an answer that came twice) goes on. */
-  begin(assignment: worker.Assignment, acceptSent: Moment): void {
+  /** Runs what an Accept answered, and fetches the directives that arrived before the answer. An execution that runs already continues. */
+  begin(assignments: readonly worker.Assignment[], acceptSent: Moment): void {
+    for (const assignment of assignments) this.#begin(assignment, acceptSent);
+    if (assignments.some((assignment) => this.#early.has(keyOf(assignment)))) this.#deps.fetchDirectives();
+    this.#early.clear(); // Accept calls follow each other: whatever else is in it has ended
+  }
+
+  #begin(assignment: worker.Assignment, acceptSent: Moment): void {
     const key = keyOf(assignment);
     if (this.#held.has(key)) return;
     try {
@@ -54,10 +64,13 @@ export class Executions {
     for (const resume of this.#waiting.splice(0)) resume();
   }
 
-  /** Gives a directive to its execution; those for attempts not held here are for nobody. */
-  route(directive: worker.Directive): void {
+  /** Delivers a directive to its execution. What is refused or for no active attempt is dropped: heartbeats repeat what is not acknowledged. */
+  route(directive: worker.Directive, from: "stream" | "heartbeat"): void {
     if (directive.directive.case === "drain") this.#deps.onDrain(); // concerns the whole worker, whichever execution it comes with
-    this.#held.get(keyOf(directive))?.deliver(directive);
+    const key = keyOf(directive);
+    const execution = this.#held.get(key);
+    if (!execution) this.#early.add(key);
+    else if (!execution.deliver(directive) && from === "stream") this.#deps.fetchDirectives();
   }
 
   stopAll(message: string): void {

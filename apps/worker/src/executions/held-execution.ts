@@ -13,6 +13,7 @@ import { literalSecrets } from "../mcp/server-settings.ts";
 import type { ModelCallCounts } from "../model/model-call-counts.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
+import { retrying } from "../protocol/retrying.ts";
 import type { Timings } from "../protocol/timings.ts";
 import { EventSpool } from "../spool/event-spool.ts";
 import { EventStream } from "../spool/event-stream.ts";
@@ -20,16 +21,17 @@ import { Masker } from "../spool/masker.ts";
 import type { InstanceDirectory } from "../state/instance-directory.ts";
 import type { ParkedWorkspace, ParkedWorkspaces } from "../state/parked-workspaces.ts";
 import { removeTree } from "../state/remove-tree.ts";
-import { unlessAborted, type Timers } from "../time.ts";
+import { pause, unlessAborted, type Timers } from "../time.ts";
 import { completeExecution, type Completions } from "./complete-execution.ts";
 import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
-import { outcomeOf, type Settled } from "./execution-outcome.ts";
+import { outcomeOf, returnOf, type LeaseReturn, type Settled } from "./execution-outcome.ts";
 import { LiveText, type Said } from "./live-text.ts";
 import { maskedPlatform } from "./masked-platform.ts";
 import { platformClientOf } from "./platform-client.ts";
 import { Sandboxes } from "./sandboxes.ts";
+import type { StartFailures } from "./start-failures.ts";
 import { StopLadder } from "./stop-ladder.ts";
 
 export type HeldExecutionDeps = {
@@ -49,6 +51,8 @@ export type HeldExecutionDeps = {
   readonly publicUrl: () => string;
   readonly parked: ParkedWorkspaces;
   readonly runExecution: RunExecution;
+  /** Of all executions of the worker. */
+  readonly startFailures: StartFailures;
   /** A heartbeat that begins now; used to report acknowledged directives before the end. */
   readonly beatNow: () => Promise<boolean>;
 };
@@ -129,8 +133,9 @@ export class HeldExecution implements KeptLease {
     this.#lease.renewed(sent);
   }
 
-  deliver(directive: worker.Directive): void {
-    this.#directives.deliver(directive);
+  /** Returns false if the directive was refused because one before it is missing. */
+  deliver(directive: worker.Directive): boolean {
+    return this.#directives.deliver(directive);
   }
 
   stop(): void {
@@ -186,9 +191,11 @@ export class HeldExecution implements KeptLease {
     const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
     if (!stopReason && settled !== "abandoned" && "error" in settled && !isLeaseLost(settled.error)) this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
     const result = outcomeOf(settled, stopReason);
+    const returned = result ? undefined : returnOf(settled, stopReason);
     span.set({ "millwright.outcome": result?.outcome ?? "LEFT" });
     if (result?.error) span.fail(result.error.code);
     if (result) await this.#complete(result, await this.#park(result));
+    else if (returned) await this.#return(returned);
     else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution left to its next attempt");
     this.#live.end();
     this.#events.end(new LeaseLost("The execution has ended."));
@@ -226,6 +233,28 @@ export class HeldExecution implements KeptLease {
     } catch (error) {
       this.#log.warn({ operation: "Complete", outcome: result.outcome, error }, "execution not completed");
       if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid); // another attempt goes on
+    }
+  }
+
+  /** Returns the lease after the last events, so that the run is queued at once (a failure after a delay). Best effort: otherwise the lease expires. */
+  async #return({ reason, message, isFailure }: LeaseReturn): Promise<void> {
+    const { client, timers, timings } = this.#deps;
+    const { executionId, attempt } = this;
+    if (isFailure) await pause(timers, this.#deps.startFailures.add(timings()), this.#stop.signal).catch(() => {});
+    const late = new AbortController();
+    const cancelLimit = timers.after(timings().returnMs, () => late.abort(new Error("The platform did not answer in time.")));
+    const signal = AbortSignal.any([this.#lost.signal, late.signal]);
+    const lease = { executionId, attempt, reason, message: this.#masker.text(message), failure: isFailure };
+    try {
+      if (!this.#events.isBroken) await unlessAborted(this.#events.flushed(), signal);
+      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.beatNow(), signal);
+      await retrying(this.#deps, signal, () => client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }));
+      this.#lost.abort(new LeaseLost("The lease was returned."));
+      this.#log.info({ operation: "ReturnLeases", reason }, "execution returned");
+    } catch (error) {
+      this.#log.warn({ operation: "ReturnLeases", reason, error }, "the lease could not be returned; it expires by itself");
+    } finally {
+      cancelLimit();
     }
   }
 
@@ -273,10 +302,13 @@ export class HeldExecution implements KeptLease {
       say: (stepId, delta) => this.#live.say(stepId, delta),
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       doors,
-      platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, runToken: () => this.#runToken }), this.#masker),
+      platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, modelAccess: accessOf(this.#assignment), runToken: () => this.#runToken }), this.#masker),
       directives: this.#directives,
       signal,
-      phase: (phase) => (this.#phase = phase),
+      phase: (phase) => {
+        this.#phase = phase;
+        if (phase === "RUNNING") this.#deps.startFailures.reset(); // the agent's sandbox has started
+      },
       park: (workspace) => (this.#saved = workspace),
       unpark: () => this.#deps.parked.take(this.#assignment.runUid, this.#assignment.snapshotKey, join(dir, "workspace")),
       retain: (result) => this.#retain(result),
@@ -288,6 +320,12 @@ export class HeldExecution implements KeptLease {
       clock,
     };
   }
+}
+
+/** Whose access to the model's provider an execution was given. */
+function accessOf({ providerCredentials: credentials }: worker.Assignment): string {
+  if (!credentials) return "";
+  return credentials.operatorSet ? "operator" : credentials.baseUrl === "" ? "team" : "team_endpoint";
 }
 
 /** The platform said it before a heartbeat did: no failure of the worker. */

@@ -27,6 +27,8 @@ export type PlatformClientDeps = RetryDeps & {
   readonly signal: AbortSignal;
   /** Origin that the worker reaches the platform at. */
   readonly url: string;
+  /** Whose access to the model's provider the run uses, as `ReportUsage` names it. */
+  readonly modelAccess: string;
   /** The present run token. */
   readonly runToken: () => string;
 };
@@ -55,8 +57,8 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
 
     openPullRequest: (pullRequest) => outside(() => client.openPullRequest({ ...lease, ...pullRequest }, options())),
 
-    async reportUsage({ callId, modelId, usage }) {
-      await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage) }, options()));
+    async reportUsage({ callId, modelId, usage, isEstimated: estimated = false }) {
+      await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage), estimated, access: deps.modelAccess }, options()));
     },
 
     async reserveCost({ modelId, inputTokens, outputTokens }) {

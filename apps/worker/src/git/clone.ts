@@ -1,23 +1,45 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, rename, rm, utimes } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { isIP } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { worker } from "@millwright/contracts";
 import { refusalIn, type OutboundRule } from "@millwright/outbound";
+import { lastLines } from "../sandbox/last-lines.ts";
+import type { PlatformShell } from "../sandbox/platform-shell.ts";
 import { credential, GitFailed, hardening, type HostGit } from "./host-git.ts";
-import { isLocal, nameOf, type WorkingCopy } from "./repository.ts";
+import { isLocal, isSha, nameOf, type WorkingCopy } from "./repository.ts";
+import { SHELL_GIT } from "./shell-git.ts";
 
 const FETCH_ATTEMPTS = 5;
 const MOVED_TIMEOUT_MS = 15_000;
+const CLONE_TIMEOUT_MS = 10 * 60_000;
+
+/**
+ * Prints the commit that is checked out: the wanted one if it is there, else the base. A bundle has no HEAD, from which git would create the local base
+ * branch: agents compare with it (`git diff main`).
+ */
+const CLONE = `set -eu
+git clone --quiet --no-checkout --template= "$INBOX/$BUNDLE" "$WORKSPACE/$DIRECTORY"
+cd "$WORKSPACE/$DIRECTORY"
+git remote set-url origin "$URL"
+git update-ref "refs/heads/$BASE_BRANCH" "$BASE"
+git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BASE_BRANCH"
+if [ -z "$START" ] || ! git cat-file -e "$START^{commit}" 2>/dev/null; then START=$BASE; fi
+git checkout --quiet --no-track -B "$BRANCH" "$START"
+git rev-parse --verify HEAD
+`;
 
 export type CloneOptions = {
   readonly git: HostGit;
   readonly outbound: OutboundRule;
-  /** Bare copies of repositories, kept between executions and shared by them. */
+  /** Bare copies of repositories, which outlive executions and are shared by them. */
   readonly cacheDir: string;
-  /** The workspace on the host, before any agent has written to it. */
-  readonly workspace: string;
+  /** Where the clone is made; its inbox is `inbox`. */
+  readonly shell: PlatformShell;
+  /** On the host; no sandbox can write to it. */
+  readonly inbox: string;
+  /** Beneath the workspace. */
   readonly directory: string;
   /** Where the code host's work branch should be, as far as the run's events tell; undefined = take it as it is. */
   readonly expectedSha: string | undefined;
@@ -25,12 +47,15 @@ export type CloneOptions = {
   readonly startSha: string | undefined;
 };
 
+/** A clone, and the commit that is checked out in it. */
+export type Clone = { readonly copy: WorkingCopy; readonly start: string };
+
 /**
- * Brings a repository into the workspace on its work branch, through the cache. The credential goes to our own git by its environment, and
- * nothing of it stays in the clone. Errors: GitFailed.
+ * Brings a repository into the workspace on its work branch. Git on the host fetches into the worker's own bare cache, with the credential in its
+ * environment, and writes a bundle of what branches and tags lead to now; the clone is made from that inside a sandbox. Errors: GitFailed.
  */
-export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<WorkingCopy> {
-  const { git, workspace, directory } = options;
+export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<Clone> {
+  const { git, directory, shell, inbox } = options;
   const settings = { ...hardening(isLocal(repository)), ...credential(repository.cloneUrl, repository.authorizationHeader), ...(isLocal(repository) ? {} : await pinned(repository, options)) };
   const cache = await fetchIntoCache(repository, options, settings);
   const baseBranch = repository.baseBranch || (await defaultBranch(repository, git, settings));
@@ -38,14 +63,16 @@ export async function cloneRepository(repository: worker.Repository, options: Cl
   const baseSha = await shaOf(baseBranch);
   if (baseSha === "") throw new GitFailed(`Cannot clone ${nameOf(repository)}`, `it has no branch ${baseBranch || "at all"}`);
   const remoteSha = await shaOf(repository.workBranch);
-  const target = join(workspace, directory);
-  const clone = (...args: string[]) => git.run(`Cannot clone ${nameOf(repository)}`, args, hardening(true));
-  // Neither linked nor copied file by file: the agent gets what branches and tags lead to now, not what the cache has seen before.
-  await clone("clone", "--quiet", "--no-checkout", "--no-local", "--template=", cache, target);
-  const start = options.startSha !== undefined && (await hasCommit(git, target, options.startSha)) ? options.startSha : baseSha;
-  await clone("-C", target, "remote", "set-url", "origin", isLocal(repository) ? `/repositories/${nameOf(repository)}.git` : repository.cloneUrl);
-  await clone("-C", target, "checkout", "--quiet", "--no-track", "-B", repository.workBranch, start);
-  return { repository, directory, baseBranch, baseSha, pushedSha: options.expectedSha ?? remoteSha };
+  const bundle = join(inbox, `${directory}.clone`);
+  await git.run(`Cannot clone ${nameOf(repository)}`, ["-C", cache, "bundle", "create", "--quiet", bundle, "--branches", "--tags"], hardening(true));
+  await chmod(bundle, 0o644);
+  const url = isLocal(repository) ? `/repositories/${nameOf(repository)}.git` : repository.cloneUrl;
+  const env = { ...SHELL_GIT, BUNDLE: `${directory}.clone`, DIRECTORY: directory, URL: url, BRANCH: repository.workBranch, START: options.startSha ?? "", BASE: baseSha, BASE_BRANCH: baseBranch };
+  const run = await shell.run(CLONE, { env, timeoutMs: CLONE_TIMEOUT_MS });
+  const start = run.output.trim();
+  if (run.exitCode !== 0 || !isSha(start)) throw new GitFailed(`Cannot clone ${nameOf(repository)}`, run.timedOut ? "it took too long" : lastLines(run.output));
+  await rm(bundle);
+  return { copy: { repository, directory, baseBranch, baseSha, pushedSha: options.expectedSha ?? remoteSha }, start };
 }
 
 /**
@@ -116,12 +143,6 @@ async function shaOfRef(git: HostGit, cache: string, ref: string): Promise<strin
   const listed = await git.run("Cannot read the cache", ["-C", cache, "for-each-ref", "--format=%(refname) %(objectname)", ref], hardening(true));
   return listed.split("\n").find((line) => line.startsWith(`${ref} `))?.slice(ref.length + 1) ?? "";
 }
-
-const hasCommit = (git: HostGit, directory: string, sha: string): Promise<boolean> =>
-  git.run("Cannot read the clone", ["-C", directory, "cat-file", "-e", `${sha}^{commit}`], hardening(true)).then(
-    () => true,
-    () => false,
-  );
 
 async function defaultBranch(repository: worker.Repository, git: HostGit, settings: Record<string, string>): Promise<string> {
   const listed = await git.run(`Cannot read ${nameOf(repository)}`, ["ls-remote", "--symref", "--", repository.cloneUrl, "HEAD"], settings);

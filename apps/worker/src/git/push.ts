@@ -71,7 +71,9 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
   const way = local ? undefined : await openWay(repository, join(dir, "way"), options);
   try {
     const env = { ...configEnvironment(hardening(local)), GIT_CONFIG_NOSYSTEM: "1" };
-    const sandbox = await startSandbox({ host: options.host, dir, mounts, relays: way?.relays ?? [], env, limits: limitsFor(options.host.limits) });
+    const sandbox = await startSandbox({ host: options.host, dir, mounts, relays: way?.relays ?? [], env, limits: limitsFor(options.host.limits) }).catch((error: unknown) => {
+      throw new GitFailed(`Cannot push to ${nameOf(repository)}`, `its sandbox could not be started (${(error as Error).message})`); // the agent's sandbox is alive
+    });
     options.ownSandbox(sandbox);
     const watching = setInterval(() => {
       if (isOpen(options.doors)) return;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesIn } from "../sandbox/disk-usage.ts";
+import { usageOfDirectories } from "../sandbox/disk-usage.ts";
 
 /** Longer than any use of one takes: git's own time limit and the clone after it. */
 const IN_USE_MS = 30 * 60_000;
@@ -15,7 +15,7 @@ export async function trimCaches(directory: string, bytesMax: number, now = Date
   const found = await Promise.all(names.map(async (name) => ({ path: join(directory, name), usedMs: (await stat(join(directory, name)).catch(() => undefined))?.mtimeMs ?? 0 })));
   let [kept, removed] = [0, 0];
   for (const { path, usedMs } of found.sort((a, b) => b.usedMs - a.usedMs)) {
-    const bytes = (await bytesIn([path])).bytes;
+    const bytes = (await usageOfDirectories([path])).bytes;
     if (now - usedMs < IN_USE_MS || (kept + bytes <= bytesMax && path.endsWith(".git"))) kept += bytes;
     else removed += await remove(path);
   }

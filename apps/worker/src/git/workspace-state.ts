@@ -1,8 +1,11 @@
 import { createHash } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { lastLines } from "../sandbox/last-lines.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { PlatformShell } from "../sandbox/platform-shell.ts";
 import { GitFailed } from "./host-git.ts";
 import { isSha, type WorkingCopy } from "./repository.ts";
+import { SHELL_GIT } from "./shell-git.ts";
 import { SNAPSHOT_TIMEOUT_MS } from "./snapshot-format.ts";
 
 /** A working copy as it is: `tree` holds everything in it but what git ignores. `branch` null: a detached HEAD. */
@@ -16,8 +19,6 @@ export type WorkspaceState = {
   readonly hasFiles: boolean;
 };
 
-/** Directory in the exchange directory for what is looked at and packed. */
-export const STAGE = "snapshot";
 /** Beside the repositories, and not kept. */
 const ATTACHMENTS = ".attachments";
 /** What a snapshot's files leave out, as names beneath the workspace. */
@@ -27,7 +28,7 @@ export const leftOut = (copies: readonly Pick<WorkingCopy, "directory">[]): stri
  * An index of our own: the agent's stays as it is. It begins as a copy, so that files which have not changed are not read again (with its
  * times, by which git tells files that changed within the same moment).
  */
-const SCRIPT = `set -eu; umask 077; rm -rf "$STAGE"; mkdir -p "$STAGE"; export GIT_OPTIONAL_LOCKS=0
+const SCRIPT = `set -eu; umask 077; STAGE=$OUTBOX/index; rm -rf "$STAGE"; mkdir "$STAGE"; export GIT_OPTIONAL_LOCKS=0
 stage_all() { GIT_INDEX_FILE="$STAGE/index" git -c advice.addEmbeddedRepo=false add --all; }
 for directory in $COPIES; do
   cd "$WORKSPACE/$directory"; rm -f "$STAGE/index"
@@ -37,16 +38,16 @@ for directory in $COPIES; do
   printf 'copy\\t%s\\t%s\\t%s\\t%s\\t%s\\n' "$directory" "$(git branch --show-current)" "$(git rev-parse --verify HEAD)" "$(git rev-parse --verify 'HEAD^{tree}')" "$tree"
 done
 cd "$WORKSPACE"
-rm -f "$STAGE/index"
+rm -rf "$STAGE"
 prune=; for name in $LEFT_OUT; do prune="$prune -path ./$name -prune -o"; done
 found=$(find . -mindepth 1 $prune -printf '%P %y %s %T@ %m %l\\n' 2>/dev/null | LC_ALL=C sort | cksum) || found=unknown
 printf 'files\\t%s\\t%s\\n' "$(find . -mindepth 1 $prune -print | head -1 | wc -l | tr -d ' ')" "$found"
 `;
 
-/** Looks at everything that a snapshot would hold, inside the sandbox: the agent's word. Errors: GitFailed. */
-export async function workspaceState(sandbox: Sandbox, copies: readonly WorkingCopy[]): Promise<WorkspaceState> {
-  const env = { STAGE: `${sandbox.exchange}/${STAGE}`, WORKSPACE: sandbox.workspace, COPIES: copies.map(({ directory }) => directory).join(" "), LEFT_OUT: leftOut(copies).join(" ") };
-  const run = await sandbox.exec(SCRIPT, { cwd: "/", timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
+/** Reads the state of everything that a snapshot would hold. The agent may have forged it. Errors: GitFailed. */
+export async function workspaceState(shell: PlatformShell, copies: readonly WorkingCopy[]): Promise<WorkspaceState> {
+  const env = { ...SHELL_GIT, COPIES: copies.map(({ directory }) => directory).join(" "), LEFT_OUT: leftOut(copies).join(" ") };
+  const run = await shell.run(SCRIPT, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
   if (run.exitCode !== 0) throw new GitFailed("The snapshot failed", run.timedOut ? "it took too long" : lastLines(run.output));
   return parse(run.output, copies);
 }
@@ -63,6 +64,9 @@ function parse(output: string, copies: readonly WorkingCopy[]): WorkspaceState {
   const fingerprint = createHash("sha256").update(JSON.stringify([states, found, sum === "unknown" ? Math.random() : sum])).digest("hex");
   return { fingerprint, copies: states, hasFiles: found !== "0" };
 }
+
+/** Whether the workspace of an execution without repositories holds files that a snapshot would; only once no sandbox runs over it. */
+export const hasFilesBeside = async (dir: string): Promise<boolean> => (await readdir(join(dir, "workspace"))).some((name) => name !== ATTACHMENTS);
 
 /** Whether a working copy is as it was cloned. */
 export const isUntouched = (state: CopyState, copy: WorkingCopy): boolean =>

@@ -1,7 +1,10 @@
 import type { ExecutionContext } from "../executions/execution-context.ts";
-import { isPristine, packSnapshot, snapshotFile, takeOut } from "../git/take-snapshot.ts";
-import { workspaceState } from "../git/workspace-state.ts";
+import { isPristine, packSnapshot } from "../git/take-snapshot.ts";
+import { hasFilesBeside, workspaceState, type WorkspaceState } from "../git/workspace-state.ts";
 import { SandboxGone } from "../sandbox/channel.ts";
+import { limitsFor } from "../sandbox/limits.ts";
+import { PlatformShell } from "../sandbox/platform-shell.ts";
+import { hostOf } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
 
@@ -58,25 +61,25 @@ export class Checkpoints {
   }
 
   /**
-   * The workspace at the end: the key of its snapshot, undefined when there is nothing to keep, or it could not be kept (which the run is told). The
-   * sandbox is stopped when anything had to be packed. Errors: the abort reason.
+   * Stops the sandbox and saves the workspace as it is then. Returns the key of its snapshot; undefined if there is nothing to save, or it could not be saved
+   * (which the run's events state). Errors: the abort reason.
    */
   async last(): Promise<string | undefined> {
     await this.#running;
+    const { ctx, workspace, isRestored } = this.#deps;
+    await workspace.sandbox.stop(); // none of the agent's processes is left to change the workspace or to meet the platform's git
     let key: string | undefined;
     await this.#attempt(async () => {
-      const { ctx, workspace } = this.#deps;
-      const state = await workspaceState(workspace.sandbox, workspace.copies);
-      const isSaved = state.fingerprint === this.#saved?.fingerprint;
-      const isAsCloned = isPristine(state, workspace.copies) && !this.#deps.isRestored && (this.#saved?.key ?? "") === "";
-      if (isSaved) key = this.#saved?.key;
-      if (isSaved || isAsCloned) return this.#end(state.fingerprint, key);
-      await packSnapshot(workspace.sandbox, workspace.copies, state);
-      await workspace.sandbox.stop(); // nobody can change the file any more
-      key = (await ctx.platform.putSnapshot(await snapshotFile(ctx.dir))).snapshotKey;
-      this.#end(state.fingerprint, key);
+      const wasSaved = isRestored || (this.#saved?.key ?? "") !== "";
+      if (!wasSaved && workspace.copies.length === 0 && !(await hasFilesBeside(ctx.dir))) return this.#end("", undefined);
+      await this.#withState(async (state, pack) => {
+        const isSaved = state.fingerprint === this.#saved?.fingerprint;
+        if (isSaved) key = this.#saved?.key;
+        else if (wasSaved || !isPristine(state, workspace.copies)) key = await pack();
+        this.#end(state.fingerprint, key);
+      });
     });
-    this.#deps.ctx.signal.throwIfAborted();
+    ctx.signal.throwIfAborted();
     return key === "" ? undefined : key;
   }
 
@@ -104,19 +107,22 @@ export class Checkpoints {
 
   async #save(): Promise<void> {
     const { ctx, conversation, workspace, isRestored } = this.#deps;
-    const state = await workspaceState(workspace.sandbox, workspace.copies);
-    if (state.fingerprint !== this.#saved?.fingerprint) {
+    await this.#withState(async (state, pack) => {
+      if (state.fingerprint === this.#saved?.fingerprint) return;
       const isAsCloned = !isRestored && isPristine(state, workspace.copies);
-      this.#saved = { fingerprint: state.fingerprint, key: isAsCloned ? "" : await this.#put(() => packSnapshot(workspace.sandbox, workspace.copies, state)) };
-    }
-    conversation.record("checkpoint", { snapshot_key: this.#saved.key });
+      this.#saved = { fingerprint: state.fingerprint, key: isAsCloned ? "" : await pack() };
+    });
+    conversation.record("checkpoint", { snapshot_key: this.#saved?.key ?? "" });
     await ctx.flushed(); // before the place of an older one is given up
   }
 
-  async #put(pack: () => Promise<void>): Promise<string> {
-    const { ctx } = this.#deps;
-    await pack();
-    return (await ctx.platform.putSnapshot(await takeOut(ctx.dir))).snapshotKey;
+  /** Reads the state of the workspace; `pack` uploads a snapshot of it and returns its key. */
+  #withState(use: (state: WorkspaceState, pack: () => Promise<string>) => Promise<void>): Promise<void> {
+    const { ctx, workspace } = this.#deps;
+    return PlatformShell.use({ host: hostOf(ctx.sandbox), limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape), dir: ctx.dir, signal: ctx.signal, ownSandbox: (sandbox) => ctx.ownSandbox(sandbox) }, async (shell) => {
+      const state = await workspaceState(shell, workspace.copies);
+      await use(state, async () => (await ctx.platform.putSnapshot(await packSnapshot(shell, workspace.copies, state))).snapshotKey);
+    });
   }
 
   async #attempt(act: () => Promise<void>): Promise<boolean> {

@@ -1,10 +1,10 @@
 import type { ModelProvider } from "../model/model-provider.ts";
 import { INSTALL_HINT } from "../sandbox/probe.ts";
 
-/** Why an execution cannot begin here at all, for people; undefined when it can. No AI gets hands without a border unless somebody chose that. */
+/** Returns why an execution cannot begin here at all, for people; undefined when it can. Nothing is executed without a sandbox unless the operator chose that. */
 export function refusalOf(provider: ModelProvider | undefined, providerName: string, sandbox: { kind: "bwrap" | "none"; isChosen?: boolean }, hasCredentials: boolean): string | undefined {
   if (!provider) return `This worker cannot call models of the provider "${providerName}". Use a worker that offers it, or the model "scripted".`;
-  if (provider.name !== "scripted" && sandbox.kind === "none" && !sandbox.isChosen) return `This worker has no sandbox, so it gives no AI a shell. ${INSTALL_HINT}`;
+  if (sandbox.kind === "none" && !sandbox.isChosen) return `This worker has no sandbox, so it executes no runs. ${INSTALL_HINT}`;
   if (provider.name !== "scripted" && !hasCredentials) return noAccess(providerName);
   return undefined;
 }

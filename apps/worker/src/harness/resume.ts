@@ -9,7 +9,7 @@ type ResumeDeps = {
   readonly conversation: Conversation;
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId">;
-  /** A script does lost steps once more, in their order; an AI is told of them and judges. */
+  /** A script executes lost steps again, in their order; an AI is told of them and judges. */
   readonly repeatsSteps: boolean;
   /** What was lost: with a worker goes everything but the saved workspace. */
   readonly lost: "worker" | "sandbox";
@@ -17,13 +17,13 @@ type ResumeDeps = {
   readonly isRestored: boolean;
 };
 
-/** Nobody knows whether the effect of such a call is there once it was interrupted: a script passes over it, and does not make it again. */
-const isUnrepeatable = (tool: Tool | undefined): boolean => tool?.isRepeatable === false;
+/** Whether a script may make a call again. The effects outside of some calls would be doubled: a script continues behind them. */
+const isRepeatable = (tools: readonly Tool[], { name }: PastCall): boolean => tools.find((tool) => tool.name === name)?.isRepeatable !== false;
 
 /**
  * Makes workspace and record agree before an agent goes on: files that later steps wrote are written again, calls that were running are closed as
- * interrupted, and the agent is told what it must know. Nothing that is recorded as done runs again, unless a script's own steps were lost with the
- * workspace. Says whether files were written. Errors: SandboxGone.
+ * interrupted, and the agent is told what it must know. A call that is recorded as done runs again only for a script, if what it changed in the
+ * workspace was lost; its events are marked `repeated`. Returns whether files were written. Errors: SandboxGone.
  */
 export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<boolean> {
   const { conversation, repeatsSteps, lost } = deps;
@@ -32,10 +32,10 @@ export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<b
   const { written, missing } = await writeAgain(deps, uncovered);
   const open = calls.filter(({ state }) => state === "begun");
   for (const call of open) if (!call.isClosed) closeLost(deps, call);
-  const repeats = repeatsSteps ? [...missing, ...open.filter(({ name }) => !isUnrepeatable(deps.tools.find((tool) => tool.name === name)))] : [];
+  const repeats = repeatsSteps ? [...missing, ...open].filter((call) => isRepeatable(deps.tools, call)) : [];
   conversation.record("agent_resumed", {
     ...{ session_id: newUid(), workspace: deps.context.workspace.sandbox.workspace, lost },
-    text: wordsFor({ lost, written, missing, open }),
+    text: repeatsSteps ? scriptText({ lost, written, repeats }) : wordsFor({ lost, written, missing, open }),
     repeats: repeats.map(({ callId }) => callId),
   });
   return written.length > 0;
@@ -89,7 +89,6 @@ export function closeLostCalls(conversation: Conversation, lost: ResumeDeps["los
 const NAMED_MAX = 20;
 
 function wordsFor({ lost, written, missing, open }: Rewritten & { lost: ResumeDeps["lost"]; open: readonly PastCall[] }): string {
-  const listed = (calls: readonly PastCall[]) => [...calls.slice(0, NAMED_MAX).map(titleOf), ...(calls.length > NAMED_MAX ? [`and ${calls.length - NAMED_MAX} more`] : [])].map((line) => `- ${line}`).join("\n");
   const parts = [
     `The ${lost} you worked in was lost. You go on in a new one, from what is recorded: everything above happened.`,
     lost === "worker" ? "Processes, temporary files, your home directory and files that git ignores are gone; setup commands have run again." : "Processes and temporary files are gone; files of the workspace are as they were.",
@@ -100,6 +99,19 @@ function wordsFor({ lost, written, missing, open }: Rewritten & { lost: ResumeDe
   ];
   return parts.filter((part) => part !== "").join("\n\n");
 }
+
+/** What a resumed script does, for people who read its run. */
+function scriptText({ lost, written, repeats }: { lost: ResumeDeps["lost"]; written: readonly PastCall[]; repeats: readonly PastCall[] }): string {
+  const parts = [
+    `The ${lost} was lost. The script continues in a new one, from what is recorded.`,
+    written.length === 0 ? "" : `Files written again from the record:\n${listed(written)}`,
+    repeats.length === 0 ? "" : `Steps executed again, in this order, because they were running or because what they changed was not saved:\n${listed(repeats)}`,
+  ];
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+const listed = (calls: readonly PastCall[]): string =>
+  [...calls.slice(0, NAMED_MAX).map(titleOf), ...(calls.length > NAMED_MAX ? [`and ${calls.length - NAMED_MAX} more`] : [])].map((line) => `- ${line}`).join("\n");
 
 const titleOf = ({ name, input }: PastCall): string => {
   const [main] = ["command", "path", "title"].map((key) => input[key]).filter((value) => typeof value === "string");

@@ -4,6 +4,7 @@ import { ModelGateway } from "../adapters/model-gateway.ts";
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
+import { SandboxStartFailed } from "../executions/execution-errors.ts";
 import { AGENT_IDENTITY } from "../git/sandbox-git.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
 import { providerFor } from "../model/providers.ts";
@@ -26,7 +27,7 @@ const CRASHES_MAX = 1;
 /**
  * One attempt of an execution, from an empty directory to its result: sandbox, workspace, the agent's turns, snapshot. It goes on from what the
  * execution's events tell, be they of an attempt that was lost or of a sandbox that died under this one. Everything it starts is gone when it returns.
- * Errors: the abort reason of the execution, faults of the worker itself.
+ * Errors: the abort reason of the execution, SandboxStartFailed, faults of the worker itself.
  */
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
   const conversation = new Conversation(await ctx.platform.readHistory(), ctx);
@@ -117,31 +118,39 @@ class AgentSession {
     if (!workspace || dead.breach) return result;
     let snapshotKey: string | undefined;
     await bestEffort("save the workspace of a sandbox that died", this.#ctx.log, async () => {
-      snapshotKey = await this.#inSandbox((sandbox) => saveAfterCrash({ ctx: this.#ctx, conversation: this.#conversation, workspace: { ...workspace, sandbox } }));
+      snapshotKey = await saveAfterCrash({ ctx: this.#ctx, conversation: this.#conversation, workspace });
     });
     return snapshotKey === undefined ? result : { ...result, snapshotKey };
   }
 
-  async #inSandbox<T extends ExecutionResult | string | undefined>(act: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+  async #inSandbox(act: (sandbox: Sandbox) => Promise<ExecutionResult>): Promise<ExecutionResult> {
     const { assignment } = this.#ctx;
     const env = { ...AGENT_IDENTITY, MILLWRIGHT_RUN_ID: assignment.runUid, ...assignment.env, ...assignment.secrets };
     const gateway = (this.#gateway = "adapter" in this.#agent ? await ModelGateway.listen({ ctx: this.#ctx, budget: this.#budget }) : undefined);
     const shown = "adapter" in this.#agent ? [{ source: this.#agent.files.directory, target: HARNESS }] : [];
-    let result: T | undefined;
+    let result: ExecutionResult | undefined;
     const starting = startAgentSandbox(this.#ctx, this.#conversation, env, { relays: gateway ? [gateway.relay] : [], shown });
     const sandbox = (this.#sandbox = await starting.catch((error: unknown) => {
       gateway?.close();
-      throw error as Error;
+      this.#ctx.signal.throwIfAborted();
+      throw new SandboxStartFailed(whyNotStarted(error), error);
     }));
     void sandbox.gone.then(() => gateway?.close());
     try {
       return (result = await act(sandbox));
     } finally {
       await sandbox.stop();
-      const outcome = typeof result === "object" ? result.outcome : this.#ctx.signal.aborted ? "CANCELLED" : "ERROR";
+      const outcome = result?.outcome ?? (this.#ctx.signal.aborted ? "CANCELLED" : "ERROR");
       this.#conversation.record("sandbox_stopped", { reason: outcome.toLowerCase() });
     }
   }
+}
+
+/** For people who may not know the machine: what bubblewrap reported, but no path of the worker's. */
+function whyNotStarted(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  const cause = error instanceof SandboxGone ? error.message : `The worker could not prepare it${code === undefined ? "." : ` (${code}).`}`;
+  return `The sandbox could not be started. ${cause}`;
 }
 
 /** The conversation says why; nothing is started. */

@@ -42,20 +42,28 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
   const input = tool?.input.safeParse(call.input);
   const { action: name, category } = tool ?? { action: call.name, category: "integration" };
   const shown = tool && input?.success ? tool.shown(input.data) : {};
-  context.record("tool_start", { call_id: callId, name, category, input: shown });
+  const repeated: JsonObject = context.isRepeated(callId) ? { repeated: true } : {};
+  context.record("tool_start", { call_id: callId, name, category, input: shown, ...repeated });
   const started = clock.monotonicMs();
   const finish = (ending: Ending): Ending => {
     const durationMs = Math.round(clock.monotonicMs() - started);
-    context.record("tool_end", { call_id: callId, name, category, input: shown, state: ending.state, output: ending.output, duration_ms: durationMs, ...endOfStep(ending.end) });
+    context.record("tool_end", { call_id: callId, name, category, input: shown, state: ending.state, output: ending.output, duration_ms: durationMs, ...repeated, ...endOfStep(ending.end) });
     return ending;
   };
   if (!tool || !input) return finish({ state: "failed", output: { error: `There is no tool "${call.name}".` } });
+  if (call.malformed !== undefined) return finish({ state: "failed", output: { error: malformedArguments(tool.name, call.malformed) } });
   if (!input.success) return finish({ state: "failed", output: { error: input.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`).join("; ") } });
   if (!isAllowed(tool, mode)) return finish({ state: "denied", output: { error: `${tool.name} is not allowed before a plan was approved.` } });
   const ending = await perform(tool, input.data, { ...context, callId });
   const awaitsApproval = tool === plan && ending.state === "completed" && awaitsPlan(mode);
   return finish(awaitsApproval ? { ...ending, end: { kind: "blocked", message: AWAITING_APPROVAL } } : ending);
 }
+
+const SHOWN_CHARACTERS_MAX = 200;
+
+/** What a model is told whose arguments are no JSON object. */
+export const malformedArguments = (tool: string, text: string): string =>
+  `The arguments of ${tool} are malformed: they must be one JSON object (got ${JSON.stringify(text.slice(0, SHOWN_CHARACTERS_MAX))}). Send the call again.`;
 
 /** Until its plan is approved an agent may look, plan, ask and end; `orchestrate` plans the work of others in the same way. */
 export const isAllowed = (tool: Tool, mode: string): boolean => tool.isReadOnly || !awaitsPlan(mode);

@@ -1,25 +1,17 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
-import { isDomainError } from "@millwright/errors";
 import type { ExecutionContext } from "../executions/execution-context.ts";
-import { cloneRepository } from "../git/clone.ts";
-import { headOf } from "../git/commit.ts";
-import { GitFailed, HostGit } from "../git/host-git.ts";
-import { directoriesOf, nameOf, type WorkingCopy } from "../git/repository.ts";
-import { restoreSnapshot, startOver } from "../git/restore-snapshot.ts";
+import { GitFailed } from "../git/host-git.ts";
+import type { WorkingCopy } from "../git/repository.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
-import { FileTooLarge, type Sandbox } from "../sandbox/sandbox.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
-import { removeTree } from "../state/remove-tree.ts";
-import { workspaceState } from "../git/workspace-state.ts";
 import type { Workspace } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
+import { prepareWorkspace } from "./prepare-workspace.ts";
 
 const SETUP_TIMEOUT_SECONDS = 15 * 60;
 /** Exit code that is shown for a command that was ended; as `timeout` has it. */
 const ENDED_EXIT_CODE = 124;
-const SNAPSHOT_ARCHIVE = "snapshot-in.tar";
 
 /** The workspace could not be made ready; the text is for people. */
 export class SetupFailed extends Error {
@@ -51,12 +43,11 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
   let workspace: Workspace = before ? { ...before, sandbox } : workspaceIn(sandbox, []);
   const failed = (reason: string, message: string): SetupFailed => new SetupFailed(reason, message, workspace);
   try {
-    const kept = parked && (await reuse(ctx, conversation, sandbox, parked));
-    if (!before) workspace = workspaceIn(sandbox, kept ?? (await cloneAll(ctx, conversation, sandbox, signal)));
-    const isRestored = before !== undefined || kept !== undefined || (await restore(ctx, conversation, sandbox, workspace.copies, signal));
+    const prepared = before ? { copies: before.copies, isRestored: true } : await prepareWorkspace(ctx, conversation, parked, signal);
+    if (!before) workspace = workspaceIn(sandbox, prepared.copies);
     const refusal = await runSetupCommands(ctx, conversation, workspace, signal);
     if (refusal !== undefined) throw failed("setup_command_failed", refusal);
-    return { workspace, isRestored };
+    return { workspace, isRestored: prepared.isRestored };
   } catch (error) {
     ctx.signal.throwIfAborted();
     if (timeout.aborted) throw failed("setup_timeout", `Setting up took longer than ${seconds} s.`);
@@ -69,73 +60,6 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
 function workspaceIn(sandbox: Sandbox, copies: readonly WorkingCopy[]): Workspace {
   const base = copies.length === 1 && copies[0] ? `${sandbox.workspace}/${copies[0].directory}` : sandbox.workspace;
   return { sandbox, copies, base, cwd: base };
-}
-
-/** The copies in a parked workspace that is as it was saved; else it is emptied. Credentials may be new, so repositories are as the assignment has them. */
-async function reuse(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, parked: ParkedWorkspace): Promise<WorkingCopy[] | undefined> {
-  const { repositories } = ctx.assignment;
-  const copies = parked.copies.map((copy) => ({ ...copy, repository: repositories.find((one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch) }));
-  const isWhole = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
-  if (copies.every(isWhole) && copies.length === repositories.length && (await isAsSaved(sandbox, parked))) {
-    conversation.record("workspace_reused", {});
-    return copies;
-  }
-  const workspace = join(ctx.dir, "workspace");
-  for (const name of await readdir(workspace)) await removeTree(join(workspace, name));
-  return undefined;
-}
-
-const isAsSaved = (sandbox: Sandbox, { copies, fingerprint }: ParkedWorkspace): Promise<boolean> =>
-  workspaceState(sandbox, copies).then(
-    (state) => state.fingerprint === fingerprint,
-    (error: unknown) => {
-      if (error instanceof GitFailed) return false;
-      throw error;
-    },
-  );
-
-async function cloneAll(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, signal: AbortSignal): Promise<WorkingCopy[]> {
-  const { repositories, restarted, executionSeq } = ctx.assignment;
-  if (repositories.length === 0) return [];
-  const cacheDir = ctx.cacheDir ?? join(ctx.dir, "repositories");
-  const git = await HostGit.at(cacheDir, signal);
-  const directories = directoriesOf(repositories);
-  const copies: WorkingCopy[] = [];
-  for (const [index, repository] of repositories.entries()) {
-    const pushed = conversation.lastPushed(nameOf(repository), repository.workBranch);
-    const copy = await cloneRepository(repository, {
-      git,
-      outbound: ctx.outbound,
-      cacheDir,
-      workspace: join(ctx.dir, "workspace"),
-      directory: directories[index] ?? repository.name,
-      // What a lost attempt pushed last may not be in the run's events: a new attempt takes the branch as it finds it.
-      expectedSha: restarted ? undefined : pushed,
-      startSha: executionSeq > 1 ? pushed : undefined,
-    });
-    await sandbox.handOver(join(ctx.dir, "workspace", copy.directory));
-    conversation.record("repository_cloned", { owner: repository.owner, name: repository.name, branch: repository.workBranch, base_sha: copy.baseSha });
-    copies.push(copy);
-  }
-  return copies;
-}
-
-/** A snapshot that cannot be had or restored costs the files, not the run: it goes on from its clones, and says so. Whether it has what there was. */
-async function restore(ctx: ExecutionContext, conversation: Conversation, sandbox: Sandbox, copies: readonly WorkingCopy[], signal: AbortSignal): Promise<boolean> {
-  if (ctx.assignment.snapshotUrl === "") return true;
-  const starts = await Promise.all(copies.map((copy) => headOf(sandbox, copy, signal)));
-  try {
-    await ctx.platform.download(ctx.assignment.snapshotUrl, join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
-    await sandbox.handOver(join(ctx.dir, "exchange", SNAPSHOT_ARCHIVE));
-    await restoreSnapshot(sandbox, copies, SNAPSHOT_ARCHIVE, signal);
-    return true;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof GitFailed || error instanceof SandboxRefusal || error instanceof FileTooLarge || isDomainError(error))) throw error;
-    conversation.record("warning", { text: `The saved workspace could not be restored, so this goes on without it: ${error.message}` });
-    for (const [index, copy] of copies.entries()) await startOver(sandbox, copy, starts[index] ?? copy.baseSha, signal);
-    return false;
-  }
 }
 
 /** Answers what failed, for people. */

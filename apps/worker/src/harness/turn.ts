@@ -78,7 +78,7 @@ function think({ ctx, provider, conversation, tools, context, rules, skills, not
 /** Write-ahead: after this the step is the platform's, and another attempt would know of it. */
 async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep): Promise<void> {
   const modelId = ctx.assignment.modelId || "scripted";
-  const calls = step.toolCalls.map((call): JsonObject => ({ call_id: call.callId, name: call.name, input: call.input }));
+  const calls = step.toolCalls.map(({ callId, ...call }): JsonObject => ({ call_id: callId, ...call }));
   const payload: JsonObject = { step_id: step.stepId, text: step.text, tool_calls: calls, model_id: modelId, ...endOfStep(step.next) };
   conversation.record("model_step", step.usage ? { ...payload, usage: { ...step.usage } } : payload);
   budget.spend(step.usage ?? {});

@@ -6,6 +6,7 @@ import type { ExecutionContext, ExecutionResult } from "../executions/execution-
 import { push } from "../git/push.ts";
 import { textAt } from "../model/event-fields.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
+import { isToRepeat } from "../model/repeats.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
@@ -143,6 +144,7 @@ export function toolContext(ctx: ExecutionContext, conversation: Conversation, w
     run: { runUid, factoryUid, spawnableAgents },
     skills: skillShelf(skills, workspace),
     background: new BackgroundCommands(),
+    isRepeated: (callId) => conversation.ofExecution.some((event) => isToRepeat(event, callId)),
     record: (kind, payload) => conversation.record(kind, payload),
     push: async (copy, sha) => {
       await ctx.doors.whenOpen();

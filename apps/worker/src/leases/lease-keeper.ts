@@ -53,6 +53,7 @@ export class LeaseKeeper {
   #cancelBeat: CancelTimer = () => {};
   #underWay: Promise<boolean> = Promise.resolve(true);
   #failures = 0;
+  #isBeatDue = false;
 
   /** Runs until `signal` is aborted. */
   constructor(deps: LeaseKeeperDeps, signal: AbortSignal) {
@@ -72,7 +73,15 @@ export class LeaseKeeper {
     return this.#underWay;
   }
 
+  /** Ensures that a heartbeat begins after this call; any number of calls before it begins share it. */
+  beatSoon(): void {
+    if (this.#isBeatDue) return;
+    this.#isBeatDue = true;
+    void this.beatNow();
+  }
+
   async #beat(): Promise<boolean> {
+    this.#isBeatDue = false;
     if (this.#signal.aborted) return false;
     this.#cancelBeat();
     const { heartbeatMs } = this.#deps.timings();

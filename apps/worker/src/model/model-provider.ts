@@ -39,6 +39,8 @@ export type ToolCall = {
   readonly callId: string;
   readonly name: string;
   readonly input: JsonObject;
+  /** What the model sent as arguments where that is no JSON object; the call is answered with an error then. */
+  readonly malformed?: string;
 };
 
 /** Why a run fails by the agent's or its author's fault. `code` is of the public catalog. */

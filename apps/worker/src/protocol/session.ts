@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { worker } from "@millwright/contracts";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { DomainError } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import { platformError } from "./platform-error.ts";
 import { retrying } from "./retrying.ts";
@@ -22,6 +23,7 @@ export type SessionDeps = {
 };
 
 const REFUSALS = new Set(["unauthenticated", "permission_denied", "feature_off"]);
+const isRefusal = ({ kind, reason }: DomainError): boolean => REFUSALS.has(kind) || reason === "worker_too_old" || reason === "key_invalid";
 
 /** Who this process is to the platform. Registers when first needed, and again whenever the session has become invalid. */
 export class Session {
@@ -71,12 +73,12 @@ export class Session {
         });
       } catch (error) {
         const failure = platformError(error);
-        log.warn({ operation: "Register", reason: failure.reason, error: failure }, "registration failed");
+        if (!isRefusal(failure)) log.warn({ operation: "Register", reason: failure.reason, error: failure }, "registration failed");
         throw failure;
       }
     }).catch((error: unknown) => {
       const failure = platformError(error);
-      if (REFUSALS.has(failure.kind) || failure.reason === "worker_too_old" || failure.reason === "key_invalid") this.#deps.onRefused(failure);
+      if (isRefusal(failure)) this.#deps.onRefused(failure);
       throw error;
     });
     this.#timings = timingsFrom(answer);

@@ -7,6 +7,8 @@ export type Timings = {
   readonly doorsCloseMs: number;
   /** One step of the cancel ladder: protocol stop, TERM, kill. */
   readonly ladderStepMs: number;
+  /** How long a stopped execution may take to report its last events and return its lease. */
+  readonly returnMs: number;
   /** Sandboxes are killed when the doors were closed for this long. */
   readonly closedKillMs: number;
   /** How often closed doors are looked for. */
@@ -30,6 +32,7 @@ export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs 
   offerTtlMs,
   doorsCloseMs,
   ladderStepMs: heartbeatMs / 2,
+  returnMs: Math.max(heartbeatMs / 2, 2_000),
   closedKillMs: heartbeatMs * 60,
   watchMs: heartbeatMs / 5,
   retryFirstMs: heartbeatMs / 20,
@@ -42,4 +45,4 @@ export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs 
 });
 
 /** Used until the platform has told its own. */
-export const DEFAULT_TIMINGS = timingsFrom({ heartbeatMs: 10_000, leaseTtlMs: 45_000, offerTtlMs: 15_000, doorsCloseMs: 30_000 });
+export const DEFAULT_TIMINGS = timingsFrom({ heartbeatMs: 10_000, leaseTtlMs: 45_000, offerTtlMs: 9_000, doorsCloseMs: 30_000 });

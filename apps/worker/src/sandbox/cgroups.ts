@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Cgroup, endCgroup, endCgroupNow } from "./cgroup.ts";
 import { hierarchiesOf, type Controller } from "./cgroup-hierarchies.ts";
@@ -48,6 +48,20 @@ export class Cgroups {
   /** Errors: those of the file system. */
   create(limits: Limits): Cgroup {
     return Cgroup.create(this.version, this.#directories, `sandbox-${randomUUID().slice(0, 8)}`, limits);
+  }
+
+  /** Lets this process manage its cgroups after it has become another user. In version 2 that includes the one that the process itself is in. */
+  delegateTo({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
+    for (const directory of new Set(this.#directories.values())) {
+      const leaf = join(directory, LEAF);
+      if (this.version === "v2") {
+        mkdirSync(leaf, { recursive: true });
+        writeFileSync(join(leaf, "cgroup.procs"), String(process.pid));
+      }
+      for (const delegated of this.version === "v2" ? [directory, leaf] : [directory]) {
+        for (const file of [delegated, ...readdirSync(delegated).map((name) => join(delegated, name))]) chownSync(file, uid, gid);
+      }
+    }
   }
 
   /** Kills what is left in any sandbox and removes everything, before the process ends. What takes too long is left to a successor. */

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { statfs } from "node:fs/promises";
-import { deletedBytes } from "./processes.ts";
+import { deletedFiles } from "./processes.ts";
 
 const MEASURE_TIMEOUT_MS = 120_000;
 const MEASURE_AGAIN_MS = 2_000;
@@ -8,51 +8,67 @@ const MEASURE_AGAIN_MS = 2_000;
 const IDLE_FACTOR = 50;
 const BUSY_FACTOR = 10;
 
+/** What a sandbox has on disk; directories and links count as files. */
+export type Usage = { readonly bytes: number; readonly files: number };
+
+const plus = (a: Usage, b: Usage): Usage => ({ bytes: a.bytes + b.bytes, files: a.files + b.files });
+const isOver = (usage: Usage, limits: Usage): boolean => usage.bytes > limits.bytes || usage.files > limits.files;
+
 /**
- * How much a sandbox has on disk. A measurement walks through everything, so one is made only when the file system's free space has shrunk by
- * so much since the last one that the limit may be passed, and now and then.
+ * How much a sandbox has on disk. A measurement walks through everything, so one is made only when the file system's free space or free inodes have
+ * shrunk by so much since the last one that a limit may be passed, and now and then.
  */
 export class DiskUsage {
   readonly #directories: readonly string[];
-  readonly #limitBytes: number;
+  readonly #limits: Usage;
   readonly #members: () => readonly number[];
-  #measured = { bytes: 0, freeBytes: 0, atMs: -Infinity, tookMs: 0 };
-  #freeBytesMost = 0;
+  #measured = { usage: { bytes: 0, files: 0 }, free: { bytes: 0, files: 0 }, atMs: -Infinity, tookMs: 0 };
+  #freeMost: Usage = { bytes: 0, files: 0 };
 
   /** `members`: processes whose open files count even when they are in no directory any more. */
-  constructor(directories: readonly string[], limitBytes: number, members: () => readonly number[]) {
+  constructor(directories: readonly string[], limits: Usage, members: () => readonly number[]) {
     this.#directories = directories;
-    this.#limitBytes = limitBytes;
+    this.#limits = limits;
     this.#members = members;
   }
 
-  /** Bytes in use as last measured, or measured now if that could be too many. */
-  async bytes(): Promise<number> {
+  /** What is in use as last measured, or measured now if that could be too much. */
+  async usage(): Promise<Usage> {
     const [first] = this.#directories;
-    if (first === undefined) return 0;
-    const { bavail, bsize } = await statfs(first);
-    const freeBytes = bavail * bsize;
-    this.#freeBytesMost = Math.max(this.#freeBytesMost, freeBytes);
-    const { bytes, freeBytes: before, atMs, tookMs } = this.#measured;
+    if (first === undefined) return { bytes: 0, files: 0 };
+    const { bavail, bsize, ffree } = await statfs(first);
+    const free = { bytes: bavail * bsize, files: ffree };
+    this.#freeMost = { bytes: Math.max(this.#freeMost.bytes, free.bytes), files: Math.max(this.#freeMost.files, free.files) };
+    const { usage, free: before, atMs, tookMs } = this.#measured;
     const sinceMs = performance.now() - atMs;
-    const mayBeOver = bytes + Math.max(0, before - freeBytes) > this.#limitBytes;
-    if (sinceMs < (mayBeOver ? tookMs * BUSY_FACTOR : Math.max(MEASURE_AGAIN_MS, tookMs * IDLE_FACTOR))) return bytes;
+    const mayBeOver = isOver(plus(usage, { bytes: Math.max(0, before.bytes - free.bytes), files: Math.max(0, before.files - free.files) }), this.#limits);
+    if (sinceMs < (mayBeOver ? tookMs * BUSY_FACTOR : Math.max(MEASURE_AGAIN_MS, tookMs * IDLE_FACTOR))) return usage;
     const startedMs = performance.now();
-    const seen = await bytesIn(this.#directories);
-    // Who hides files answers for all that was written meanwhile.
-    const found = seen.isWhole ? seen.bytes + deletedBytes(this.#members()) : Math.max(seen.bytes, this.#freeBytesMost - freeBytes);
-    this.#measured = { bytes: found, freeBytes, atMs: performance.now(), tookMs: performance.now() - startedMs };
+    const { isWhole, ...seen } = await usageOfDirectories(this.#directories);
+    // A run that hides files is charged with all that was written meanwhile.
+    const deleted = deletedFiles(this.#members());
+    const found = isWhole && deleted.isWhole ? plus(seen, deleted) : { bytes: Math.max(seen.bytes, this.#freeMost.bytes - free.bytes), files: Math.max(seen.files, this.#freeMost.files - free.files) };
+    this.#measured = { usage: found, free, atMs: performance.now(), tookMs: performance.now() - startedMs };
     return found;
   }
 }
 
-/** Bytes that directories take on disk, links not followed, other file systems left out; not whole when some of them could not be read. */
-export function bytesIn(directories: readonly string[]): Promise<{ readonly bytes: number; readonly isWhole: boolean }> {
+/**
+ * Bytes and files that directories take on disk, links not followed, other file systems left out; not whole when some of them could not be read. `du` walks relative to
+ * directory handles and opens no file, so it is safe beside a sandbox that writes there.
+ */
+export async function usageOfDirectories(directories: readonly string[]): Promise<Usage & { readonly isWhole: boolean }> {
+  const [kilobytes, inodes] = await Promise.all([du("-skx", directories), process.platform === "linux" ? du("-sx", ["--inodes", ...directories]) : { sum: 0, isWhole: true }]);
+  return { bytes: kilobytes.sum * 1024, files: inodes.sum, isWhole: kilobytes.isWhole && inodes.isWhole };
+}
+
+function du(flags: string, more: readonly string[]): Promise<{ readonly sum: number; readonly isWhole: boolean }> {
   return new Promise((resolve) => {
     const options = { env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" }, timeout: MEASURE_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
-    execFile("du", ["-skx", "--", ...directories], options, (_error, stdout, stderr) => {
+    execFile("du", [flags, ...more], options, (error, stdout, stderr) => {
       const lines = stdout.split("\n").filter(Boolean);
-      resolve({ bytes: lines.reduce((sum, line) => sum + Number.parseInt(line, 10) * 1024, 0), isWhole: !stderr.includes("ermission denied") });
+      const isCut = error !== null && lines.length === 0; // it took too long, or does not know the option
+      resolve({ sum: lines.reduce((sum, line) => sum + Number.parseInt(line, 10), 0), isWhole: !isCut && !stderr.includes("ermission denied") });
     });
   });
 }

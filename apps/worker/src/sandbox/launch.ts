@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 import { bubblewrapArguments, find, findBubblewrap, findPrlimit, GROUP, INSIDE_INIT, INSIDE_NODE, PASSWD } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { asUser } from "./outside-user.ts";
-import { startOf } from "./processes.ts";
+import { endProcessesWith, signal, startOf, untilGone } from "./processes.ts";
 import type { SandboxSpec } from "./spec.ts";
 
-/** Present in the environment of everything started in a sandbox of kind `none`, so that it can be found and ended. */
+/** Present in the environment of bubblewrap's processes, and of everything in a sandbox of kind `none`: a later worker finds and ends them by it. */
 export const TAG = "MILLWRIGHT_SANDBOX";
 
 const STDERR_CHARACTERS_MAX = 4_096;
@@ -30,34 +30,69 @@ export type Launched = {
   readonly input: Writable;
   readonly output: Readable;
   /** The first process inside (bwrap) as the host sees it, once known: when it is gone, everything inside is. */
-  inside(): { pid: number; start: string | undefined } | undefined;
+  readonly inside: () => { pid: number; start: string | undefined } | undefined;
+  /** Resolves when `inside` returns all it ever will. */
+  readonly informed: Promise<void>;
   /** The end of what was written to standard error: why a start failed. */
-  complaint(): string;
+  readonly complaint: () => string;
 };
 
+/** What runs in a sandbox: `sandbox-init`, which receives its environment as its first message, or a script with this environment. */
+export type Entry = { readonly script: string; readonly env: Readonly<Record<string, string>> } | "init";
+
 /**
- * Starts bubblewrap with `sandbox-init` in it. Its arguments go through a pipe, so that nothing inside can read the host's paths in them.
+ * Starts bubblewrap with `entry` in it. Its arguments go through a pipe, so that nothing inside can read the host's paths in them.
  * Errors: throws where bubblewrap is not installed.
  */
-export async function launchBubblewrap(spec: SandboxSpec, cgroup: Cgroup | undefined, disableUserns: boolean): Promise<Launched> {
+export async function launchBubblewrap(spec: SandboxSpec, cgroup: Cgroup | undefined, tag: string, disableUserns: boolean, entry: Entry = "init"): Promise<Launched> {
   const program = findBubblewrap();
   if (!program) throw new Error("bubblewrap is not installed.");
   const own = { ...(await prepare(spec)), disableUserns };
-  const command = ["--", ...limiter(spec, true), INSIDE_NODE, "--no-warnings", `${INSIDE_INIT}/${MAIN}`];
-  const bubblewrap = [program, "--info-fd", String(INFO_FD), "--args", String(ARGS_FD), ...command];
-  const { argv, args } = spec.uid === undefined ? { argv: bubblewrap, args: bubblewrapArguments(spec, own) } : staged(spec, spec.uid, own, bubblewrap);
-  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: "/", env: PREPARING, stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"] });
+  const command = entry === "init" ? [INSIDE_NODE, "--no-warnings", `${INSIDE_INIT}/${MAIN}`] : shell(entry.script);
+  const bubblewrap = [program, "--info-fd", String(INFO_FD), "--args", String(ARGS_FD), "--", ...limiter(spec, true), ...command];
+  const { argv, args: mounts } = spec.uid === undefined ? { argv: bubblewrap, args: bubblewrapArguments(spec, own) } : staged(spec, spec.uid, own, bubblewrap);
+  const args = [...mounts, ...(entry === "init" ? [] : Object.entries(entry.env).flatMap(([name, value]) => ["--setenv", name, value]))];
+  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: "/", env: { ...PREPARING, [TAG]: tag }, stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"] });
   const pipe = child.stdio[ARGS_FD] as Writable | null;
   pipe?.on("error", () => undefined); // its end tells
   pipe?.end(args.map((argument) => `${argument}\0`).join(""));
   return launched(child, true);
 }
 
-/** Starts `sandbox-init` as a plain child process and group: order, limits and cleaning up, but no border. */
-export async function launchPlain(spec: SandboxSpec, cgroup: Cgroup | undefined, tag: string): Promise<Launched> {
-  const argv = [...limiter(spec, false), process.execPath, "--no-warnings", join(INIT_DIRECTORY, MAIN)];
-  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: spec.dir, env: { [TAG]: tag }, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+/** Starts `entry` as a plain child process and group: order, limits and cleaning up, but no border. */
+export async function launchPlain(spec: SandboxSpec, cgroup: Cgroup | undefined, tag: string, entry: Entry = "init"): Promise<Launched> {
+  const command = entry === "init" ? [process.execPath, "--no-warnings", join(INIT_DIRECTORY, MAIN)] : shell(entry.script);
+  const argv = [...limiter(spec, false), ...command];
+  const env = { ...(entry === "init" ? {} : entry.env), [TAG]: tag };
+  const child = start(cgroup ? cgroup.enter(argv) : argv, { cwd: spec.dir, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
   return launched(child);
+}
+
+const shell = (script: string): string[] => ["/bin/sh", "-c", script];
+
+/** Kills a launched process with everything in its sandbox (bwrap) or its group (none). */
+export function killLaunched({ child, inside }: Launched, kind: SandboxSpec["host"]["kind"]): void {
+  const first = inside();
+  if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL");
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  signal(kind === "bwrap" ? child.pid : -child.pid, "SIGKILL");
+}
+
+/**
+ * Resolves with how a launched process ended, when no process of its sandbox is left: the kernel reports the first process of a process namespace as ended
+ * after every other one in it.
+ */
+export async function untilEnded({ child, inside, informed }: Launched, mark: string | undefined): Promise<string> {
+  const ending = await new Promise<string>((resolve) => {
+    child.once("error", (error) => resolve(error.message));
+    child.once("exit", (code, signalName) => resolve(signalName ?? `exit code ${code}`));
+  });
+  await informed;
+  const first = inside();
+  if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL"); // bubblewrap ends with its program, not with what that left running
+  if (first) await untilGone(first.pid, first.start);
+  if (mark !== undefined) await endProcessesWith(mark);
+  return ending;
 }
 
 /** PATH of commands in a sandbox of kind `none`. */
@@ -93,6 +128,7 @@ function launched(child: ChildProcess, tellsInside = false): Launched {
   child.on("error", () => undefined); // whoever waits for the sandbox is told; without a listener it would end the whole worker
   if (!child.stdin || !child.stdout) throw new Error("The sandbox cannot be started: the worker has too many files open.");
   const info = tellsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
+  const informed = info ? new Promise<void>((resolve) => info.once("close", resolve)) : Promise.resolve();
   let inside: { pid: number; start: string | undefined } | undefined;
   let complaint = "";
   let told = "";
@@ -105,7 +141,7 @@ function launched(child: ChildProcess, tellsInside = false): Launched {
   child.stderr?.on("data", (chunk: Buffer) => {
     complaint = (complaint + chunk.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
   });
-  return { child, input: child.stdin, output: child.stdout, inside: () => inside, complaint: () => complaint.trim() };
+  return { child, input: child.stdin, output: child.stdout, inside: () => inside, informed, complaint: () => complaint.trim() };
 }
 
 /**

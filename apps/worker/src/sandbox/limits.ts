@@ -12,6 +12,8 @@ export type Limits = {
   readonly fileBytes: number;
   /** Workspace and home together. Looked at while it runs, so it can be passed for a moment. */
   readonly diskBytes: number;
+  /** Files and directories in workspace and home together: each takes an inode of the worker's disk. */
+  readonly files: number;
   /** /tmp; it lies in memory. */
   readonly temporaryBytes: number;
 };
@@ -28,6 +30,7 @@ export const DEFAULT_LIMITS: LimitSettings = {
   cpus: 0,
   fileBytes: 4 * GIB,
   diskBytes: 10 * GIB,
+  files: 1_000_000,
   temporaryBytes: GIB,
 };
 

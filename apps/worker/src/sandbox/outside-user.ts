@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { statSync } from "node:fs";
 import { find } from "./bubblewrap.ts";
 import type { UserPool } from "./spec.ts";
 
@@ -17,11 +18,30 @@ const STAGE = [
   'exec setpriv --reuid "$u" --regid "$u" --clear-groups "$@"',
 ].join("\n");
 
-/** Users for sandboxes where the worker is root and has the tools; undefined elsewhere: sandboxes then run as the worker's own user. */
+/**
+ * Users for sandboxes where the worker is root and has the tools; undefined elsewhere: sandboxes then run as the worker's own user. Sandboxes over
+ * the same directory share a user, and a later one gets the user that owns its files if nothing else runs as that user.
+ */
 export function userPool(size: number): UserPool | undefined {
   if (process.getuid?.() !== 0 || !find("/usr/bin/setpriv", "/bin/setpriv") || !find("/usr/bin/unshare", "/bin/unshare")) return undefined;
   const free = Array.from({ length: size }, (_, index) => FIRST_UID + index);
-  return { take: () => free.shift() ?? FIRST_UID + size, give: (uid) => void free.push(uid) };
+  const taken = new Map<string, { readonly uid: number; sandboxes: number }>();
+  return {
+    take(directory) {
+      const known = taken.get(directory);
+      if (known) known.sandboxes += 1;
+      const owner = known ? -1 : free.indexOf(statSync(directory, { throwIfNoEntry: false })?.uid ?? -1);
+      const entry = known ?? { uid: free.splice(Math.max(owner, 0), 1)[0] ?? FIRST_UID + size, sandboxes: 1 };
+      taken.set(directory, entry);
+      return entry.uid;
+    },
+    give(directory) {
+      const entry = taken.get(directory);
+      if (!entry || (entry.sandboxes -= 1) > 0) return;
+      taken.delete(directory);
+      free.push(entry.uid);
+    },
+  };
 }
 
 /** An argument list that starts a program as `uid`, with these directories of the host at `/tmp/0`, `/tmp/1` and so on. */

@@ -12,7 +12,7 @@ import { hasClosedUserns, startWorkspaceSandbox } from "./start-sandbox.ts";
 /** What a worker has for its sandboxes; `features` is what it tells the platform, and `warnings` what it tells its operator. */
 export type ProbeResult = { readonly kind: SandboxKind; readonly features: readonly string[]; readonly host: SandboxHost; readonly warnings: readonly string[] };
 
-export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" } & Partial<Omit<LimitSettings, "memoryBytesMax">> & {
+export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" | "optional" } & Partial<Omit<LimitSettings, "memoryBytesMax">> & {
     readonly memoryBytesMax?: number | undefined;
     readonly cgroup?: string;
     /** `image=directory`. */
@@ -22,12 +22,15 @@ export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" } & Part
     readonly egressInternal?: readonly string[];
   };
 
-/** How to get a sandbox; part of every text that says there is none. */
-export const INSTALL_HINT = "Install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap), or set MILLWRIGHT_SANDBOX=none to run agents without a border.";
+/** The two ways out; part of every message about a missing sandbox. */
+export const INSTALL_HINT =
+  "Install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap), or set MILLWRIGHT_SANDBOX=none to execute " +
+  "commands as the worker's user, without isolation. Then restart the worker.";
+const NOT_ISOLATED = "The commands of runs can read and change everything that the worker's user can.";
 
 /**
- * Finds out, by a true self-test, which sandbox this host can give and what holds its limits. `bwrap` demanded and not working throws, with the
- * reason; `auto` then falls back to `none` with a warning, which is good for scripted runs only.
+ * Finds out, by a true self-test, which sandbox this host can give and what holds its limits. Throws if `bwrap` is demanded and does not work. With
+ * `auto` and `optional` the result is then `none` and a warning; with `auto` the worker refuses every run (`refusalOf`).
  */
 export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
   const cgroups = await Cgroups.open(config.cgroup ?? "auto");
@@ -36,7 +39,7 @@ export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
   const base = { limits, egress, ...(cgroups instanceof Cgroups ? { cgroups } : {}) };
   const weak = cgroups instanceof Cgroups ? [] : [`Limits are put on each process, and the whole of a run is only watched: cgroups cannot be used (${cgroups.unavailable}).`];
   const none = (warning: string): ProbeResult => ({ kind: "none", features: featuresOf({ ...base, kind: "none" }), host: { ...base, kind: "none" }, warnings: [warning, ...weak] });
-  if (config.sandbox === "none") return none("Runs are not sandboxed (MILLWRIGHT_SANDBOX=none): their commands can read and change whatever this user can.");
+  if (config.sandbox === "none") return none(`Runs are not sandboxed (MILLWRIGHT_SANDBOX=none). ${NOT_ISOLATED}`);
 
   const users = userPool(config.slots ?? 1);
   const hosts: SandboxHost[] = [...(users ? [{ ...base, kind: "bwrap" as const, users }] : []), { ...base, kind: "bwrap" }];
@@ -47,11 +50,12 @@ export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
     else return withImages(host, config.rootfs ?? [], [...weak, ...(faults.length > 0 ? [`Sandboxes run as root outside, for another user cannot be had: ${faults.join(" ")}`] : [])]);
   }
   if (config.sandbox === "bwrap") throw new Error(`The bubblewrap sandbox does not work here: ${faults.at(-1)} ${INSTALL_HINT}`);
-  return none(`No sandbox: ${faults.at(-1)} Only scripted runs are taken, and their commands run as this user. ${INSTALL_HINT}`);
+  if (config.sandbox === "optional") return none(`Runs are not sandboxed: ${faults.at(-1)} ${NOT_ISOLATED}`);
+  return none(`No run is executed, because the sandbox does not work here: ${faults.at(-1)} ${INSTALL_HINT}`);
 }
 
-const defined = ({ memoryBytes, processes, cpus, fileBytes, diskBytes, temporaryBytes }: ProbeConfig): Partial<LimitSettings> =>
-  Object.fromEntries(Object.entries({ memoryBytes, processes, cpus, fileBytes, diskBytes, temporaryBytes }).filter(([, value]) => value !== undefined));
+const defined = ({ memoryBytes, processes, cpus, fileBytes, diskBytes, files, temporaryBytes }: ProbeConfig): Partial<LimitSettings> =>
+  Object.fromEntries(Object.entries({ memoryBytes, processes, cpus, fileBytes, diskBytes, files, temporaryBytes }).filter(([, value]) => value !== undefined));
 
 /** Root file systems in which our own programs run; the others are left out, with a warning. */
 async function withImages(host: SandboxHost, entries: readonly string[], warnings: readonly string[]): Promise<ProbeResult> {

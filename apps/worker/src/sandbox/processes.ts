@@ -62,14 +62,14 @@ export function usageOf(pid: number): { readonly threads: number; readonly bytes
 /** Processes that the kernel has ended on this machine because memory was used up, since it started. */
 export const oomKillsOfMachine = (): number => Number(/^oom_kill (\d+)$/m.exec(textOf("/proc/vmstat"))?.[1] ?? 0);
 
-/** Bytes on disk of files that are open in these processes and in no directory any more. */
-export function deletedBytes(pids: readonly number[]): number {
+/** Files that are open in these processes and in no directory any more, and their bytes on disk; not whole when a process does not let its files be seen. */
+export function deletedFiles(pids: readonly number[]): { readonly bytes: number; readonly files: number; readonly isWhole: boolean } {
   const found = new Map<string, number>();
   for (const path of pids.flatMap((pid) => entriesOf(`/proc/${pid}/fd`))) {
     const file = attempt(() => statSync(path));
     if (file?.isFile() && file.nlink === 0) found.set(`${file.dev}:${file.ino}`, file.blocks * 512);
   }
-  return [...found.values()].reduce((sum, bytes) => sum + bytes, 0);
+  return { bytes: [...found.values()].reduce((sum, bytes) => sum + bytes, 0), files: found.size, isWhole: !pids.some(hidesFiles) };
 }
 
 /**
@@ -81,7 +81,25 @@ export function processesWith(variable: string): number[] {
   return allProcesses().filter((pid) => pid !== process.pid && environmentOf(pid).includes(variable) && isRunning(pid));
 }
 
+/** Kills every process that carries this variable, again until none is left; Linux only. */
+export async function endProcessesWith(variable: string): Promise<void> {
+  for (let left = processesWith(variable); left.length > 0; left = processesWith(variable)) {
+    for (const pid of left) signal(pid, "SIGKILL");
+    await Promise.all(left.map((pid) => untilGone(pid)));
+  }
+}
+
 const allProcesses = (): number[] => readdirSync("/proc").map(Number).filter(Number.isInteger);
+
+/** A program that others may only execute is closed to a worker that is not root. */
+function hidesFiles(pid: number): boolean {
+  try {
+    readdirSync(`/proc/${pid}/fd`);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES" && isRunning(pid);
+  }
+}
 
 const entriesOf = (directory: string): string[] => (attempt(() => readdirSync(directory)) ?? []).map((name) => `${directory}/${name}`);
 const environmentOf = (pid: number): string[] => textOf(`/proc/${pid}/environ`).split("\0");

@@ -4,10 +4,9 @@ import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblew
 import type { Cgroup } from "./cgroup.ts";
 import { Channel, SandboxGone } from "./channel.ts";
 import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type OpenValue, type OutputValue, type StatValue } from "./init/protocol.ts";
-import { INIT_DIRECTORY, plainPath, PROGRAM_EXTENSION, TAG, type Launched } from "./launch.ts";
-import { giveTo } from "./outside-user.ts";
-import { oomKillsOfMachine, processesWith, signal, startOf, untilGone } from "./processes.ts";
-import { EXCHANGE, HOME, WORKSPACE, type SandboxKind, type SandboxSpec } from "./spec.ts";
+import { INIT_DIRECTORY, killLaunched, plainPath, PROGRAM_EXTENSION, TAG, untilEnded, type Launched } from "./launch.ts";
+import { oomKillsOfMachine, signal, startOf } from "./processes.ts";
+import { HOME, WORKSPACE, type SandboxKind, type SandboxSpec } from "./spec.ts";
 import { memoryBreach, Watch, type Breach } from "./watch.ts";
 
 const STOP_GRACE_MS = 3_000;
@@ -55,7 +54,7 @@ export class FileTooLarge extends Error {}
 export class Sandbox implements SandboxHandle {
   readonly kind: SandboxKind;
   readonly pid: number;
-  /** Kind `none`: in the environment of all its processes. */
+  /** In the environment of its processes: of all (none), or of bubblewrap's own, with which the others end. */
   readonly mark: string;
   readonly gone: Promise<void>;
   readonly #spec: SandboxSpec;
@@ -101,9 +100,6 @@ export class Sandbox implements SandboxHandle {
   get home(): string {
     return this.inside(HOME);
   }
-  get exchange(): string {
-    return this.inside(EXCHANGE);
-  }
   /** A directory for passing things, gone with the sandbox. */
   get scratch(): string {
     return this.kind === "bwrap" ? "/tmp" : this.#spec.dir;
@@ -112,10 +108,6 @@ export class Sandbox implements SandboxHandle {
   ownProgram(name: string): string[] {
     const [node, directory] = this.kind === "bwrap" ? [INSIDE_NODE, INSIDE_INIT] : [process.execPath, INIT_DIRECTORY];
     return [node, "--no-warnings", `${directory}/${name}${PROGRAM_EXTENSION}`];
-  }
-  /** Gives what the worker has put into one of its directories to whom its processes are outside. Errors: those of the file system. */
-  async handOver(path: string): Promise<void> {
-    if (this.#spec.uid !== undefined) await giveTo(this.#spec.uid, path);
   }
   inside(target: string): string {
     return this.kind === "bwrap" ? target : (this.#spec.mounts.find((mount) => mount.target === target)?.source ?? target);
@@ -216,7 +208,7 @@ export class Sandbox implements SandboxHandle {
     const inside = this.#launched.inside();
     if (inside && startOf(inside.pid) === inside.start) signal(inside.pid, "SIGKILL");
     this.#channel.end();
-    setTimeout(() => this.#killOutside(), this.kind === "bwrap" && !inside ? 0 : KILL_GRACE_MS).unref();
+    setTimeout(() => killLaunched(this.#launched, this.kind), this.kind === "bwrap" && !inside ? 0 : KILL_GRACE_MS).unref();
   }
 
   /** Ends it in good order, and by force if that takes long. Resolves when nothing of it is left. */
@@ -227,12 +219,6 @@ export class Sandbox implements SandboxHandle {
     clearTimeout(force);
   }
 
-  #killOutside(): void {
-    const { child } = this.#launched;
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-    signal(this.kind === "bwrap" ? child.pid : -child.pid, "SIGKILL");
-  }
-
   #onBreach(breach: Breach): void {
     this.#breach ??= breach;
     this.#channel.close(new SandboxGone(breach.message));
@@ -240,18 +226,11 @@ export class Sandbox implements SandboxHandle {
   }
 
   async #untilGone(): Promise<void> {
-    const { child } = this.#launched;
-    const ending = await new Promise<string>((resolve) => {
-      child.once("error", (error) => resolve(error.message));
-      child.once("exit", (code, signalName) => resolve(signalName ?? `exit code ${code}`));
-    });
+    const ending = await untilEnded(this.#launched, this.kind === "none" ? this.mark : undefined);
     const breach = this.#watch.check() ?? this.#outOfMemory(ending);
     this.#watch.stop();
     if (breach) this.#breach ??= breach;
     this.#channel.close(new SandboxGone(breach?.message ?? `The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`));
-    const inside = this.#launched.inside(); // bubblewrap itself ends a little earlier
-    if (inside) await untilGone(inside.pid, inside.start);
-    if (this.kind === "none") await this.#endLeftovers();
     await this.#cgroup?.end();
   }
 
@@ -259,13 +238,5 @@ export class Sandbox implements SandboxHandle {
   #outOfMemory(ending: string): Breach | undefined {
     const isEndedByKernel = !this.#isKilled && (ending === "SIGKILL" || ending === "exit code 137") && oomKillsOfMachine() > this.#oomKillsBefore;
     return isEndedByKernel ? memoryBreach(this.#spec.limits, "watch") : undefined;
-  }
-
-  /** Whatever left its process group still carries the mark. */
-  async #endLeftovers(): Promise<void> {
-    for (let left = processesWith(this.mark); left.length > 0; left = processesWith(this.mark)) {
-      for (const pid of left) signal(pid, "SIGKILL");
-      await Promise.all(left.map((pid) => untilGone(pid)));
-    }
   }
 }

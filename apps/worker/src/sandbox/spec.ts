@@ -8,9 +8,11 @@ export type SandboxKind = "bwrap" | "none";
 export type SandboxHost = {
   readonly kind: SandboxKind;
   readonly limits: LimitSettings;
+  /** A sandbox that has not answered after this many milliseconds is given up. Default: 15 s. */
+  readonly startTimeoutMs?: number;
   /** Absent: limits are put on each process, and the whole is watched. */
   readonly cgroups?: Cgroups;
-  /** A worker that is root runs its sandboxes as one of these users outside, one per slot. */
+  /** A worker that is root runs the sandboxes of an execution as one of these users outside. */
   readonly users?: UserPool;
   /** What runs may reach; absent: nothing. */
   readonly egress?: EgressSettings;
@@ -28,8 +30,8 @@ export type HarnessProgram = { readonly directory: string; readonly file: string
 /** Where an agent program of others is inside. */
 export const HARNESS = "/.millwright/harness";
 
-/** Numbers of users that nobody else has. */
-export type UserPool = { readonly take: () => number; readonly give: (uid: number) => void };
+/** Users outside that run nothing but sandboxes; one per execution directory at a time. */
+export type UserPool = { readonly take: (directory: string) => number; readonly give: (directory: string) => void };
 
 /** A machine without anything but the kind; for probing and tests. */
 export const bareHost = (kind: SandboxKind): SandboxHost => ({ kind, limits: DEFAULT_LIMITS });
@@ -69,5 +71,7 @@ export const GATEWAY_PORT = 3_129;
 /** Where the agent's files are inside. */
 export const WORKSPACE = "/workspace";
 export const HOME = "/home/agent";
-/** Files that pass between worker and sandbox, such as snapshots. */
-export const EXCHANGE = "/run/millwright";
+/** Files from the worker for a script of the platform, such as bundles and snapshots; read-only inside. */
+export const INBOX = "/run/millwright/inbox";
+/** Files from a script of the platform for the worker; seen by that one sandbox, and read when it is gone. */
+export const OUTBOX = "/run/millwright/outbox";

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { canDisableUserns } from "./bubblewrap.ts";
 import { SandboxGone } from "./channel.ts";
+import { claimWorkspace } from "./claim-workspace.ts";
 import { launchBubblewrap, launchPlain } from "./launch.ts";
 import { limitsFor, type Limits } from "./limits.ts";
-import { giveTo } from "./outside-user.ts";
 import { Sandbox } from "./sandbox.ts";
-import { EXCHANGE, HOME, WORKSPACE, type Mount, type Relay, type SandboxHost, type SandboxSpec } from "./spec.ts";
+import type { Mount, Relay, SandboxHost, SandboxSpec } from "./spec.ts";
 
 const START_TIMEOUT_MS = 15_000;
 /** What bubblewrap says where user namespaces cannot be closed: an older kernel, or a container that hides /proc/sys. */
@@ -45,24 +45,17 @@ export type WorkspaceOptions = {
   readonly shown?: readonly Pick<Mount, "source" | "target">[];
 };
 
-/** The sandbox of an execution: workspace, home and exchange directory beneath `dir`. */
-export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, { limits = limitsFor(host.limits), rootfs, relays = [], secrets = [], shown = [] }: WorkspaceOptions = {}): Promise<Sandbox> {
-  const mounts: Mount[] = [
-    { source: join(dir, "workspace"), target: WORKSPACE, writable: true },
-    { source: join(dir, "home"), target: HOME, writable: true },
-    { source: join(dir, "exchange"), target: EXCHANGE, writable: true },
-  ];
-  // What is above them is the worker's alone; the workspace is read by the sandbox that pushes, whoever runs that.
-  for (const { source, target } of mounts) await mkdir(source, { recursive: true, mode: target === WORKSPACE ? 0o755 : 0o700 });
-  const uid = host.kind === "bwrap" ? host.users?.take() : undefined;
+/** The sandbox of an execution: workspace and home beneath `dir`. */
+export async function startWorkspaceSandbox(host: SandboxHost, dir: string, env: Readonly<Record<string, string>>, options: WorkspaceOptions = {}): Promise<Sandbox> {
+  const { limits = limitsFor(host.limits), rootfs, relays = [], secrets = [], shown = [] } = options;
+  const { mounts, uid, release } = await claimWorkspace(host, dir);
   try {
-    if (uid !== undefined) await Promise.all(mounts.map(({ source }) => giveTo(uid, source)));
     const spec = { host, dir: join(dir, "sandbox"), mounts: [...mounts, ...shown.map((one) => ({ ...one, writable: false }))], relays, env, limits, secrets };
     const sandbox = await startSandbox({ ...spec, ...(rootfs === undefined ? {} : { rootfs }), ...(uid === undefined ? {} : { uid }) });
-    if (uid !== undefined) void sandbox.gone.then(() => host.users?.give(uid));
+    void sandbox.gone.then(release);
     return sandbox;
   } catch (error) {
-    if (uid !== undefined) host.users?.give(uid);
+    release();
     throw error;
   }
 }
@@ -73,7 +66,9 @@ async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox
   const sandbox = new Sandbox(spec, await launch(spec, disableUserns, tag, cgroup), { tag, cgroup });
   const timeout = new AbortController();
   try {
-    const tooLate = pause(START_TIMEOUT_MS, undefined, { signal: timeout.signal }).then(() => Promise.reject(new SandboxGone("The sandbox did not answer.")));
+    const limitMs = spec.host.startTimeoutMs ?? START_TIMEOUT_MS;
+    const lateness = new SandboxGone(`It did not answer within ${limitMs / 1_000} s.`);
+    const tooLate = pause(limitMs, undefined, { signal: timeout.signal }).then(() => Promise.reject(lateness));
     tooLate.catch(() => undefined);
     await Promise.race([sandbox.greet(), tooLate]);
     return sandbox;
@@ -88,7 +83,7 @@ async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox
 
 async function launch(spec: SandboxSpec, disableUserns: boolean, tag: string, cgroup: ReturnType<NonNullable<SandboxHost["cgroups"]>["create"]> | undefined) {
   try {
-    return spec.host.kind === "bwrap" ? await launchBubblewrap(spec, cgroup, disableUserns) : await launchPlain(spec, cgroup, tag);
+    return spec.host.kind === "bwrap" ? await launchBubblewrap(spec, cgroup, tag, disableUserns) : await launchPlain(spec, cgroup, tag);
   } catch (error) {
     await cgroup?.end();
     throw error;

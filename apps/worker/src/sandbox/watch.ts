@@ -9,7 +9,7 @@ export const WATCH_MS = 500;
 /** A limit that a sandbox has run into; it is ended for it. */
 export type Breach = {
   readonly reason: "container_oom" | "process_limit" | "disk_limit";
-  readonly resource: "memory" | "processes" | "disk";
+  readonly resource: "memory" | "processes" | "disk" | "files";
   readonly limit: number;
   /** What noticed it: the kernel's cgroups, or a look at the processes and files. */
   readonly by: "cgroup" | "watch";
@@ -36,7 +36,8 @@ export class Watch {
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    this.#disk = new DiskUsage(options.directories, options.limits.diskBytes, () => this.#family());
+    const { diskBytes, files } = options.limits;
+    this.#disk = new DiskUsage(options.directories, { bytes: diskBytes, files }, () => this.#family());
   }
 
   start(): void {
@@ -76,9 +77,12 @@ export class Watch {
 
   async #lookAtDisk(): Promise<void> {
     const { limits } = this.#options;
-    const bytes = await this.#disk.bytes().catch(() => 0); // its directories have been removed
-    if (bytes <= limits.diskBytes) return;
-    this.#tell({ ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" }, message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.` });
+    const { bytes, files } = await this.#disk.usage().catch(() => ({ bytes: 0, files: 0 })); // its directories have been removed
+    if (bytes > limits.diskBytes) {
+      this.#tell({ ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" }, message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.` });
+    } else if (files > limits.files) {
+      this.#tell({ ...{ reason: "disk_limit", resource: "files", limit: limits.files, by: "watch" }, message: `The run has ${files} files and directories, more than the limit of ${limits.files}.` });
+    }
   }
 
   #family(): number[] {

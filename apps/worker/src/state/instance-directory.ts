@@ -5,11 +5,12 @@ import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import type { ProcessRecords } from "../executions/sandboxes.ts";
 import { identify, isAlive, killLeftover, type ProcessIdentity } from "./process-identity.ts";
-import { processesWith, signal } from "../sandbox/processes.ts";
+import { endProcessesWith } from "../sandbox/processes.ts";
 import { removeTree } from "./remove-tree.ts";
 
-/** Less free disk than this, and no further execution begins. */
+/** With less free disk or fewer free inodes than this no further execution starts. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
+const FREE_INODES_MIN = 20_000;
 const PREFIX = "instance-";
 
 type AttemptRef = { readonly executionId: bigint; readonly attempt: number };
@@ -62,8 +63,9 @@ export class InstanceDirectory {
   };
 
   async hasRoom(): Promise<boolean> {
-    const { bavail, bsize } = await statfs(this.path);
-    return bavail * bsize >= FREE_BYTES_MIN;
+    const { bavail, bsize, files, ffree } = await statfs(this.path);
+    const hasInodes = files === 0 || ffree >= FREE_INODES_MIN; // some file systems do not count them
+    return bavail * bsize >= FREE_BYTES_MIN && hasInodes;
   }
 
   remove(): Promise<void> {
@@ -84,7 +86,7 @@ async function sweep(root: string, log: Logger): Promise<void> {
       for (const file of readdirSync(join(path, "processes"))) {
         const leftover = readRecord(join(path, "processes", file));
         if (leftover?.boot !== undefined) killLeftover(leftover);
-        if (leftover?.mark !== undefined) for (const pid of processesWith(leftover.mark)) signal(pid, "SIGKILL");
+        if (leftover?.mark !== undefined) await endProcessesWith(leftover.mark); // before anything of theirs is removed
       }
       await removeTree(path);
       log.info({ operation: "sweep", path }, "a dead worker's directory was removed");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import type { WorkingCopy } from "../git/repository.ts";
-import { bytesIn } from "../sandbox/disk-usage.ts";
+import { usageOfDirectories } from "../sandbox/disk-usage.ts";
 import type { CancelTimer, Timers } from "../time.ts";
 import { removeTree } from "./remove-tree.ts";
 
@@ -101,7 +101,7 @@ export class ParkedWorkspaces {
   }
 
   async #measure(kept: Kept): Promise<void> {
-    kept.bytes = (await bytesIn([kept.path])).bytes; // nothing, when it is gone already
+    kept.bytes = (await usageOfDirectories([kept.path])).bytes; // nothing, when it is gone already
     const { bytesMax } = this.#deps;
     for (const [runUid, { bytes }] of this.#kept) if (bytes > bytesMax) await this.drop(runUid); // no reason for the others to go
     let sum = [...this.#kept.values()].reduce((total, { bytes }) => total + bytes, 0);

@@ -6,6 +6,7 @@ import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
 /** The task of a dispatched run is made a moment after the run: it is looked for this often, at this interval. */
 const LOOKUPS_MAX = 40;
 const LOOKUP_INTERVAL_MS = 250;
+const NO_TASK = "This run works on no task: dispatched runs have one, runs of automations do not.";
 
 export const setStage = defineTool({
   name: "set_stage",
@@ -19,7 +20,9 @@ export const setStage = defineTool({
   async run({ stage }, context) {
     const { factoryUid } = context.run;
     if (factoryUid === "") throw new ToolFailure("This run belongs to no factory, so it has no task.");
-    const task = objectOf(await findTask(context), "The task was not found");
+    const found = await findTask(context);
+    if (found.status === 404) throw new ToolFailure(NO_TASK);
+    const task = objectOf(found, "The task was not found");
     const uid = task["uid"];
     if (typeof uid !== "string") throw new ToolFailure("The platform did not name the task.");
     const moved = await context.platform.rest("PATCH", `/api/v1/factory/${factoryUid}/tasks/${uid}`, { stage });

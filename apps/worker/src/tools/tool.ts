@@ -32,6 +32,8 @@ export type ToolContext = {
   readonly background: BackgroundCommands;
   /** Pushes a commit to the work branch from a clean sandbox, doors asserted. */
   readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;
+  /** Whether a resumed script executes the call again, because what it changed was lost with a workspace. */
+  readonly isRepeated: (callId: string) => boolean;
   /** Adds an event to the run. */
   readonly record: (kind: string, payload: JsonObject) => void;
   /** Aborted by an interrupt, a cancel or the loss of the lease. */

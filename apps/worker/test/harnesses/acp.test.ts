@@ -50,10 +50,19 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         expect([artifacts.length, pullRequests.length, git(bare, "show", "agent/run-1:a.txt")]).toEqual([1, 1, "two"]);
         expect(model.requests.map(({ key, model: name }) => [key, name])).toEqual([[KEY, "some-model"]]);
         expect(usage).toMatchObject([{ modelId: "some-model", usage: { inputTokens: 100, outputTokens: 10 } }]);
-        expect(usageOf(events)).toEqual({ harness: type, tool_calls: { [shell]: 3, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 }, ...counted });
+        expect(usageOf(events)).toEqual({ harness: type, lost_turns: 0, tool_calls: { [shell]: 3, mcp__millwright__artifact: 1, mcp__millwright__pull_request: 1 }, ...counted });
         expect(events.filter(({ kind }) => kind === "harness_line").map(({ payload }) => payload["line"])).toEqual([expect.stringMatching(/^\{.*"something_new"/), "Ready?"]);
         expect(JSON.stringify(events)).not.toContain(KEY);
       }));
+
+    const defaults = OPENCODE.provider === provider ? [["default", "served-model"]] : [];
+    for (const [named, served] of defaults) {
+      test(`calls the first model of the server when its model is ${named}`, () =>
+        withDirectory(async (root) => {
+          const { result } = await execute(await aRun(root, "e1", lines("model", "say I end."), { modelId: named! }));
+          expect([result.outcome, model.requests.map((request) => request.model)]).toEqual(["DONE", [served]]);
+        }));
+    }
 
     test("that asks takes no further step; the answer goes on in the same session, elsewhere, and nothing of it is forgotten or told twice", () =>
       withDirectory(async (root) => {

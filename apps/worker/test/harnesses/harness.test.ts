@@ -47,7 +47,7 @@ for (const standIn of [CLAUDE, CODEX])
         expect(unknown).toEqual([expect.stringMatching(/^\{.*"later","version"/), "(a line of 20000000 bytes)", "Ready? ***"]);
         expect(transcripts).toEqual([lines(JSON.stringify(prompt).replace(secrets.TOKEN, "***"), ...unknown, "")]);
         expect(new Set(ends(events).map((end) => end["call_id"])).size).toBe(2);
-        expect(events.findLast(({ kind }) => kind === "harness_usage")?.payload).toEqual({ harness: standIn.type, counted: { input_tokens: 1 }, tool_calls: { [standIn.type === "claude" ? "Bash" : "exec_command"]: 2 }, missed_turns: 0 });
+        expect(events.findLast(({ kind }) => kind === "harness_usage")?.payload).toEqual({ harness: standIn.type, counted: { input_tokens: 1 }, tool_calls: { [standIn.type === "claude" ? "Bash" : "exec_command"]: 2 }, missed_turns: 0, lost_turns: 0 });
         expect(kinds(events)).toEqual(expect.arrayContaining(["sandbox_ready", "agent_started", "message", "tool_start", "tool_end", "turn_end", "sandbox_stopped"]));
       }));
 
@@ -167,9 +167,10 @@ for (const standIn of [CLAUDE, CODEX])
         expect(said(first.events)[0]).toBe(`${standIn.reading}plan read_skill ask_user`);
         expect(said(first.events)[1]).toMatch(new RegExp(`You are asked for a plan first[^]*${standIn.looking.source}`));
         expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual([["spawn_run", "denied"], ["create_document", "completed"]]);
-        const second = await execute(await aRun(standIn, root, "e2", "", { history: first.history(), assignment: { executionSeq: 2, mode: "plan", inputs: input(lines("told", "say done"), "normal"), snapshotUrl: snapshotUrl(join(root, "e1")) } }));
+        const second = await execute(await aRun(standIn, root, "e2", "", { history: first.history(), assignment: { executionSeq: 2, mode: "plan", inputs: input(lines("told", "bash echo made", "say done"), "normal"), snapshotUrl: snapshotUrl(join(root, "e1")) } }));
         expect(second.result.outcome).toBe("DONE");
         expect(said(second.events)[0]).not.toMatch(standIn.looking);
+        expect(calls(second.events)).toEqual([["run_command", "command", "completed", "made\n"]]);
       }));
 
   });

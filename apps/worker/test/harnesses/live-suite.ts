@@ -152,15 +152,43 @@ export function liveSuite(harness: LiveHarness): void {
         });
       }));
 
-    test("that is asked for a plan changes nothing before it is approved", () =>
+    test("goes on after a command that writes 10 MB", () =>
       withDirectory(async (root) => {
-        const answers: ModelAnswer[] = [call(shell("touch /workspace/changed")), call(platform("plan", { title: "P", markdown: "M" })), { text: "Never said.", ...USAGE }];
+        const answers: ModelAnswer[] = [call(shell("head -c 10000000 /dev/zero | tr '\\0' x")), { text: "It was long.", ...USAGE }];
         await withModel((step) => answers[step]!, async (_model, run) => {
-          const inputs = [{ uid: "0190-plan", text: "Plan.", kind: "prompt", mode: "plan" }];
-          const options = await run(root, "e1", { assignment: { mode: "plan", inputs } });
-          const { result } = await execute(options);
-          expect(result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^awaiting_approval/) });
+          const { result, events } = await execute(await run(root, "e1", { prompt: "Write." }));
+          expect(result).toMatchObject({ outcome: "DONE", message: "It was long." });
+          expect(ends(events).map(({ name, state }) => [name, state])).toEqual([["run_command", "completed"]]);
+        });
+      }));
+
+    test("is told the rules of the repository, once", () =>
+      withDirectory(async (root) => {
+        const bare = aBareRepository(root, { "AGENTS.md": "Compare with care.\n" });
+        await withModel(() => ({ text: "I do.", ...USAGE }), async (model, run) => {
+          const { result } = await execute(await run(root, "e1", { prompt: "Compare.", assignment: { repositories: [aRepository(bare)] } }));
+          expect(result.outcome).toBe("DONE");
+          const steps = model.requests.filter(({ body }) => isStep(body)).map(({ body }) => JSON.stringify(body).split("Compare with care.").length - 1);
+          expect(steps).toEqual(steps.map(() => 1));
+        });
+      }));
+
+    test("that is asked for a plan changes nothing before it is approved, and runs commands after it", () =>
+      withDirectory(async (root) => {
+        const planned: ModelAnswer[] = [call(shell("touch /workspace/changed")), call(platform("plan", { title: "P", markdown: "M" })), { text: "Never said.", ...USAGE }];
+        const approved: ModelAnswer[] = [call(shell("touch /workspace/changed && echo made")), { text: "Done.", ...USAGE }];
+        let isApproved = false;
+        await withModel((step) => (isApproved ? approved.shift()! : planned[step]!), async (_model, run) => {
+          const inputs = (text: string, mode: string) => [{ uid: `0190-${mode}`, text, kind: "prompt", mode }];
+          const options = await run(root, "e1", { assignment: { mode: "plan", inputs: inputs("Plan.", "plan") } });
+          const first = await execute(options);
+          expect(first.result).toMatchObject({ outcome: "BLOCKED", message: expect.stringMatching(/^awaiting_approval/) });
           expect(readdirSync(join(options.dir, "workspace"))).not.toContain("changed");
+          isApproved = true;
+          const assignment = { executionSeq: 2, mode: "plan", inputs: inputs("Go ahead.", "normal"), snapshotUrl: snapshotUrl(join(root, "e1")) };
+          const second = await execute(await run(root, "e2", { history: first.history(), assignment }));
+          expect(second.result.outcome).toBe("DONE");
+          expect(ends(second.events).map(({ name, state, output }) => [name, state, (output as { output?: string }).output])).toEqual([["run_command", "completed", expect.stringContaining("made")]]);
         });
       }));
 

@@ -10,6 +10,7 @@ import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
 import type { CallUsage, Doors, ExecutionContext, ExecutionPhase, ExecutionResult, NewArtifact, NewPullRequest, PlannedCall, RestAnswer, SandboxHandle } from "../../src/executions/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
+import { Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import type { ParkedWorkspace } from "../../src/state/parked-workspaces.ts";
 import { Masker } from "../../src/spool/masker.ts";
@@ -44,6 +45,7 @@ export type TestContext = {
   /** What models were heard saying. */
   readonly spoken: { stepId: string; delta: string }[];
   endDebugWindow(why: string): void;
+  /** Of the agent and of pushes; not those of the platform's scripts. */
   readonly sandboxes: SandboxHandle[];
   readonly ackedDirectiveSeq: () => bigint;
   followup(message: MessageInitShape<typeof worker.InputMessageSchema>): void;
@@ -60,6 +62,8 @@ export type ContextOptions = {
   /** Text of the one input; none where `assignment.inputs` says otherwise. */
   readonly prompt?: string;
   readonly kind?: "bwrap" | "none";
+  /** Whether the operator configured the kind; true by default. */
+  readonly isChosen?: boolean;
   readonly history?: readonly Event[];
   /** Files behind signed URLs. */
   readonly files?: Record<string, Uint8Array>;
@@ -128,8 +132,8 @@ export function aContext(options: ContextOptions): TestContext {
       retained.push(result);
       return Promise.resolve(assignment.debugWindowMs > 0 ? leave.signal : undefined);
     },
-    ownSandbox: (sandbox) => void sandboxes.push(sandbox),
-    sandbox: { kind: options.kind ?? "bwrap", isChosen: false, ...(options.host ? { host: options.host } : {}) },
+    ownSandbox: (sandbox) => void (sandbox instanceof Sandbox && sandboxes.push(sandbox)),
+    sandbox: { kind: options.kind ?? "bwrap", isChosen: options.isChosen ?? true, ...(options.host ? { host: options.host } : {}) },
     outbound: options.outbound ?? outboundRule(LOOPBACK),
     publicUrl: "http://127.0.0.1:8080",
     log: quietLogger(log),

@@ -4,6 +4,7 @@ import { programArgv } from "../harness-program.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 import { connectAcp } from "./acp-talk.ts";
+import { geminiGuard } from "./gemini-guard.ts";
 
 /** Where it looks for what its user has set, in the workspace. */
 const STATE = ".harness/gemini/.gemini";
@@ -13,16 +14,6 @@ const PLATFORM_TITLE = new RegExp(`^(.+) \\(${PLATFORM_SERVER} MCP Server\\)$`);
 
 /** It takes a tool of this name for one of its own, which it does not have in this mode. */
 const TOOL_NAMES = { ask_user: "ask_people" };
-
-/**
- * Settings and variables that a repository brings could name servers, hooks and commands to run at the start, and stand above those of its user. What stands above
- * both must belong to root, whom no sandbox has; so the program does not find them.
- */
-const guard = (stateDir: string): string => `import fs from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
-const isThere = fs.existsSync;
-fs.existsSync = (path) => (/[/](?:[.]gemini[/]settings[.]json|[.]env)$/.test(String(path)) && !String(path).startsWith(${JSON.stringify(`${stateDir}/`)}) ? false : isThere(path));
-syncBuiltinESMExports();`;
 
 /**
  * The file of a session is named by the minute it was begun in, and loading one begins it once more: within the same minute that wipes it out. So it is moved
@@ -50,7 +41,7 @@ export const geminiAdapter: HarnessAdapter = {
 
   argv: ({ program, model, stateDir, sessionId, isResumed, isLooking }) => [
     ...(isResumed ? ["/bin/sh", "-c", MOVE_SESSION, "sh", stateDir, sessionId.slice(0, 8)] : []),
-    ...[...programArgv(program, guard(stateDir)), "--acp", "--approval-mode", isLooking ? "default" : "yolo"],
+    ...[...programArgv(program, geminiGuard(stateDir)), "--acp", "--approval-mode", isLooking ? "default" : "yolo"],
     ...(model === "" ? [] : ["-m", model]),
   ],
 

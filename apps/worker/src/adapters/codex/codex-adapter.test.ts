@@ -54,6 +54,19 @@ test("a thread of before is gone on with, and what it had counted is not counted
   expect(JSON.parse(sent[2]!)).toMatchObject({ method: "thread/resume", params: { threadId: "known", developerInstructions: "Be good.", excludeTurns: true } });
 });
 
+test.each([[false, "danger-full-access"], [true, "read-only"]])(
+  "a thread is started and resumed with the sandbox that its mode allows (looking: %s)",
+  async (isLooking, sandbox) => {
+    for (const isResumed of [false, true]) {
+      const { sent } = await played(codexAdapter, [INITIALIZED], () => {}, { isLooking, isResumed });
+      expect(JSON.parse(sent.at(-1)!)).toMatchObject({
+        method: isResumed ? "thread/resume" : "thread/start",
+        params: { sandbox, approvalPolicy: "never", cwd: "/workspace" },
+      });
+    }
+  },
+);
+
 test("a thread that is not found is begun anew", async () => {
   const { events } = await played(codexAdapter, [INITIALIZED, '{"id":2,"error":{"code":-32600,"message":"no rollout found"}}', '{"id":3,"result":{"thread":{"id":"new"}}}'], () => {}, { isResumed: true });
   expect(events).toEqual([{ t: "session", session: { id: "new", isResumed: false } }]);

@@ -1,6 +1,6 @@
 import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
-import { CodexTalk } from "./codex-talk.ts";
+import { CodexTalk, sandboxMode } from "./codex-talk.ts";
 
 const PROVIDER = "millwright";
 /** A pull request of the platform's may take its time. */
@@ -29,8 +29,9 @@ function settings({ gateway, cwd, model, reasoning, isLooking, home }: StartOpti
     `mcp_servers.${PLATFORM_SERVER}={url=${toml(`${gateway}/mcp`)},tool_timeout_sec=${TOOL_TIMEOUT_SECONDS},default_tools_approval_mode="approve",startup_timeout_sec=${STARTUP_TIMEOUT_SECONDS}}`,
     `projects={${toml(cwd)}={trust_level="untrusted"}}`,
     `approval_policy="never"`,
-    `sandbox_mode=${toml(isLooking ? "read-only" : "danger-full-access")}`,
+    `sandbox_mode=${toml(sandboxMode(isLooking))}`,
     `web_search="disabled"`,
+    `project_doc_max_bytes=0`, // the platform's instructions hold the AGENTS.md of each repository
     `check_for_update_on_startup=false`,
     `sqlite_home=${toml(databases(home))}`,
     ...FEATURES_OFF.map((name) => `features.${name}=false`),

@@ -11,7 +11,7 @@ const COUNTERS: Readonly<Record<string, string>> = {
 };
 
 /** Notifications that there are; most of them say what a run does not show, or say once more. */
-const KNOWN = /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
+const KNOWN = /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|remoteControl\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
 
 const isKnown = (method: string, params: JsonObject): boolean => KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
 
@@ -68,11 +68,17 @@ export class CodexTalk implements HarnessTalk {
     }
   }
 
-  /** The thread of before, where the program finds it; else a new one. */
+  /**
+   * Resumes the thread where the program finds it; else starts a new one. A resumed thread would otherwise run with the sandbox, directory and
+   * model it was started with, such as the read-only sandbox of the turn that made its plan.
+   */
   async #thread(): Promise<HarnessSession> {
-    const { sessionId, isResumed, instructions: developerInstructions } = this.#options;
-    const resumed = isResumed ? await this.#rpc.request("thread/resume", { threadId: sessionId, developerInstructions, excludeTurns: true }).catch(() => undefined) : undefined;
-    const thread = objectAt(resumed ?? (await this.#rpc.request("thread/start", { developerInstructions })), "thread");
+    const { sessionId, isResumed } = this.#options;
+    const settings = threadSettings(this.#options);
+    const resumed = isResumed
+      ? await this.#rpc.request("thread/resume", { threadId: sessionId, ...settings, excludeTurns: true }).catch(() => undefined)
+      : undefined;
+    const thread = objectAt(resumed ?? (await this.#rpc.request("thread/start", settings)), "thread");
     this.#threadId = textAt(thread, "id");
     const file = textAt(thread, "path");
     return { id: this.#threadId, isResumed: resumed !== undefined, ...(file === "" ? {} : { file }) };
@@ -148,6 +154,19 @@ export class CodexTalk implements HarnessTalk {
     }
   }
 }
+
+/** The settings of a thread, sent with every start and every resumption. */
+const threadSettings = ({ cwd, instructions, isLooking, model, reasoning }: StartOptions): JsonObject => ({
+  cwd,
+  approvalPolicy: "never",
+  sandbox: sandboxMode(isLooking),
+  developerInstructions: instructions,
+  ...(model === "" ? {} : { model }),
+  ...(reasoning === "" ? {} : { config: { model_reasoning_effort: reasoning } }),
+});
+
+/** The sandbox around the program is the border, so its own is off; while a plan awaits approval it may only read. */
+export const sandboxMode = (isLooking: boolean): string => (isLooking ? "read-only" : "danger-full-access");
 
 const numberAt = (object: JsonObject, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
 

@@ -11,8 +11,8 @@ import { ScriptError } from "./script-error.ts";
 const NO_TOKENS = { inputTokens: 0, outputTokens: 0, inputCacheReadTokens: 0, inputCacheWriteTokens: 0 };
 
 /**
- * The next step of the script in force, derived from the run's events alone: the same events always give the same step, and a step that is
- * recorded as done is never given again. Undefined when all is done.
+ * The next step of the script in force, derived from the run's events alone: the same events always give the same step. A step that is
+ * recorded as done is given again only if an `agent_resumed` event names it. Undefined when all is done.
  */
 export function nextScriptedStep(events: readonly ConversationEvent[], agentPrompt: string): ModelStep | undefined {
   try {

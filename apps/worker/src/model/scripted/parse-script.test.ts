@@ -27,6 +27,7 @@ test.each([
   ["spawn: {agent: implementer, prompt: Do it}", tool("spawn_run", { agent: "implementer", prompt: "Do it" })],
   ["wait: any", tool("wait", { policy: "any" })],
   ["stage: REVIEW", tool("set_stage", { stage: "REVIEW" })],
+  ["stage: {stage: REVIEW, allow_failure: true}", tool("set_stage", { stage: "REVIEW" }, true)],
   ["ask: Which name?", tool("ask_user", { question: "Which name?" })],
   ["finish:", tool("finish", {})],
 ])("the step `%s` is read", (step, action) => {

@@ -69,7 +69,9 @@ export const STEPS = {
   mcp: z
     .strictObject({ server: text, tool: text, input: z.record(z.string(), z.unknown()).optional(), json: text.transform(readObject).optional(), allow_failure: flag.optional() })
     .transform(({ server, tool: name, input, json, allow_failure: mayFail }) => tool(mcpToolName(server, name), { ...input, ...json }, mayFail ?? false)),
-  stage: text.transform((stage) => tool("set_stage", { stage })),
+  stage: shorthand("stage", z.strictObject({ stage: text, allow_failure: flag.optional() })).transform(({ stage, allow_failure: mayFail }) =>
+    tool("set_stage", { stage }, mayFail ?? false),
+  ),
   ask: text.transform((question) => tool("ask_user", { question })),
   finish: z.string().transform((message) => tool("finish", message === "" ? {} : { message })),
   fail: text.transform((reason): StepAction => ({ kind: "fail", reason })),

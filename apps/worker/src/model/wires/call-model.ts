@@ -1,11 +1,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { jsonSchema, streamText, tool, type AssistantModelMessage, type LanguageModelUsage, type ModelMessage, type SystemModelMessage } from "ai";
-import type { TokenCounts } from "../../executions/execution-context.ts";
+import type { CallUsage, TokenCounts } from "../../executions/execution-context.ts";
 import type { Timers } from "../../time.ts";
+import { isAnObject } from "../event-fields.ts";
 import type { ToolDescription } from "../model-provider.ts";
 import { CallBroken } from "./call-failure.ts";
 import type { Wire } from "./language-model.ts";
-import { countsIn, tokenCounts } from "./token-counts.ts";
+import { charactersIn, countsIn, interruptedUsage, tokenCounts } from "./token-counts.ts";
 
 export type ModelCall = {
   readonly model: Awaited<ReturnType<Wire["open"]>>;
@@ -22,7 +23,7 @@ export type ModelCall = {
 export type Answer = {
   readonly text: string;
   /** By the provider's own ids. */
-  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[];
+  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject; readonly malformed?: string }[];
   readonly isCutShort: boolean;
   readonly isRefused: boolean;
   /** The answer as the provider wants to see it again, with what only it can read. */
@@ -32,11 +33,11 @@ export type Answer = {
 
 /** An answer that did not come to its end. */
 export class CallEnded extends Error {
-  /** What the provider counted for it nevertheless. */
-  readonly usage: TokenCounts | undefined;
-  constructor(cause: unknown, usage: TokenCounts | undefined) {
+  /** What it used nevertheless; undefined if no answer had begun. */
+  readonly used: Pick<CallUsage, "usage" | "isEstimated"> | undefined;
+  constructor(cause: unknown, used: CallEnded["used"]) {
     super("The call ended without an answer.", { cause });
-    this.usage = usage;
+    this.used = used;
   }
 }
 
@@ -52,7 +53,8 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
   let ended: { usage: LanguageModelUsage; finishReason: string; raw: string | undefined } | undefined;
   let error: unknown;
   let counted: TokenCounts = {};
-  const toolCalls: { id: string; name: string; input: JsonObject }[] = [];
+  let [hasBegun, characters] = [false, 0];
+  const toolCalls: { id: string; name: string; input: JsonObject; malformed?: string }[] = [];
   let text = "";
   try {
     const result = streamText({
@@ -70,9 +72,13 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
         text += part.text;
         call.onText?.(part.text);
       }
-      else if (part.type === "tool-call") toolCalls.push({ id: part.toolCallId, name: part.toolName, input: inputOf(part.input) });
+      else if (part.type === "tool-call") toolCalls.push({ id: part.toolCallId, name: part.toolName, ...inputOf(part.input) });
       else if (part.type === "finish-step") ended = { usage: part.usage, finishReason: part.finishReason, raw: part.rawFinishReason };
-      else if (part.type === "raw") counted = { ...counted, ...countsIn(part.rawValue) };
+      else if (part.type === "raw") {
+        hasBegun = true;
+        counted = { ...counted, ...countsIn(part.rawValue) };
+        characters += charactersIn(part.rawValue);
+      }
       else if (part.type === "error") error ??= part.error;
     }
     const isWhole = ended !== undefined && (ended.finishReason !== "other" || ended.raw !== undefined) && ended.finishReason !== "error";
@@ -84,12 +90,14 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       usage: tokenCounts(ended.usage) ?? {},
     };
   } catch (cause) {
-    const usage = (ended && tokenCounts(ended.usage)) ?? (Object.keys(counted).length > 0 ? counted : undefined);
-    throw new CallEnded(silence.signal.aborted ? silence.signal.reason : cause, usage);
+    const measured = (ended && tokenCounts(ended.usage)) ?? counted;
+    const used = hasBegun ? interruptedUsage(measured, [call.system, call.messages, call.tools], characters) : undefined;
+    throw new CallEnded(silence.signal.aborted ? silence.signal.reason : cause, used);
   } finally {
     cancel();
   }
 }
 
-/** What is no object cannot be a tool's input; the tool itself will say so. */
-const inputOf = (input: unknown): JsonObject => (typeof input === "object" && input !== null && !Array.isArray(input) ? (input as JsonObject) : {});
+/** The arguments of a tool call; `malformed` holds a text that is no JSON object, as the model sent it. */
+const inputOf = (input: unknown): { input: JsonObject; malformed?: string } =>
+  isAnObject(input) ? { input } : { input: {}, malformed: typeof input === "string" ? input : (JSON.stringify(input) ?? "") };

@@ -10,7 +10,9 @@ const KEPT = 0.25;
 /** Of one message, in what is to be summarised. */
 const MESSAGE_CHARACTERS_MAX = 4_000;
 
-export const tokensIn = (value: unknown): number => Math.ceil(JSON.stringify(value).length / CHARACTERS_PER_TOKEN);
+/** Estimates the tokens of a text by its length. */
+export const tokensOf = (characters: number): number => Math.ceil(characters / CHARACTERS_PER_TOKEN);
+export const tokensIn = (value: unknown): number => tokensOf(JSON.stringify(value).length);
 
 /** Whether a prompt is too long for a model with this window, in tokens, with room for its answer. */
 export const isTooLong = (prompt: unknown, window: number): boolean => tokensIn(prompt) > FULL * window;

@@ -1,5 +1,6 @@
 import type { LanguageModelUsage } from "ai";
 import type { TokenCounts } from "../../executions/execution-context.ts";
+import { tokensIn, tokensOf } from "./compaction.ts";
 
 /** Names under which the wires count tokens read from and written to a prompt cache. */
 const CACHE_READS = ["cache_read_input_tokens", "cached_tokens", "cachedContentTokenCount"];
@@ -51,4 +52,42 @@ function counts(input: unknown, cacheRead: unknown, cacheWrite: unknown, output:
 }
 
 const asCounter = (value: unknown): Counter => (typeof value === "object" && value !== null ? (value as Counter) : {});
-const sum = (a: unknown, b: unknown): unknown => (typeof a === "number" && typeof b === "number" ? a + b : a);
+const sum = (a: unknown, b: unknown): unknown => (typeof a === "number" && typeof b === "number" ? a + b : (a ?? b));
+
+/** Members of a streamed piece of an answer that hold its text, in any of the wires' ways. */
+const TEXT_MEMBERS = new Set(["delta", "text", "content", "arguments", "partial_json", "thinking", "reasoning_content"]);
+
+/** Counts the characters of an answer that one event of its stream holds; events that repeat what was streamed before hold none. */
+export function charactersIn(event: unknown): number {
+  const { type } = asCounter(event);
+  if (typeof type === "string" && !type.endsWith("delta")) return 0;
+  const count = (value: unknown, member: string): number => {
+    if (typeof value === "string") return TEXT_MEMBERS.has(member) ? value.length : 0;
+    if (typeof value !== "object" || value === null) return 0;
+    return Object.entries(value).reduce((total, [name, inner]) => total + count(inner, Array.isArray(value) ? member : name), 0);
+  };
+  return count(event, "");
+}
+
+const ENDS = new Set(["message_stop", "response.completed", "response.incomplete", "response.failed"]);
+
+/** Whether an event is the last one of an answer that matters: of an answer that ends without it the rest is missing. */
+export function isEnd(event: unknown): boolean {
+  const { type, choices, candidates } = asCounter(event);
+  const finished = (list: unknown, member: string): boolean => Array.isArray(list) && list.some((item) => typeof asCounter(item)[member] === "string");
+  return ENDS.has(String(type)) || finished(choices, "finish_reason") || finished(candidates, "finishReason");
+}
+
+/**
+ * Returns the usage of an answer that was cut off: what the provider had counted by then, and estimates for what it counts only at the end. The
+ * provider charges for such a call, so limits and sums must include it.
+ *
+ * @param request as it was sent
+ * @param characters of the answer that had come
+ */
+export function interruptedUsage(counted: TokenCounts, request: unknown, characters: number): { usage: TokenCounts; isEstimated?: true } {
+  const { inputTokens, outputTokens } = counted;
+  if (inputTokens !== undefined && outputTokens !== undefined) return { usage: counted };
+  const usage = { ...counted, inputTokens: inputTokens ?? tokensIn(request), outputTokens: outputTokens ?? tokensOf(characters) };
+  return { usage, isEstimated: true };
+}

@@ -8,6 +8,7 @@ import type { CallUsage, PlatformClient } from "../../executions/execution-conte
 import type { ConversationEvent, ModelContext, ModelProvider, ModelStep, RunFailure, Summary } from "../model-provider.ts";
 import { callFailure, type CallFailure } from "./call-failure.ts";
 import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
+import { withDefaultModel } from "./default-model.ts";
 import type { Wire } from "./language-model.ts";
 import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
 import { before, isTooLong, keptFrom, sinceSummary, SUMMARISER, transcriptOf } from "./compaction.ts";
@@ -59,13 +60,15 @@ export function wireProvider(deps: WireDeps): ModelProvider {
   const { assignment, wire, mask } = deps;
   const { executionId, attempt, provider, modelId } = assignment;
   const { apiKey = "", baseUrl = "", operatorSet = false } = assignment.providerCredentials ?? {};
+  const direct = operatorSet ? undefined : deps.fetch;
+  const reach = provider === "openai-compatible" ? withDefaultModel(direct ?? fetch, baseUrl) : direct;
   const replies = new Map<string, Reply>();
   const window = deps.limits.contextTokens ?? wire.contextTokens;
   let calls = 0;
 
   async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
     if (isAnswered(context.events)) return undefined;
-    const model = await wire.open({ apiKey, baseUrl, fetch: operatorSet ? undefined : deps.fetch }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
+    const model = await wire.open({ apiKey, baseUrl, fetch: reach }, modelId.startsWith(`${provider}/`) ? modelId.slice(provider.length + 1) : modelId);
     const said = [...context.earlier, ...context.events];
     const request: ModelCall = {
       ...{ model, tools: context.tools, messages: marked(messagesOf(sinceSummary(said), { replies, mask }), wire) },
@@ -121,10 +124,10 @@ export function wireProvider(deps: WireDeps): ModelProvider {
         deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
         return answer;
       } catch (error) {
-        const { cause, usage } = error as CallEnded;
-        span.set(usageAttributes(usage ?? {}));
+        const { cause, used } = error as CallEnded;
+        span.set(usageAttributes(used?.usage ?? {}));
         // What the provider counted is owed, whoever cut the call; of an execution that has ended nothing more is taken.
-        if (usage) await deps.reportUsage({ callId, modelId, usage }).catch((refusal: unknown) => throwUnless(signal.aborted, refusal));
+        if (used) await deps.reportUsage({ callId, modelId, ...used }).catch((refusal: unknown) => throwUnless(signal.aborted, refusal));
         if (signal.aborted) deps.called("interrupted");
         signal.throwIfAborted();
         const failure = callFailure(provider, cause ?? error);
@@ -137,7 +140,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
 
   function stepOf(stepId: string, answer: Answer): ModelStep {
     replies.set(stepId, { message: answer.message, ids: answer.toolCalls.map(({ id }) => id) });
-    const toolCalls = answer.toolCalls.map(({ name, input }, index) => ({ callId: `${stepId}-${index}`, name, input }));
+    const toolCalls = answer.toolCalls.map(({ id: _providerId, ...call }, index) => ({ callId: `${stepId}-${index}`, ...call }));
     if (answer.isCutShort) deps.tell("warning", { text: "The model's answer reached its greatest length and ends early." });
     const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
     if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };

@@ -1,0 +1,59 @@
+/** Of a command's output, from its beginning and from its end each. */
+const HALF_BYTES = 32 * 1024;
+/** A command that writes more than that is shown to be active at most this often: Gemini CLI ends commands that write nothing for five minutes. */
+const SIGN_OF_LIFE_MS = 60_000;
+
+/**
+ * Returns the JavaScript module that Gemini CLI runs before itself.
+ *
+ * Settings and variables that a repository brings could name servers, hooks and commands to run at the start, and override those of the user. What
+ * overrides both must belong to root, whom no sandbox has; so the program does not find them.
+ *
+ * By the Agent Client Protocol it puts the whole output of a command into its context, and gives up its turn when that overflows. So the output is
+ * cut in the middle as it leaves the command.
+ */
+export const geminiGuard = (stateDir: string): string => `import fs from "node:fs";
+import childProcess from "node:child_process";
+import { syncBuiltinESMExports } from "node:module";
+
+const { existsSync } = fs;
+const isOfRepository = (path) => /[/](?:[.]gemini[/]settings[.]json|[.]env)$/.test(path) && !path.startsWith(${JSON.stringify(`${stateDir}/`)});
+fs.existsSync = (path) => !isOfRepository(String(path)) && existsSync(path);
+
+const HALF = ${HALF_BYTES};
+function limit(stream) {
+  const { emit } = stream;
+  let head = 0, leftOut = 0, shownAt = Date.now(), tail = Buffer.alloc(0);
+  const cutTail = () => {
+    if (tail.length <= HALF) return;
+    leftOut += tail.length - HALF;
+    tail = tail.subarray(-HALF);
+  };
+  stream.emit = function (event, ...values) {
+    const pass = (data) => emit.call(this, "data", data);
+    if (event === "end" && tail.length > 0) {
+      cutTail();
+      if (leftOut > 0) pass(Buffer.from("\\n… " + leftOut + " bytes left out …\\n"));
+      pass(tail);
+      tail = Buffer.alloc(0);
+    }
+    if (event !== "data") return emit.call(this, event, ...values);
+    const data = Buffer.from(values[0]);
+    const first = data.subarray(0, Math.max(0, HALF - head));
+    head += first.length;
+    tail = Buffer.concat([tail, data.subarray(first.length)]);
+    if (tail.length > 4 * HALF) cutTail();
+    if (first.length > 0) return pass(first);
+    if (Date.now() - shownAt < ${SIGN_OF_LIFE_MS}) return true;
+    shownAt = Date.now();
+    return pass(Buffer.from("\\n"));
+  };
+}
+
+const { spawn } = childProcess;
+childProcess.spawn = (file, ...rest) => {
+  const child = spawn(file, ...rest);
+  if (/(?:^|[/])(?:ba|da|z)?sh$/.test(String(file))) for (const stream of [child.stdout, child.stderr]) if (stream) limit(stream);
+  return child;
+};
+syncBuiltinESMExports();`;

@@ -1,0 +1,113 @@
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isDomainError } from "@millwright/errors";
+import type { ExecutionContext } from "../executions/execution-context.ts";
+import { cloneRepository, type Clone } from "../git/clone.ts";
+import { GitFailed, HostGit } from "../git/host-git.ts";
+import { directoriesOf, nameOf, type WorkingCopy } from "../git/repository.ts";
+import { restoreSnapshot, startOver } from "../git/restore-snapshot.ts";
+import { workspaceState } from "../git/workspace-state.ts";
+import { limitsFor } from "../sandbox/limits.ts";
+import { PlatformShell } from "../sandbox/platform-shell.ts";
+import { hostOf } from "../sandbox/spec.ts";
+import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
+import type { Conversation } from "./conversation.ts";
+
+const ARCHIVE = "snapshot.tar";
+const EMPTY_TIMEOUT_MS = 120_000;
+/** Directories that an agent made unreadable are opened on the way down. */
+const EMPTY = `set -eu; chmod u+rwx "$WORKSPACE"; find "$WORKSPACE" -mindepth 1 -type d ! -perm -700 -exec chmod u+rwx {} \\;
+find "$WORKSPACE" -mindepth 1 -delete
+`;
+
+export type PreparedWorkspace = {
+  readonly copies: readonly WorkingCopy[];
+  /** False: a saved workspace was there, and could not be restored. */
+  readonly isRestored: boolean;
+};
+
+type Preparation = { readonly ctx: ExecutionContext; readonly conversation: Conversation; readonly shell: PlatformShell; readonly inbox: string; readonly signal: AbortSignal };
+
+/**
+ * Fills the workspace before the agent works in it: the parked one if it is as it was saved, else fresh clones and the run's newest snapshot. Everything that is done in
+ * the workspace is done by scripts in sandboxes that are gone before the next step; the worker itself writes only to the inbox, which no sandbox can
+ * write to. Errors: GitFailed, the reason of `signal`.
+ */
+export async function prepareWorkspace(ctx: ExecutionContext, conversation: Conversation, parked: ParkedWorkspace | undefined, signal: AbortSignal): Promise<PreparedWorkspace> {
+  const { repositories, snapshotUrl } = ctx.assignment;
+  if (!parked && repositories.length === 0 && snapshotUrl === "") return { copies: [], isRestored: true };
+  const inbox = join(ctx.dir, "inbox");
+  await mkdir(inbox, { mode: 0o755 });
+  try {
+    return await PlatformShell.use({ host: hostOf(ctx.sandbox), limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape), dir: ctx.dir, inbox, signal, ownSandbox: (sandbox) => ctx.ownSandbox(sandbox) }, async (shell) => {
+      const preparation = { ctx, conversation, shell, inbox, signal };
+      const reused = parked && (await reuse(preparation, parked));
+      if (reused) return { copies: reused, isRestored: true };
+      const clones = await cloneAll(preparation);
+      return { copies: clones.map(({ copy }) => copy), isRestored: await restore(preparation, clones) };
+    });
+  } finally {
+    await rm(inbox, { recursive: true, force: true });
+  }
+}
+
+/** The copies in a parked workspace that is as it was saved; else it is emptied. Credentials may be new, so repositories are as the assignment has them. */
+async function reuse({ ctx, conversation, shell }: Preparation, parked: ParkedWorkspace): Promise<WorkingCopy[] | undefined> {
+  const { repositories } = ctx.assignment;
+  const copies = parked.copies.map((copy) => ({ ...copy, repository: repositories.find((one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch) }));
+  const isWhole = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
+  if (copies.every(isWhole) && copies.length === repositories.length && (await isAsSaved(shell, parked))) {
+    conversation.record("workspace_reused", {});
+    return copies;
+  }
+  const { exitCode, output } = await shell.run(EMPTY, { timeoutMs: EMPTY_TIMEOUT_MS });
+  if (exitCode !== 0) throw new GitFailed("The workspace cannot be emptied", output);
+  return undefined;
+}
+
+const isAsSaved = (shell: PlatformShell, { copies, fingerprint }: ParkedWorkspace): Promise<boolean> =>
+  workspaceState(shell, copies).then(
+    (state) => state.fingerprint === fingerprint,
+    (error: unknown) => {
+      if (error instanceof GitFailed) return false;
+      throw error;
+    },
+  );
+
+async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation): Promise<Clone[]> {
+  const { repositories, restarted, executionSeq } = ctx.assignment;
+  if (repositories.length === 0) return [];
+  const cacheDir = ctx.cacheDir ?? join(ctx.dir, "repositories");
+  const git = await HostGit.at(cacheDir, signal);
+  const directories = directoriesOf(repositories);
+  const clones: Clone[] = [];
+  for (const [index, repository] of repositories.entries()) {
+    const pushed = conversation.lastPushed(nameOf(repository), repository.workBranch);
+    const clone = await cloneRepository(repository, {
+      ...{ git, outbound: ctx.outbound, cacheDir, shell, inbox, directory: directories[index] ?? repository.name },
+      // What a lost attempt pushed last may not be in the run's events: a new attempt takes the branch as it finds it.
+      expectedSha: restarted ? undefined : pushed,
+      startSha: executionSeq > 1 ? pushed : undefined,
+    });
+    conversation.record("repository_cloned", { owner: repository.owner, name: repository.name, branch: repository.workBranch, base_sha: clone.copy.baseSha });
+    clones.push(clone);
+  }
+  return clones;
+}
+
+/** A snapshot that cannot be downloaded or restored costs the files, not the run: it continues with its clones and a warning. Returns whether it was restored. */
+async function restore({ ctx, conversation, shell, inbox, signal }: Preparation, clones: readonly Clone[]): Promise<boolean> {
+  if (ctx.assignment.snapshotUrl === "") return true;
+  try {
+    await ctx.platform.download(ctx.assignment.snapshotUrl, join(inbox, ARCHIVE));
+    await chmod(join(inbox, ARCHIVE), 0o644);
+    await restoreSnapshot(shell, clones.map(({ copy }) => copy), ARCHIVE);
+    return true;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof GitFailed || isDomainError(error))) throw error;
+    conversation.record("warning", { text: `The saved workspace could not be restored; the run continues without it: ${error.message}` });
+    for (const { copy, start } of clones) await startOver(shell, copy, start);
+    return false;
+  }
+}

@@ -1,0 +1,57 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { isAnObject } from "../event-fields.ts";
+
+/** As the id of a model of an OpenAI-compatible server: whatever the server has. */
+const DEFAULT = "default";
+const LIST_BYTES_MAX = 4 * 1024 * 1024;
+
+/**
+ * Returns a `fetch` for calls to an OpenAI-compatible server. In their bodies it replaces the model `default` by the first model that the server lists
+ * (`GET <baseUrl>/models`), which it reads once. A refused list is returned as the answer to the call, so that it is retried and reported as one.
+ */
+export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof fetch {
+  let model: string | undefined;
+  return async (url, init = {}) => {
+    const body = typeof init.body === "string" ? parseObject(init.body) : undefined;
+    if (body?.["model"] !== DEFAULT) return reach(url, init);
+    if (model === undefined) {
+      const authorization = new Headers(init.headers).get("authorization");
+      const answer = await reach(`${baseUrl.replace(/\/+$/, "")}/models`, { headers: authorization === null ? {} : { authorization }, signal: init.signal ?? null });
+      if (!answer.ok) return answer;
+      model = firstListed(await textOf(answer));
+      if (model === undefined) return NO_MODEL();
+    }
+    return reach(url, { ...init, body: JSON.stringify({ ...body, model }) });
+  };
+}
+
+/** A model that is really called `default` comes first. */
+function firstListed(text: string): string | undefined {
+  const listed = parseObject(text)?.["data"];
+  const ids = (Array.isArray(listed) ? listed : []).flatMap((one) => (isAnObject(one) && typeof one["id"] === "string" && one["id"] !== "" ? [one["id"]] : []));
+  return ids.includes(DEFAULT) ? DEFAULT : ids[0];
+}
+
+/** The text of an answer; nothing of one that is too long. */
+async function textOf(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of answer.body ?? []) {
+    size += (chunk as Uint8Array).length;
+    if (size > LIST_BYTES_MAX) return "";
+    chunks.push(chunk as Uint8Array);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+const NO_MODEL = (): Response =>
+  Response.json({ error: { message: "The server lists no model (GET /models). Name one of its models as openai-compatible/<id>." } }, { status: 404 });
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return isAnObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

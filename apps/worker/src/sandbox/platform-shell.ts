@@ -1,0 +1,154 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import type { SandboxHandle } from "../executions/execution-context.ts";
+import { SandboxStartFailed } from "../executions/execution-errors.ts";
+import { removeTree } from "../state/remove-tree.ts";
+import { INSIDE_PATH } from "./bubblewrap.ts";
+import type { Cgroup } from "./cgroup.ts";
+import { claimWorkspace, type WorkspaceClaim } from "./claim-workspace.ts";
+import { HeadTail } from "./init/head-tail.ts";
+import { killLaunched, launchBubblewrap, launchPlain, plainPath, TAG, untilEnded, type Launched } from "./launch.ts";
+import { limitsFor, type Limits } from "./limits.ts";
+import { giveTo } from "./outside-user.ts";
+import { HOME, INBOX, OUTBOX, WORKSPACE, type Mount, type SandboxHost, type SandboxSpec } from "./spec.ts";
+import { hasClosedUserns } from "./start-sandbox.ts";
+import { Watch } from "./watch.ts";
+
+/** Of a script's output the first and the last half of this. */
+const OUTPUT_BYTES_MAX = 2 * 1024 * 1024;
+
+/** How long what is in the pipe may take after the script's end; a stray process of kind `none` may have it open for longer. */
+const DRAIN_MS = 1_000;
+
+async function drained(stream: Readable): Promise<void> {
+  const tooLong = setTimeout(() => stream.destroy(), DRAIN_MS);
+  if (!stream.closed) await new Promise<void>((resolve) => stream.once("close", resolve));
+  clearTimeout(tooLong);
+}
+
+export type PlatformShellOptions = {
+  readonly host: SandboxHost;
+  /** The execution's directory: `workspace` beneath it is what scripts work on. */
+  readonly dir: string;
+  /** Files for the scripts: a directory of the worker's, read-only inside. */
+  readonly inbox?: string;
+  readonly ownSandbox: (sandbox: SandboxHandle) => void;
+  /** Ends the script that runs, and rejects with its reason. */
+  readonly signal: AbortSignal;
+  /** Default: the host's for a run that names none. */
+  readonly limits?: Limits;
+};
+
+export type ScriptOptions = { readonly env?: Readonly<Record<string, string>>; readonly timeoutMs: number };
+/** `exitCode` null: a signal ended it. `output`: what it wrote to its standard output, and if it failed, the end of its errors. */
+export type ScriptResult = { readonly exitCode: number | null; readonly timedOut: boolean; readonly output: string };
+
+/**
+ * Runs the platform's own scripts over the workspace of an execution, such as git in the agent's repositories. Each runs in a sandbox of its own, without
+ * network, home, secrets and the agent's processes, and everything that it started, or that the agent's files made it start, is gone when it has
+ * ended. So whatever such a script runs into cannot outlive it, and what it leaves in the outbox cannot change while the worker reads it.
+ */
+export class PlatformShell {
+  /** The outbox on the host. Read it between scripts only, and believe nothing in it: the agent's repository may have had a part in it. */
+  readonly outbox: string;
+  readonly #options: PlatformShellOptions;
+  readonly #dir: string;
+
+  private constructor(options: PlatformShellOptions, dir: string) {
+    this.#options = options;
+    this.#dir = dir;
+    this.outbox = join(dir, "outbox");
+  }
+
+  /** Lends a shell to `use`, and removes its outbox afterwards. Errors: those of `use` and of the file system. */
+  static async use<T>(options: PlatformShellOptions, use: (shell: PlatformShell) => Promise<T>): Promise<T> {
+    const shell = new PlatformShell(options, await mkdtemp(join(options.dir, "shell-")));
+    try {
+      return await use(shell);
+    } finally {
+      await removeTree(shell.#dir).catch(() => undefined); // it goes with the execution's directory
+    }
+  }
+
+  /** Where scripts find a directory. */
+  get paths(): { readonly workspace: string; readonly inbox: string; readonly outbox: string } {
+    const { host, dir, inbox = "" } = this.#options;
+    if (host.kind === "bwrap") return { workspace: WORKSPACE, inbox: INBOX, outbox: OUTBOX };
+    return { workspace: join(dir, "workspace"), inbox, outbox: this.outbox };
+  }
+
+  /** Runs a script to its end, with `$WORKSPACE`, `$INBOX` and `$OUTBOX` set. Any exit code is a result. Errors: the reason of `signal`, faults of the start. */
+  async run(script: string, { env = {}, timeoutMs }: ScriptOptions): Promise<ScriptResult> {
+    const { host, dir, ownSandbox, signal } = this.#options;
+    signal.throwIfAborted();
+    const claim = await claimWorkspace(host, dir);
+    const tag = randomUUID();
+    try {
+      signal.throwIfAborted();
+      const { workspace, inbox, outbox } = this.paths;
+      const complete = { PATH: host.kind === "bwrap" ? INSIDE_PATH : plainPath(), HOME: "/nonexistent", LANG: "C.UTF-8", ...env, WORKSPACE: workspace, INBOX: inbox, OUTBOX: outbox };
+      const { launched, cgroup } = await this.#launch(claim, { script, env: complete }, tag);
+      const output = new HeadTail(OUTPUT_BYTES_MAX);
+      launched.output.on("data", (chunk: Buffer) => output.push(chunk));
+      launched.input.on("error", () => undefined).end();
+      const kill = (): void => killLaunched(launched, host.kind);
+      const mark = `${TAG}=${tag}`;
+      const gone = untilEnded(launched, host.kind === "none" ? mark : undefined).then(() => cgroup?.end());
+      const watch = this.#watch(launched, cgroup, kill);
+      ownSandbox({ pid: launched.child.pid ?? 0, mark, terminate: kill, kill, gone });
+      let timedOut = false;
+      const timer = setTimeout(() => {
+        timedOut = true;
+        kill();
+      }, timeoutMs);
+      signal.addEventListener("abort", kill);
+      if (signal.aborted) kill();
+      watch.start();
+      await gone;
+      clearTimeout(timer);
+      const breach = watch.check();
+      watch.stop();
+      signal.removeEventListener("abort", kill);
+      signal.throwIfAborted();
+      await drained(launched.output);
+      const { exitCode } = launched.child;
+      if (host.kind === "bwrap" && exitCode !== 0 && !launched.inside()) throw new SandboxStartFailed("A sandbox of the platform did not start.", new Error(launched.complaint()));
+      const complaint = exitCode === 0 ? "" : (breach?.message ?? launched.complaint());
+      return { exitCode: breach ? null : exitCode, timedOut, output: [output.text().text, complaint].filter(Boolean).join("\n") };
+    } finally {
+      claim.release();
+    }
+  }
+
+  /** The script's files count with the agent's: its git may run filters of the agent's repository. */
+  #watch(launched: Launched, cgroup: Cgroup | undefined, onBreach: () => void): Watch {
+    const { dir } = this.#options;
+    const directories = [join(dir, "workspace"), join(dir, "home"), this.outbox];
+    return new Watch({ limits: this.#limits, cgroup, directories, root: () => launched.inside()?.pid ?? launched.child.pid, onBreach });
+  }
+
+  get #limits(): Limits {
+    return this.#options.limits ?? limitsFor(this.#options.host.limits);
+  }
+
+  async #launch({ mounts, uid }: WorkspaceClaim, entry: { script: string; env: Record<string, string> }, tag: string): Promise<{ launched: Launched; cgroup: Cgroup | undefined }> {
+    const { host, inbox } = this.#options;
+    const spec: SandboxSpec = { host, dir: join(this.#dir, "sandbox"), mounts: [...mounts.filter(({ target }) => target !== HOME), ...this.#exchange(inbox)], env: {}, limits: this.#limits, ...(uid === undefined ? {} : { uid }) };
+    for (const directory of [spec.dir, this.outbox]) await mkdir(directory, { recursive: true, mode: 0o700 });
+    if (uid !== undefined) await giveTo(uid, this.outbox);
+    const cgroup = host.cgroups?.create(spec.limits);
+    try {
+      return { cgroup, launched: host.kind === "bwrap" ? await launchBubblewrap(spec, cgroup, tag, hasClosedUserns(), entry) : await launchPlain(spec, cgroup, tag, entry) };
+    } catch (error) {
+      await cgroup?.end();
+      throw error;
+    }
+  }
+
+  #exchange(inbox: string | undefined): Mount[] {
+    const outbox = { source: this.outbox, target: OUTBOX, writable: true };
+    return inbox === undefined ? [outbox] : [{ source: inbox, target: INBOX, writable: false }, outbox];
+  }
+}
