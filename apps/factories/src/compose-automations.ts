@@ -10,15 +10,17 @@ import type { Logger, Tracer } from "@millwright/telemetry";
 import type { WorkHandler } from "@millwright/work";
 import type { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { webhooksClient } from "./clients/webhooks-client.ts";
-import { DECIDE, START, type DecisionRef } from "./domain/decision.ts";
+import { DECIDE, DECIDE_DELAYED, START, type DecisionRef, type DelayedRef } from "./domain/decision.ts";
 import type { TriggerEvent } from "./domain/trigger-event.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
+import { onMemberEvents } from "./events/on-member-events.ts";
 import { onScheduleEvents } from "./events/on-schedule-events.ts";
 import { onStageChanges } from "./events/on-stage-changes.ts";
 import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
-import { listeningAmong, listeningFactories, listeningTo, type AutomationStore } from "./store/automation-store.ts";
+import { listeningAmong, listeningFactories, listeningTo, updateAutomationsOfMember, type AutomationStore } from "./store/automation-store.ts";
 import { decisionStore, enqueueDecisions } from "./store/decision-store.ts";
+import { decideDelayed } from "./usecases/decide-delayed.ts";
 import { decideEvent, type DecideEventDeps, type Looks } from "./usecases/decide-event.ts";
 import type { FindBoundTasksDeps } from "./usecases/find-bound-tasks.ts";
 import { lookAtCodeHostDelivery } from "./usecases/look-at-code-host-delivery.ts";
@@ -33,7 +35,7 @@ export type AutomationsOptions = {
   deps: RoutesDeps & { automations: AutomationStore; applies: StartDecidedRunDeps["applies"]; tasks: LookAtStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"] };
   runs: ReturnType<typeof orchestratorClient>;
   agents: StartDecidedRunDeps["agents"];
-  neighbours: { webhookIngress: Transport; scheduler: Transport };
+  neighbours: { identity: Transport; webhookIngress: Transport; scheduler: Transport };
   /** Of this service. */
   eventLog: EventLog;
   publicUrl: string;
@@ -48,10 +50,14 @@ export type Automations = {
   readonly deps: AutomationRoutesDeps;
   readonly consumers: readonly Consumer[];
   readonly work: Readonly<Record<string, WorkHandler>>;
+  /** Kinds of work that wait for code hosts, and how many items of each are carried out at once. */
+  readonly separateWork: Readonly<Record<string, number>>;
   readonly pruner: BackgroundLoop;
   prune(): Promise<number>;
 };
 
+/** Deliveries for which this process asks code hosts at once. */
+const CODE_HOSTS_ASKED_MAX = 4;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** What automations add to the object graph: whom they hear, how they decide, and what they leave to be done. */
@@ -59,9 +65,9 @@ export function composeAutomations(o: AutomationsOptions): Automations {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.neighbours.webhookIngress, signer);
-  const looksWith: ReplayDeliveryDeps["looksWith"] = (known = {}) => {
+  const looksWith: ReplayDeliveryDeps["looksWith"] = (known = {}, asks = true) => {
     const from = { ...deliveries, ...known };
-    const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries: from, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, builds: decisions, codeHosts: o.runs, service: signer.service }, event, automations);
+    const fromCodeHost: Looks[string] = (event, automations) => lookAtCodeHostDelivery({ deliveries: from, factories: o.deps.factories, tasks: o.deps.tasks, runs: o.runs, agents: o.agents, builds: decisions, codeHosts: o.runs, service: signer.service }, event, automations, { asks });
     return {
       webhook: (event) => lookAtDelivery({ deliveries: from }, event),
       factory: (event) => lookAtStageChange({ tasks: o.deps.tasks, runs: o.runs }, event),
@@ -70,14 +76,15 @@ export function composeAutomations(o: AutomationsOptions): Automations {
       gitlab: fromCodeHost,
     };
   };
+  const listeners = { listeningTo: (factoryUid: string, provider: string) => listeningTo(database.sql, factoryUid, provider) };
   const deciding: DecideEventDeps<Sql> = {
-    looks: looksWith(),
-    automations: { listeningTo: (factoryUid, provider) => listeningTo(database.sql, factoryUid, provider) },
+    looks: looksWith({}, false),
+    automations: listeners,
     decisions,
     clock,
   };
   const starting: StartDecidedRunDeps = {
-    decisions, deliveries, factories: o.deps.factories, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
+    decisions, deliveries, factories: o.deps.factories, automations: o.deps.automations, applies: o.deps.applies, agents: o.agents, runs: o.runs, publicUrl: o.publicUrl, service: signer.service,
   };
   const follow = (source: string, read: FeedReader, react: Partial<Pick<ConsumerDeps, "handlers" | "together">>) =>
     new Consumer({ name: "automations", source, database, clock, log, tracer: o.tracer, handlers: {}, ...react, read, ...(o.doorbell && { doorbell: o.doorbell }) });
@@ -88,13 +95,16 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     deps: { ...o.deps, decisions, deliveries, looksWith, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
       follow("webhook-ingress", feedOf(o.neighbours.webhookIngress), onDeliveryEvents(hearing)),
+      follow("gateway", feedOf(o.neighbours.identity), { handlers: onMemberEvents({ updateAutomationsOfMember, clock }) }),
       follow("scheduler", feedOf(o.neighbours.scheduler), { together: onScheduleEvents(hearing) }),
       follow("factories", (range) => o.eventLog.read(range), { together: onStageChanges(hearing) }), // its own log
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),
+      [DECIDE_DELAYED]: ({ payload }, context) => decideDelayed({ looks: looksWith(), automations: listeners, decisions, clock }, payload as DelayedRef, (tx) => context.finish(tx)),
       [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),
     },
+    separateWork: { [DECIDE_DELAYED]: CODE_HOSTS_ASKED_MAX },
     pruner: new BackgroundLoop({
       everyMs: PRUNE_EVERY_MS,
       step: () => prune().then(() => "idle" as const),

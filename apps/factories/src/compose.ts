@@ -119,7 +119,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     log,
   };
   const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...bell });
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.neighbours.webhookIngress, signer) }), ...automations.work } });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...definitionWork(deps), ...pushWork({ ...deps, branches, heads, deliveries: webhooksClient(o.neighbours.webhookIngress, signer) }), ...automations.work }, separate: automations.separateWork });
   const looking = new BackgroundLoop({
     everyMs: Math.min(LOOK_FOR_DUE_HEADS_MS, deps.headPollMs),
     step: () => lookUpDueHeads(deps),
@@ -136,7 +136,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     tracer: o.tracer,
     handlers: onRunEvents({
       clock,
-      tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), cancelled: (task, before) => taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }) }),
+      tasksIn: (tx, origin) => tasksIn(tx, { created: (task) => taskCreated(task, origin), moved: (task) => taskUpdated(task, origin, ["conversation_id"]), cancelled: (task, before) => taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }) }),
     }),
     ...bell,
   });

@@ -4,7 +4,7 @@ import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
-import { MEMBER, OWNER, POWERLESS, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
+import { MEMBER, NOW, OWNER, POWERLESS, startWorld, STRANGER, TEAM, VIEWER, type World } from "./setup.ts";
 import { aTree } from "./trees.ts";
 
 let w: World;
@@ -95,6 +95,37 @@ describe("managing automations", () => {
     expect(await w.rows("SELECT 1 FROM automations")).toHaveLength(0);
   });
 
+  describe("that names what is not there", () => {
+    const absent = (name: string, key: string) => ({ path: `automations/${name}/automation.md`, keys: [key], code: "FF_INVALID_REFERENCE", message: `${key} is absent.`, severity: "error" });
+    const missing = (name: string) => {
+      w.identity.owner.diagnostics = [absent(name, "agent"), absent("other", "secrets")];
+      w.orchestrator.owner.diagnostics = [absent(name, "model"), { ...absent(name, "workerHost"), severity: "warning" }];
+    };
+
+    test("is refused with every fault at once, and nothing is stored", async () => {
+      missing("alerts");
+      const error = await create({ agent: "nobody", triggers: [{ provider: "github", event: "push", filter: { repos: ["noslash"] } }] }).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ kind: "invalid_argument", reason: "invalid_automation" });
+      expect((error as DomainError).details.map((detail) => (detail as { code: string }).code)).toEqual(["FF_INVALID_FILTER", "FF_INVALID_REFERENCE", "FF_INVALID_REFERENCE"]);
+      expect((error as DomainError).message).toMatch(/acme\/shop.*agent is absent\. model is absent\.$/);
+      expect(await w.rows("SELECT 1 FROM automations")).toHaveLength(0);
+    });
+
+    test("is refused when it replaces an automation, which can still be disabled", async () => {
+      const { uid } = await create({ agent: "hand" });
+      missing("alerts");
+      await expect(w.automations.replaceAutomation({ ...ref(uid), automation: said({ agent: "hand", prompt: "Go." }) }, call(OWNER))).rejects.toEqual(domainError({ reason: "invalid_automation" }));
+      const { automation } = await w.automations.replaceAutomation({ ...ref(uid), automation: said({ agent: "hand", enabled: false }) }, call(OWNER));
+      expect(automation).toMatchObject({ enabled: false, agent: "hand", prompt: "Look at it." });
+    });
+
+    test("is answered as the first time when a request that created it is repeated", async () => {
+      const made = await create({ agent: "hand" }, "k1");
+      missing("alerts");
+      expect(await create({ agent: "hand" }, "k1")).toEqual(made);
+    });
+  });
+
   test("keys of the API and of files are the same keys", async () => {
     const harness = { type: "claude", model: "m", reasoning_level: "high", auth: { source: "managedSecret", secret_name: "KEY" } };
     const made = await create({ harness, environment_id: "e", mcp_servers: { docs: { warp_id: "d" } }, worker_host: "host" });
@@ -134,6 +165,55 @@ describe("managing automations", () => {
     deliver();
     await settle();
     expect(runsOf(uid)).toHaveLength(0);
+  });
+});
+
+describe("the creator of an automation", () => {
+  const creatorOf = async (uid: string) => (await w.rows<{ creator_uid: string }>("SELECT creator_uid FROM automations WHERE uid = $1", [uid]))[0]!.creator_uid;
+  const other = { ...OWNER, principal: { ...OWNER.principal, uid: newUid() as never } };
+
+  test.each([["removed", "member"], ["updated", "viewer"]] as const)("who is %s (%s) runs nothing, until someone else enables it", async (happened, role) => {
+    const { uid } = await create();
+    w.identity.memberChanged(happened, TEAM, OWNER.principal.uid, NOW, role);
+    await settle();
+    expect(await get(uid)).toMatchObject({ enabled: false, disabledReason: expect.stringContaining("removed from the team or became a viewer") });
+    deliver();
+    await settle();
+    expect(await decisions({ automationUid: uid })).toMatchObject([{ outcome: "disabled", explanation: expect.stringContaining("its creator was removed from the team") }]);
+    expect(runsOf(uid)).toHaveLength(0);
+    const { automation } = await w.automations.replaceAutomation({ ...ref(uid), automation: said({ enabled: true }) }, call(other));
+    expect(automation).toMatchObject({ enabled: true });
+    expect(automation!.disabledReason).toBeUndefined();
+    expect(await creatorOf(uid)).toBe(other.principal.uid);
+    deliver();
+    await settle();
+    expect(runsOf(uid)).toHaveLength(1);
+  });
+
+  test("who left gets no run of a decision that was pending", async () => {
+    const { uid } = await create();
+    w.orchestrator.refusal = new DomainError({ kind: "unavailable", reason: "away", message: "Away." });
+    deliver();
+    await settle();
+    expect(await decisions({ automationUid: uid })).toMatchObject([{ outcome: "pending" }]);
+    w.identity.memberChanged("removed", TEAM, OWNER.principal.uid, NOW);
+    await settle();
+    w.orchestrator.refusal = undefined;
+    await w.rows("UPDATE stream.work_items SET due_at = now()");
+    await w.service.work.drain();
+    expect(await decisions({ automationUid: uid })).toMatchObject([{ outcome: "failed", explanation: expect.stringContaining("its creator was removed") }]);
+    expect(runsOf(uid)).toHaveLength(0);
+  });
+
+  test("keeps it when another member or another team changes, when the role has the right, and when the event is older than the automation", async () => {
+    const { uid } = await create();
+    const self = OWNER.principal.uid;
+    w.identity.memberChanged("removed", TEAM, newUid(), NOW);
+    w.identity.memberChanged("removed", newUid(), self, NOW);
+    w.identity.memberChanged("updated", TEAM, self, NOW, "admin");
+    w.identity.memberChanged("removed", TEAM, self, new Date(NOW.getTime() - 3_600_000));
+    await settle();
+    expect(await get(uid)).toMatchObject({ enabled: true });
   });
 });
 

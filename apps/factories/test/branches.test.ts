@@ -1,6 +1,7 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
+import { rmSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import type { Caller } from "@millwright/caller";
+import { VERBS, type Caller } from "@millwright/caller";
 import type { factories } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
@@ -141,6 +142,15 @@ describe("who may", () => {
     expect(await get(uid)).toEqual(tracked);
     await w.service.work.drain();
     expect([...w.identity.owner.staged.keys(), ...w.orchestrator.owner.staged.keys()]).toEqual([]);
+  });
+  needs("git", "applying a branch that defines a webhook takes webhook.manage", async () => {
+    repository.commit(aTree({ "webhooks/ci.yaml": "secretName: CI\n" }));
+    const { uid } = await looked();
+    const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: VERBS.filter((verb) => verb !== "webhook.manage") }] });
+    await expect(apply(uid, applier)).rejects.toMatchObject({ reason: "not_authorized", metadata: { verb: "webhook.manage" } });
+    expect(await w.rows("SELECT current_version FROM factories")).toEqual([{ current_version: 0 }]);
+    await apply(uid);
+    expect(await w.rows("SELECT current_version > 0 AS is_serving FROM factories")).toEqual([{ is_serving: true }]);
   });
   test("a run has no branches of other factories", async () => {
     const run = w.orchestrator.created({ teamUid: TEAM, factoryUid: newUid() });
@@ -345,6 +355,20 @@ describe("heads", () => {
     await expect(apply(applied.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown" }));
     repository.git("branch", "main");
     expect(await looked()).toMatchObject({ uid: applied.uid, freshness: "CURRENT", registeredHeadSha: firstHead });
+  });
+  needs("git", "of a local repository that is missing are UNKNOWN, at once and after an apply that could not read it", async () => {
+    const applied = await apply((await looked()).uid);
+    expect(applied).toMatchObject({ freshness: "CURRENT", state: "ACTIVE" });
+    rmSync(repository.path, { recursive: true });
+    const missing = { freshness: "UNKNOWN", appliedSha: firstHead, registeredHeadSha: firstHead };
+    expect([await production(), await get(applied.uid)]).toMatchObject([missing, missing]);
+    expect(await looked()).toMatchObject({ ...missing, state: "ACTIVE", lastError: { code: "source_unreachable" } });
+  });
+  needs("git", "of a repository that an apply could not read are UNKNOWN from then on", async () => {
+    const applied = await apply((await looked()).uid);
+    repository.git("config", "core.repositoryformatversion", "99");
+    await expect(w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }))).rejects.toEqual(domainError({ reason: "source_unreachable" }));
+    expect(await get(applied.uid)).toMatchObject({ freshness: "UNKNOWN", state: "FAILED", lastError: { code: "source_unreachable" } });
   });
   needs("git", "of a repository that is away are UNKNOWN, and asked for less and less often, until it is back", async () => {
     const before = await looked();

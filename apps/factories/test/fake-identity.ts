@@ -1,5 +1,7 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { definitions, identity } from "@millwright/contracts";
+import { definitions, events, identity } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
@@ -9,6 +11,7 @@ import { FakeOwner } from "./fake-owner.ts";
 export class FakeIdentity {
   static readonly allow = {
     ...allowServices(identity.IdentityService, { findForeman: ["factories"], getProfiles: ["factories"], resolveSecrets: ["factories"] }),
+    ...allowServices(events.EventFeedService, { read: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
   };
   readonly owner = new FakeOwner("agent");
@@ -21,7 +24,24 @@ export class FakeIdentity {
   /** Managed secrets, of every team. */
   readonly secrets = new Map<string, string>();
 
+  readonly feed: { type: string; entityUid: string; teamUid: string; occurredAt: Date; payload: JsonObject }[] = [];
+
+  /** Appends a change of a member to the feed. */
+  memberChanged(happened: "removed" | "updated", teamUid: string, userUid: string, occurredAt: Date, role = "member"): void {
+    this.feed.push({ type: `millwright.member.${happened}.v1`, entityUid: `${teamUid}:${userUid}`, teamUid, occurredAt, payload: { role } });
+  }
+
   routes(router: ConnectRouter): void {
+    router.service(events.EventFeedService, {
+      read: async ({ after, limit }) => ({
+        logUid: "0199a000-0000-7000-8000-000000000004",
+        head: BigInt(this.feed.length),
+        events: this.feed.slice(Number(after), Number(after) + limit).map((event, index) => ({
+          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "member", entityVersion: 2n, actorType: "user", actorUid: newUid(), requestId: "r-1",
+          occurredAt: timestampFromDate(event.occurredAt),
+        })),
+      }),
+    });
     router.service(definitions.DefinitionOwnerService, this.owner.service());
     router.service(identity.IdentityService, {
       findForeman: async ({ factoryUid }) => ({ ...this.#foremanOf(factoryUid), definitionVersion: 0n }),

@@ -7,7 +7,8 @@ import { newUid } from "@millwright/ids";
 import { allowServices, callerOf, served } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
-export type FakeRun = { uid: string; conversationUid: string; rootRunUid: string; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean; agentUid?: string; agentName?: string };
+/** `isHidden`: no caller may view it. */
+export type FakeRun = { isHidden?: boolean; uid: string; conversationUid: string; rootRunUid: string; parentRunUid?: string; version: number; teamUid: string; factoryUid: string; request?: orchestrator.RunRequest; state?: string; isLocal?: boolean; agentUid?: string; agentName?: string };
 
 /** Runs in memory, with the orchestrator's idempotency, and its feed. */
 export class FakeOrchestrator {
@@ -19,13 +20,15 @@ export class FakeOrchestrator {
   };
   readonly owner = new FakeOwner("runner");
   readonly runs: FakeRun[] = [];
-  readonly feed: { type: string; entityUid: string; teamUid: string; payload: JsonObject }[] = [];
+  readonly feed: { type: string; entityUid: string; entityVersion: bigint; teamUid: string; payload: JsonObject }[] = [];
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
   readonly #causes = new Map<string, FakeRun>();
   /** What the code host says of pull requests, and what it was asked. */
   codeHost: Error | { labels?: string[]; authors?: string[]; baseBranches?: string[]; paths?: string[] } = {};
   readonly asked: string[] = [];
+  /** Runs before the code host answers. */
+  beforeAsked: () => Promise<unknown> = async () => {};
   /** Thrown instead of making runs. */
   refusal: Error | undefined;
   live = 0;
@@ -90,12 +93,13 @@ export class FakeOrchestrator {
         this.closedWithRuns ||= withLiveRuns;
         return { live: this.live };
       },
-      describeConversations: async ({ conversationUids }, context) => ({
+      describeConversations: async ({ conversationUids, teamUid }, context) => ({
         conversations: conversationUids.flatMap((conversationUid) => {
-          const run = this.runs.findLast((one) => one.conversationUid === conversationUid);
+          const bound = this.runs.filter((one) => one.conversationUid === conversationUid && (!teamUid || one.teamUid === teamUid));
+          const run = bound.findLast(({ parentRunUid }) => !parentRunUid) ?? bound.at(-1);
           if (!run) return [];
-          const isVisible = callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid);
-          return [{ conversationUid, ...(isVisible ? { runUid: run.uid, ownerType: "team", ownerUid: run.teamUid, creatorUid: "u-1", metadata: run.request?.metadata ?? {}, factoryUid: run.factoryUid, ...(run.agentUid && { agentUid: run.agentUid }), ...(run.agentName && { agentName: run.agentName }) } : { hidden: true }) }];
+          const isVisible = !run.isHidden && callerOf(context).teams.some((team) => team.teamUid === run.teamUid);
+          return [{ conversationUid, ...(isVisible ? { runUid: run.uid, version: run.version, ownerType: "team", ownerUid: run.teamUid, creatorUid: "u-1", metadata: run.request?.metadata ?? {}, factoryUid: run.factoryUid, ...(run.agentUid && { agentUid: run.agentUid }), ...(run.agentName && { agentName: run.agentName }) } : { hidden: true }) }];
         }),
       }),
       cancelRun: async ({ runUid, tree, cause }) => {
@@ -113,6 +117,7 @@ export class FakeOrchestrator {
     router.service(orchestrator.CatalogService, {
       describePullRequests: async ({ repository, numbers }) => {
         this.asked.push(`${repository} ${numbers.join(",")}`);
+        await this.beforeAsked();
         if (this.codeHost instanceof Error) throw this.codeHost;
         return this.codeHost;
       },
@@ -122,7 +127,7 @@ export class FakeOrchestrator {
         logUid: "0199a000-0000-7000-8000-000000000000",
         head: BigInt(this.feed.length),
         events: this.feed.slice(Number(after), Number(after) + Math.min(limit, this.pageSize)).map((event, index) => ({
-          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "run", entityVersion: 1n, actorType: "user", actorUid: "u-1",
+          ...event, uid: newUid(), position: after + BigInt(index) + 1n, entity: "run", actorType: "user", actorUid: "u-1",
           requestId: "r-1", occurredAt: timestampFromDate(new Date()),
         })),
       }),
@@ -130,11 +135,11 @@ export class FakeOrchestrator {
   }
 
   /** A run that exists, and the event that says so. */
-  created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; title?: string; isUntitled?: boolean }): FakeRun {
+  created(given: Partial<FakeRun> & { origin?: string; parentRunUid?: string; retryOfRunUid?: string; title?: string; isUntitled?: boolean }): FakeRun {
     const uid = given.uid ?? newUid();
-    const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, title, agentUid, agentName } = given;
+    const { conversationUid = newUid(), teamUid = "", factoryUid = "", request, origin, parentRunUid, retryOfRunUid, title, agentUid, agentName } = given;
     const rootRunUid = given.rootRunUid ?? uid;
-    const run: FakeRun = { uid, conversationUid, rootRunUid, teamUid, factoryUid, ...(request && { request }), ...(agentUid && { agentUid }), ...(agentName && { agentName }) };
+    const run: FakeRun = { uid, conversationUid, rootRunUid, version: 1, teamUid, factoryUid, ...(parentRunUid && { parentRunUid }), ...(request && { request }), ...(agentUid && { agentUid }), ...(agentName && { agentName }), ...(given.isHidden && { isHidden: true }) };
     this.runs.push(run);
     const metadata = request?.metadata ?? {};
     this.#tell("created", run, {
@@ -143,17 +148,19 @@ export class FakeOrchestrator {
       ...(factoryUid && { factory_uid: factoryUid }),
       ...(origin && { origin }),
       ...(parentRunUid && { parent_run_uid: parentRunUid }),
+      ...(retryOfRunUid && { retry_of_run_uid: retryOfRunUid }),
       ...(metadata["ticket_source"] && { ticket_source: metadata["ticket_source"], ticket_id: metadata["ticket_id"] ?? "" }),
     });
     return run;
   }
 
   finished(run: FakeRun, state: string): void {
+    run.version += 1;
     this.#tell("finished", run, { run_uid: run.uid, root_run_uid: run.rootRunUid, conversation_uid: run.conversationUid, state });
   }
 
   #tell(past: string, run: FakeRun, payload: JsonObject): void {
-    this.feed.push({ type: `millwright.run.${past}.v1`, entityUid: run.uid, teamUid: run.teamUid, payload });
+    this.feed.push({ type: `millwright.run.${past}.v1`, entityUid: run.uid, entityVersion: BigInt(run.version), teamUid: run.teamUid, payload });
   }
 
   #find(uid: string): FakeRun {

@@ -100,6 +100,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       await t.database.sql.query("TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.event_log, stream.work_items CASCADE");
       identity.owner.reset();
       orchestrator.owner.reset();
+      webhookIngress.owner.reset();
     },
 
     async stop(): Promise<void> {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { DomainError } from "@millwright/errors";
+import { VERBS } from "@millwright/caller";
+import { runnerUidOf } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { aCaller, domainError, eventually } from "@millwright/testing";
 import { MEMBER, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
@@ -73,6 +75,25 @@ describe("checking", () => {
     expect(w.identity.owner.stages + w.orchestrator.owner.stages).toBe(0);
   });
 
+  test("reports what the files and what the owners find wrong at once, to validate, plan and apply alike", async () => {
+    w.orchestrator.owner.diagnostics = [{ path: "agents/hand/agent.md", keys: ["model"], code: "FF_INVALID_REFERENCE", message: "No such model.", severity: "error" }];
+    w.identity.owner.diagnostics = [{ path: "factory.yaml", keys: ["secrets", "NPM"], code: "FF_INVALID_REFERENCE", message: "No such secret.", severity: "error" }];
+    const files = aTree({ "agents/hand/agent.md": "---\ncolour: red\nmodel: nowhere\n---\nDo.\n" });
+    const expected = [["agents/hand/agent.md", 2, 1, "FF_UNKNOWN_FIELD"], ["agents/hand/agent.md", 3, 8, "FF_INVALID_REFERENCE"], ["factory.yaml", 7, 11, "FF_INVALID_REFERENCE"]];
+    const places = (all: readonly { path: string; line: number; column: number; code: string }[]) => all.map(({ path, line, column, code }) => [path, line, column, code]);
+    for (const plan of [false, true]) {
+      const checked = await check({ files, plan });
+      expect([checked.valid, checked.plan, places(checked.diagnostics)]).toEqual([false, [], expected]);
+    }
+    await put(files);
+    expect(places(codes(await apply().catch((thrown: unknown) => thrown)))).toEqual(expected);
+  });
+
+  test("validate refuses what only the owners refuse", async () => {
+    w.identity.owner.diagnostics = [{ path: "factory.yaml", keys: ["secrets", "NPM"], code: "FF_INVALID_REFERENCE", message: "No such secret.", severity: "error" }];
+    expect(await check({ files: aTree() })).toMatchObject({ valid: false, plan: [], diagnostics: [{ code: "FF_INVALID_REFERENCE" }] });
+  });
+
   test("plans with every owner, deletions included", async () => {
     await put();
     await apply();
@@ -103,7 +124,7 @@ describe("applying", () => {
     expect(await getFactory()).toMatchObject({
       name: "Mended shop", description: "From files", alias: "mended", codeForge: "GITHUB", repositories: [{ owner: "acme", repo: "shop" }],
       defaultModel: "auto", management: "service_files", definitionVersion: 1n,
-      agentDefaults: { default_runner_uid: "box", mcp_servers: {}, secrets: [{ name: "NPM" }], worker_host: "" },
+      agentDefaults: { default_runner_uid: runnerUidOf(factoryUid, "box"), mcp_servers: {}, secrets: [{ name: "NPM" }], worker_host: "" },
       foremanAgentUid: w.identity.foremen.get(factoryUid)?.agentUid,
     });
     expect((await w.eventTypes()).slice(-2)).toEqual(["factory.updated", "definition.activated"]);
@@ -139,6 +160,21 @@ describe("applying", () => {
     await apply();
     const changing = w.factories.updateFactory({ uid: factoryUid, factory: { name: "By hand" }, updateMask: { paths: ["name"] } }, call(OWNER));
     await expect(changing).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "managed_by_files" }));
+  });
+
+  test("warnings of a definition in force are those of now, whatever they were when it was applied", async () => {
+    const noHost = { path: "factory.yaml", keys: ["agentDefaults", "runner"], code: "FF_INVALID_REFERENCE", message: "No host.", severity: "warning" };
+    w.orchestrator.owner.diagnostics = [noHost];
+    await put();
+    expect((await apply()).source?.diagnostics).toMatchObject([{ path: "factory.yaml", line: 10, column: 11, message: "No host." }]);
+    w.orchestrator.owner.diagnostics = [];
+    expect((await getSource())?.diagnostics).toEqual([]);
+    w.webhookIngress.owner.diagnostics = [{ ...noHost, message: "No webhook." }];
+    expect((await getSource())?.diagnostics).toMatchObject([{ message: "No webhook.", severity: "warning" }]);
+    w.webhookIngress.owner.failure = new DomainError({ kind: "unavailable", reason: "away", message: "Away." });
+    expect(await getSource()).toMatchObject({ state: "APPLIED", diagnostics: [] });
+    w.webhookIngress.owner.reset();
+    expect(await w.rows("SELECT 1 FROM definition_sources WHERE diagnostics <> '[]'")).toEqual([]);
   });
 
   test("warnings do not stand in the way and stay to be read", async () => {
@@ -182,6 +218,17 @@ describe("a failed apply leaves what served", () => {
     const error = await apply().catch((thrown: unknown) => thrown);
     expect(codes(error)).toEqual([{ path: "runners/big.yaml", line: 1, column: 20, code: "FF_INVALID_REFERENCE", message: "No such image.", severity: "error" }]);
     w.identity.owner.diagnostics = [];
+    await unchanged();
+  });
+
+  test.each([
+    ["webhook.manage", { "webhooks/ci.yaml": "secretName: CI\n" }],
+    ["agent.manage", { "agents/third/agent.md": "---\n---\nThird.\n" }],
+    ["factory.manage", { "automations/nightly/automation.md": "---\ntriggers: [{provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}]\n---\nGo.\n" }],
+  ] as const)("when the caller lacks %s and the plan touches what needs it", async (missing, files) => {
+    await put(aTree(files));
+    const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: VERBS.filter((verb) => verb !== missing) }] });
+    await expect(w.factories.applySource({ factoryUid }, call(applier))).rejects.toMatchObject({ reason: "not_authorized", metadata: { verb: missing } });
     await unchanged();
   });
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
-import { eventually } from "@millwright/testing";
-import { MEMBER, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
+import { domainError, eventually } from "@millwright/testing";
+import { MEMBER, OTHER_TEAM, OWNER, startWorld, TEAM, VIEWER, type World } from "./setup.ts";
 import type { FakeRun } from "./fake-orchestrator.ts";
 
 let w: World;
@@ -67,6 +67,36 @@ describe("the start of a run", () => {
   });
 });
 
+describe("the retry of a run", () => {
+  const retried = (of: FakeRun, more: object = {}) => w.orchestrator.created({ teamUid: TEAM, factoryUid, retryOfRunUid: of.uid, ...more });
+
+  test("that is a task's current run takes the task with it, and the first run still finds the task", async () => {
+    const run = dispatched();
+    await drain();
+    const before = (await taskOf(run))!;
+    const retry = retried(run);
+    await drain();
+    const task = (await taskOf(retry))!;
+    expect(task).toMatchObject({ uid: before.uid, conversationUid: retry.conversationUid, runUid: run.uid, stage: "TRIAGE", title: before.title });
+    expect(await taskOf(run)).toEqual(task);
+    expect((await w.eventTypes()).at(-1)).toBe("task.updated");
+    w.orchestrator.finished(retry, "CANCELLED");
+    await drain();
+    expect((await taskOf(run))!.stage).toBe("CANCELLED");
+  });
+
+  test("leaves a task that goes with another run, and one of another team, where they are", async () => {
+    const run = dispatched();
+    await drain();
+    const first = retried(run);
+    await drain();
+    const [second, foreign, child] = [retried(run), retried(first, { teamUid: OTHER_TEAM }), retried(first, { parentRunUid: newUid() })];
+    await drain();
+    for (const other of [second, foreign, child]) await expect(taskOf(other)).rejects.toEqual(domainError({ reason: "task_not_found" }));
+    expect((await taskOf(first))!.conversationUid).toBe(first.conversationUid);
+  });
+});
+
 describe("the end of a run", () => {
   test("cancelled, of the task's current top-level run, cancels the task, whatever its stage", async () => {
     const run = dispatched();
@@ -90,6 +120,52 @@ describe("the end of a run", () => {
     w.orchestrator.finished(next, "CANCELLED");
     await drain();
     expect((await taskOf(run))).toMatchObject({ stage: "CANCELLED", runUid: run.uid });
+  });
+
+  describe("cancelled", () => {
+    const setStage = async (run: FakeRun, stage: string) =>
+      w.tasks.updateTask({ factoryUid, task: { uid: (await taskOf(run))!.uid, stage }, updateMask: { paths: ["stage"] } }, call(MEMBER));
+
+    test("leaves a stage that was set after the cancellation, and cancels the task if it is cancelled again", async () => {
+      const run = dispatched();
+      await drain();
+      w.orchestrator.finished(run, "CANCELLED");
+      await setStage(run, "REVIEW");
+      await drain();
+      expect((await taskOf(run))?.stage).toBe("REVIEW");
+      w.orchestrator.finished(run, "CANCELLED");
+      await drain();
+      expect((await taskOf(run))?.stage).toBe("CANCELLED");
+    });
+
+    test("leaves a stage that was set after the cancellation when a personal run is newer in the conversation", async () => {
+      const run = dispatched();
+      await drain();
+      w.orchestrator.created({ conversationUid: run.conversationUid });
+      w.orchestrator.finished(run, "CANCELLED");
+      await setStage(run, "REVIEW");
+      await drain();
+      expect((await taskOf(run))?.stage).toBe("REVIEW");
+    });
+
+    test("leaves a stage that was set after the task itself was cancelled", async () => {
+      const run = dispatched();
+      await drain();
+      await w.tasks.cancelTask({ factoryUid, taskUid: (await taskOf(run))!.uid }, call(MEMBER));
+      w.orchestrator.finished(run, "CANCELLED");
+      await setStage(run, "SPEC");
+      await drain();
+      expect((await taskOf(run))?.stage).toBe("SPEC");
+    });
+
+    test("leaves a task that was created for its conversation afterwards", async () => {
+      const run = w.orchestrator.created({ teamUid: TEAM, factoryUid });
+      w.orchestrator.finished(run, "CANCELLED");
+      const request = { factoryUid, title: "Again", conversationUid: run.conversationUid, stage: "SPEC" };
+      await w.tasks.createTask(request, call(MEMBER));
+      await drain();
+      expect((await taskOf(run))?.stage).toBe("SPEC");
+    });
   });
 
   test("told twice changes nothing the second time", async () => {

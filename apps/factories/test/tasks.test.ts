@@ -173,9 +173,9 @@ describe("cancelling a task", () => {
 
   test("changes nothing when the run cannot be cancelled, is hidden or is not there", async () => {
     const task = await aTask("Kept");
-    const hidden = w.orchestrator.created({ teamUid: OTHER_TEAM, conversationUid: task.conversationUid });
+    const hidden = w.orchestrator.created({ teamUid: TEAM, conversationUid: task.conversationUid, isHidden: true });
     await expect(cancel(task.uid)).rejects.toEqual(domainError({ kind: "permission_denied", reason: "run_access_denied" }));
-    Object.assign(hidden, { teamUid: TEAM, state: "CANCELLED" });
+    Object.assign(hidden, { isHidden: false, state: "CANCELLED" });
     await expect(cancel(task.uid)).rejects.toEqual(domainError({ reason: "run_already_finished" }));
     w.orchestrator.runs.splice(0);
     await expect(cancel(task.uid)).rejects.toEqual(domainError({ kind: "not_found", reason: "run_not_found" }));

@@ -274,16 +274,80 @@ describe("a delivery of a code host", () => {
       expect(w.orchestrator.asked).toHaveLength(1);
     });
 
-    test("waits for a code host that is away; one that refuses to say matches nothing", async () => {
+    const AWAY = new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "The code host is away.", retryable: true });
+    const about = async (eventUid: string) => (await w.automations.listDecisions({ factoryUid, eventUid }, call(VIEWER))).decisions;
+    const makeDue = () => w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
+    const outcomes = async (eventUid: string) => Object.fromEntries((await about(eventUid)).map(({ automationUid, outcome }) => [automationUid, outcome]));
+
+    test("delays only the automation that needs an unreachable code host, and lists it as pending with the reason and the next attempt", async () => {
+      const [delayed, sibling, elsewhere] = [await create(failing({ authors: ["ann"] })), await create(failing({})), await create(failing({ branches: ["release"] }))];
+      w.orchestrator.codeHost = AWAY;
+      const delivery = deliver("workflow_run", run);
+      await settle();
+      expect(await outcomes(delivery)).toEqual({ [delayed]: "pending", [sibling]: "fired", [elsewhere]: "not_matched" });
+      const [waiting] = (await about(delivery)).filter(({ automationUid }) => automationUid === delayed);
+      expect(waiting).toMatchObject({ explanation: "The code host could not be asked for what a filter needs: The code host is away.", checks: [{ failed: ["authors"] }] });
+      const [item] = await w.rows<{ due_at: Date }>("SELECT due_at FROM stream.work_items WHERE state = 'waiting'");
+      expect(Number(waiting!.nextAttemptAt!.seconds) * 1000 + waiting!.nextAttemptAt!.nanos / 1e6).toBe(item!.due_at.getTime());
+      w.orchestrator.codeHost = { authors: ["ann"] };
+      await makeDue();
+      await settle();
+      expect(await outcomes(delivery)).toMatchObject({ [delayed]: "fired" });
+      expect((await about(delivery)).map(({ nextAttemptAt }) => nextAttemptAt)).toEqual([undefined, undefined, undefined]);
+      expect([delayed, sibling, elsewhere].map((one) => runsOf(one).length)).toEqual([1, 1, 0]);
+    });
+
+    test("matches nothing when the code host refuses to answer", async () => {
       const uid = await create(failing({ authors: ["ann"] }));
-      w.orchestrator.codeHost = new DomainError({ kind: "unavailable", reason: "code_host_unavailable", message: "Away.", retryable: true });
+      w.orchestrator.codeHost = new DomainError({ kind: "not_found", reason: "pull_request_not_found", message: "No." });
       deliver("workflow_run", run);
       await settle();
-      expect(await decisions(uid)).toEqual([]);
-      w.orchestrator.codeHost = new DomainError({ kind: "not_found", reason: "pull_request_not_found", message: "No." });
-      await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
-      await settle();
       expect(await decisions(uid)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["authors"] }] }]);
+    });
+
+    test("decides a delayed automation once, though the process that asked lost its claim and another replica continued", async () => {
+      const uid = await create(failing({ authors: ["ann"] }));
+      const other = await w.replica();
+      w.orchestrator.codeHost = AWAY;
+      const delivery = deliver("workflow_run", run);
+      await settle();
+      w.orchestrator.codeHost = { authors: ["ann"] };
+      w.orchestrator.beforeAsked = () => w.rows("UPDATE stream.work_items SET lease = gen_random_uuid() WHERE kind = 'automation.decide-delayed' AND state = 'running'");
+      await makeDue();
+      await w.service.work.drain();
+      expect([await outcomes(delivery), runsOf(uid)]).toEqual([{ [uid]: "pending" }, []]);
+      w.orchestrator.beforeAsked = async () => {};
+      await w.rows("UPDATE stream.work_items SET state = 'waiting', lease = NULL, due_at = now() - interval '1 second' WHERE kind = 'automation.decide-delayed' AND state = 'running'");
+      await other.work.drain();
+      expect([await outcomes(delivery), runsOf(uid).length]).toEqual([{ [uid]: "fired" }, 1]);
+      await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second', ended_at = NULL");
+      await Promise.all([w.service.work.drain(), other.work.drain()]);
+      expect([await outcomes(delivery), runsOf(uid).length]).toEqual([{ [uid]: "fired" }, 1]);
+    });
+
+    test("ends the decision of an automation that was deleted while it waited, and one that waited for a day", async () => {
+      const [gone, patient] = [await create(failing({ authors: ["ann"] })), await create(failing({ labels: ["agent"] }))];
+      w.orchestrator.codeHost = AWAY;
+      const delivery = deliver("workflow_run", run);
+      await settle();
+      await w.automations.deleteAutomation({ factoryUid, automationUid: gone }, call(OWNER));
+      for (let attempt = 2; attempt <= 28; attempt += 1) {
+        expect(await outcomes(delivery)).toMatchObject({ [patient]: "pending" });
+        await makeDue();
+        await w.service.work.drain();
+      }
+      expect(await outcomes(delivery)).toEqual({ [gone]: "not_matched", [patient]: "failed" });
+      expect((await decisions(patient))[0]!.explanation).toMatch(/^It was not decided after 28 attempts\. .*The code host is away\. Replay the delivery to try again\.$/);
+      expect(await w.rows("SELECT 1 FROM stream.work_items WHERE state <> 'done'")).toEqual([]);
+    });
+
+    test("is refused a replay while the code host is away", async () => {
+      const uid = await create(failing({ authors: ["ann"] }));
+      w.orchestrator.codeHost = AWAY;
+      const delivery = deliver("workflow_run", run);
+      const { codeHostUid } = w.webhookIngress.codeHostDeliveries.find((one) => one.uid === delivery)!;
+      await expect(w.automations.replayDelivery({ factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivery }, call(OWNER))).rejects.toEqual(domainError({ reason: "code_host_unavailable" }));
+      expect(runsOf(uid)).toEqual([]);
     });
   });
 });

@@ -7,7 +7,7 @@ import { DomainError } from "@millwright/errors";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Activation } from "../domain/apply.ts";
 import type { Factory } from "../domain/factory.ts";
-import type { PlanItem } from "../domain/plan.ts";
+import { readPlanItem, type PlanItem } from "../domain/plan.ts";
 import type { UnplacedDiagnostic } from "../domain/source.ts";
 
 /** This service's own caller, carrying out what a principal was allowed to ask for. */
@@ -27,7 +27,7 @@ export function definitionOwners(transports: readonly Transport[], signer: Calle
       const answers = await all(owners.map((owner) => owner.stageDefinition(request, call(self))));
       return {
         diagnostics: answers.flatMap((answer) => answer.diagnostics.map(toDiagnostic)),
-        plan: answers.flatMap((answer) => answer.plan.map(({ kind, name, action, changedFields }) => ({ kind, name, action, changedFields }))),
+        plan: answers.flatMap((answer) => answer.plan.map(readPlanItem)),
       };
     },
 

@@ -1,6 +1,6 @@
 import { invalidArgument } from "@millwright/errors";
 import { revisionOf, type GitSettings, type SourceSettings, type Tree } from "../domain/source.ts";
-import { checkRepository, type GitCredential, type GitRules } from "./git-repository.ts";
+import { checkRepository, isAbsentHere, type GitCredential, type GitRules } from "./git-repository.ts";
 import { readGitHead, readGitTree } from "./git-tree.ts";
 
 export type TreeDeps = GitRules & {
@@ -13,6 +13,7 @@ export const definitionTrees = (deps: TreeDeps) => ({
   check(source: SourceSettings): void {
     if (source.kind === "git") checkRepository(deps, source.url);
   },
+  isMissing: async (source: SourceSettings): Promise<boolean> => source.kind === "git" && isAbsentHere(source.url),
   async take(source: SourceSettings, teamUid: string, sha?: string): Promise<Tree> {
     if (source.kind === "files") return { revision: revisionOf(source.files), files: source.files };
     return readGitTree(deps, source, await credentialOf(deps, source, teamUid), sha);

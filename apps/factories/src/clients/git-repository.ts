@@ -108,6 +108,9 @@ async function localRepository({ localRepositoryRoots }: GitRules, path: string)
   return real;
 }
 
+/** Whether a URL names a directory of this server's disk that does not exist. */
+export const isAbsentHere = async (url: string): Promise<boolean> => isLocal(url) && (await stat(url).catch(() => undefined)) === undefined;
+
 const isLocal = (url: string): boolean => url.startsWith("/");
 const isBelow = (root: string, path: string): boolean => path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
 

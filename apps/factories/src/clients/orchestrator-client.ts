@@ -11,7 +11,7 @@ import type { BoundTask } from "../domain/bound-task.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { AutomationRun } from "../domain/decision.ts";
 import type { NewRun } from "../domain/dispatch.ts";
-import type { Standing } from "../domain/task.ts";
+import type { RunVersion, Standing } from "../domain/task.ts";
 
 /** Runs, as factories and tasks need them. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
@@ -46,11 +46,19 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return (await orAbsent(runs.describeConversation({ runUid }, call(caller))))?.conversationUid;
     },
 
-    async standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined> {
-      const { conversations: [found] } = await runs.describeConversations({ conversationUids: [conversationUid] }, call(caller));
+    async standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined> {
+      const { conversations: [found] } = await runs.describeConversations({ conversationUids: [conversationUid], teamUid }, call(caller));
       if (!found) return undefined;
-      const { hidden, runUid, ownerType, ownerUid, creatorUid, metadata } = found;
-      return hidden ? { isHidden: true } : { isHidden: false, runUid, creatorUid, metadata, ...(ownerType === "team" && { teamUid: ownerUid }) };
+      const { hidden, runUid, version, ownerType, ownerUid, creatorUid, metadata } = found;
+      return hidden ? { isHidden: true } : { isHidden: false, runUid, version, creatorUid, metadata, ...(ownerType === "team" && { teamUid: ownerUid }) };
+    },
+
+    /** For this service itself: the team's current run of a conversation. */
+    async currentRunOf(teamUid: string, conversationUid: string): Promise<RunVersion | undefined> {
+      const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
+      const request = { conversationUids: [conversationUid], teamUid };
+      const { conversations: [found] } = await runs.describeConversations(request, call(self));
+      return found && !found.hidden ? { runUid: found.runUid, version: found.version } : undefined;
     },
 
     async cancelTree(caller: Caller, runUid: string, cause: string, idempotencyKey: string): Promise<void> {
@@ -98,7 +106,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
     /** For this service itself, of runs that the team may have; what is hidden from it is left out. */
     async standingsOf(teamUid: string, conversationUids: readonly string[]): Promise<Map<string, NonNullable<BoundTask["at"]>>> {
       const self = serviceCaller(signer.service, newUid(), undefined, [{ teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] }]);
-      const { conversations } = await runs.describeConversations({ conversationUids: [...conversationUids] }, call(self));
+      const { conversations } = await runs.describeConversations({ conversationUids: [...conversationUids], teamUid }, call(self));
       return new Map(conversations.flatMap(({ conversationUid, hidden, factoryUid, agentUid, agentName }) => (hidden ? [] : [[conversationUid, { factoryUid, agentUid, agentName }]])));
     },
   };

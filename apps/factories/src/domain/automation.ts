@@ -22,6 +22,8 @@ export type Automation = {
   readonly defined: AutomationPart | null;
   /** The principal for whom its runs are made. */
   readonly creator: { readonly type: string; readonly uid: string };
+  /** The creator was removed from the team or became a viewer; the automation is disabled. */
+  readonly creatorLeft: boolean;
   readonly version: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -35,22 +37,35 @@ const PROMPT_BYTES_MAX = 256 * 1024;
 const TRIGGERS_MAX = 50;
 const DEFINITION_BYTES_MAX = 128 * 1024;
 
+/** What is wrong with an automation; codes are those of files. */
+export type AutomationFault = { readonly code: string; readonly message: string };
+/** An automation as it is asked for. With faults, `part` is what could be read of it. */
+export type ReadAutomation = { readonly part: AutomationPart | undefined; readonly faults: readonly AutomationFault[] };
+
 /**
  * Reads an automation as it is asked for, by the rules of files.
  *
- * Errors: invalid_automation; every fault is a detail.
+ * Errors: invalid_automation, when it is beyond its bounds.
  */
-export function readAutomation(asked: JsonObject): AutomationPart {
+export function readAutomation(asked: JsonObject): ReadAutomation {
   const { name, prompt, ...keys } = asked;
   if (typeof name !== "string" || name.trim() === "" || name.trim().length > NAME_CHARACTERS_MAX) throw invalid(`name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
-  if (typeof prompt !== "string" || !prompt.isWellFormed() || Buffer.byteLength(prompt) > PROMPT_BYTES_MAX) throw invalid(`prompt is a text of at most ${PROMPT_BYTES_MAX} bytes.`);
+  if (typeof prompt !== "string" || !prompt.isWellFormed() || Buffer.byteLength(prompt) > PROMPT_BYTES_MAX) throw invalid(`prompt must be text of at most ${PROMPT_BYTES_MAX} bytes${typeof prompt === "string" ? ` (got ${Buffer.byteLength(prompt)})` : ""}.`);
   if (Buffer.byteLength(JSON.stringify(keys)) > DEFINITION_BYTES_MAX || (Array.isArray(keys["triggers"]) && keys["triggers"].length > TRIGGERS_MAX)) {
     throw invalid(`An automation has at most ${TRIGGERS_MAX} triggers, and ${DEFINITION_BYTES_MAX} bytes without its prompt.`);
   }
-  const { automation, faults } = parseAutomation(name.trim(), { ...keys, prompt });
-  if (automation?.triggers.some(({ filter }) => filter["webhook_ids"]?.in?.some((uid) => !isUuid(uid)))) throw invalid("webhook_ids takes the uid of a webhook.");
-  if (automation && name.isWellFormed()) return automation;
-  throw new DomainError({ kind: "invalid_argument", reason: "invalid_automation", message: faults.map(({ message }) => message).join(" ") || "name is not a text.", details: faults.map(({ code, message }) => ({ code, message })) });
+  const { automation, draft, faults } = parseAutomation(name.trim(), { ...keys, prompt });
+  const part = automation ?? draft;
+  const found = faults.map(({ code, message }): AutomationFault => ({ code, message }));
+  if (part?.triggers.some(({ filter }) => filter["webhook_ids"]?.in?.some((uid) => !isUuid(uid)))) found.push({ code: "FF_INVALID_REFERENCE", message: "webhook_ids takes the uid of a webhook." });
+  if (!name.isWellFormed()) found.push({ code: "FF_INVALID_VALUE", message: "name is not a text." });
+  return { part, faults: found };
+}
+
+/** The whole automation. Errors: invalid_automation; every fault is a detail. */
+export function faultless({ part, faults }: ReadAutomation): AutomationPart {
+  if (part && faults.length === 0) return part;
+  throw new DomainError({ kind: "invalid_argument", reason: "invalid_automation", message: faults.map(({ message }) => message).join(" "), details: [...faults] });
 }
 
 const invalid = (message: string): DomainError => invalidArgument("invalid_automation", message);
@@ -58,7 +73,7 @@ const invalid = (message: string): DomainError => invalidArgument("invalid_autom
 /** An automation that begins now; with `defined` it is a file's. */
 export function newAutomation(part: AutomationPart, at: Pick<Automation, "factoryUid" | "teamUid" | "creator" | "management">, now: Date): Automation {
   const { name, enabled, ...rules } = part;
-  return { ...at, uid: newUid<AutomationUid>(), name, enabled, rules, defined: at.management === "files" ? part : null, version: 1, createdAt: now, updatedAt: now, lastFiredAt: null };
+  return { ...at, uid: newUid<AutomationUid>(), name, enabled, rules, defined: at.management === "files" ? part : null, creatorLeft: false, version: 1, createdAt: now, updatedAt: now, lastFiredAt: null };
 }
 
 /** The automation as its maker says it now. */
@@ -130,6 +145,12 @@ export function loopOf(automation: Pick<Automation, "uid">, chain: readonly stri
   if (chain.includes(automation.uid)) return "It matches, but a run that this automation has brought about made the change.";
   return chain.length >= CHAIN_MAX ? `It matches, but ${CHAIN_MAX} automations have set each other off already.` : undefined;
 }
+
+export const CREATOR_LEFT = "its creator was removed from the team or became a viewer. Enable the automation to run it as yourself.";
+
+/** Disables the automation of a person who may not create runs in the team any more. */
+export const withoutCreator = (automation: Automation, now: Date): Automation =>
+  ({ ...automation, enabled: false, creatorLeft: true, version: automation.version + 1, updatedAt: now });
 
 export const automationDisabled = (): DomainError =>
   new DomainError({ kind: "conflict", reason: "automation_disabled", message: "The automation is disabled; enable it first." });

@@ -40,10 +40,16 @@ export const RETIRED_DAYS = 30;
 
 export type Freshness = "CURRENT" | "STALE" | "UNKNOWN";
 
-/** How what was applied stands to the registered head; UNKNOWN when that cannot be said now. */
-export function freshnessOf(branch: TrackedBranch, source: Source | undefined): Freshness {
+/** Failures that mean that the repository could not be read, so that its head is not known now. */
+const UNREAD: ReadonlySet<string> = new Set([
+  "source_unreachable", "source_refused", "source_redirected", "repository_not_allowed", "internal_address_refused", "secret_missing", "secret_malformed",
+]);
+export const isUnread = ({ code }: BranchError): boolean => UNREAD.has(code);
+
+/** How what was applied compares with the registered head; UNKNOWN when the head cannot be known now, as of a repository that is missing. */
+export function freshnessOf(branch: TrackedBranch, source: Source | undefined, isMissing: boolean): Freshness {
   const head = branch.registeredHeadSha;
-  if (branch.deletedAt || head === null || branch.checkError || source?.settings.kind !== "git") return "UNKNOWN";
+  if (isMissing || branch.deletedAt || head === null || branch.checkError || source?.settings.kind !== "git") return "UNKNOWN";
   return branch.appliedFingerprint === fingerprintOf({ ...source.settings, branch: branch.name }, head) ? "CURRENT" : "STALE";
 }
 
@@ -76,7 +82,7 @@ function decoded(path: string): string {
 /** What is kept of a failure: never more than its public text. */
 export const branchErrorOf = (error: unknown): BranchError =>
   isDomainError(error)
-    ? { code: error.reason, message: error.message, diagnostics: error.reason === "definition_invalid" ? (error.details as OwnedDiagnostic[]) : [] }
+    ? { code: error.reason, message: error.message, diagnostics: error.reason === "definition_invalid" ? (error.details as OwnedDiagnostic[]).filter(({ severity }) => severity === "error") : [] }
     : { code: "internal_error", message: "Something went wrong on this side; it is in the log.", diagnostics: [] };
 
 /** The same as an answer. */

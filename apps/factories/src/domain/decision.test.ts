@@ -7,7 +7,7 @@ const HOOK = "0198c2d0-0000-7000-8000-0000000000a1";
 const OTHER = "0198c2d0-0000-7000-8000-0000000000a2";
 const trigger = (payload?: object, uid = HOOK): TriggerPart => ({ provider: "webhook", event: "received", filter: { webhook_ids: { in: [uid] } }, ...(payload && { payload }) });
 const bytes = (value: unknown) => Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
-const automation = (triggers: TriggerPart[], enabled = true) => ({ enabled, rules: { triggers, prompt: "Do." } });
+const automation = (triggers: TriggerPart[], enabled = true) => ({ enabled, creatorLeft: false, rules: { triggers, prompt: "Do." } });
 const verdict = (triggers: TriggerPart[], body: Parameters<typeof bodyOf>[0], more: { enabled?: boolean; veto?: string } = {}) =>
   judge(automation(triggers, more.enabled ?? true), checkDelivery(HOOK, bodyOf(body)), more.veto);
 

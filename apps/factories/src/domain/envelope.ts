@@ -23,11 +23,14 @@ const TRUST = [
 /** Without control characters, separators and marks that turn the direction of writing. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\s]+/gu, " ").trim();
 
+/** The sender chooses the id: one that is more than a word is quoted, so that it cannot pass for text of the platform. */
+const quoted = (id: string): string => (/^[\x21-\x7e]+$/.test(id) ? id : JSON.stringify(id));
+
 /** The envelope of a delivery to a webhook. */
 export const deliveryText = (prompt: string, delivery: { webhookName: string; webhookUid: string; deliveryId: string; receivedAt: string; sizeBytes: number }): string =>
   withEnvelope(
     prompt,
     "webhook delivery",
-    { webhook: `${oneLine(delivery.webhookName)} (${delivery.webhookUid})`, delivery: `${delivery.deliveryId} received ${delivery.receivedAt}` },
+    { webhook: `${oneLine(delivery.webhookName)} (${delivery.webhookUid})`, delivery: `${quoted(delivery.deliveryId)} received ${delivery.receivedAt}` },
     delivery.sizeBytes,
   );

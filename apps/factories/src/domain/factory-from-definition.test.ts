@@ -57,8 +57,19 @@ test.each(["claude", "codex", "gemini", "opencode"])("the named secret of %s is 
 
 test("a definition replaces every setting, also by leaving it out", () => {
   const definition = definitionOf("repositories: []\nagentDefaults: { model: auto }");
-  expect(changedSettings(live, definition)).toEqual(["default_model", "description", "name"]);
-  const next = defineBy(live, definition, 4, "external_files", NOW);
+  expect(changedSettings(live, { definition, before: undefined })).toEqual(["default_model", "description", "name"]);
+  const next = defineBy(live, { definition, before: undefined }, 4, "external_files", NOW);
   expect(next).toMatchObject({ name: "Shop", description: null, management: "external_files", currentVersion: 4, version: 4, updatedAt: NOW });
-  expect(changedSettings(next, definition)).toEqual([]);
+  expect(changedSettings(next, { definition, before: definition })).toEqual([]);
+});
+
+test("an alias that was set at creation stays until a definition names one, and goes with the definition that named it", () => {
+  const defaults = "repositories: []\nagentDefaults: { model: auto }";
+  const [without, named] = [definitionOf(defaults), definitionOf(`alias: filed\n${defaults}`)];
+  const first = defineBy({ ...live, alias: "made" }, { definition: without, before: undefined }, 4, "external_files", NOW);
+  expect(first.alias).toBe("made");
+  expect(changedSettings(first, { definition: without, before: without })).toEqual([]);
+  const second = defineBy(first, { definition: named, before: without }, 5, "external_files", NOW);
+  expect(second.alias).toBe("filed");
+  expect(defineBy(second, { definition: without, before: named }, 6, "external_files", NOW).alias).toBeNull();
 });

@@ -21,14 +21,23 @@ export function settingsFrom({ factory }: Definition): FactorySettings {
   });
 }
 
+/** The settings that a definition gives a factory. An alias that no definition names, one that was set at creation, stays. */
+function settingsOf(factory: Factory, { definition, before }: Definitions): FactorySettings {
+  const next = settingsFrom(definition);
+  return { ...next, alias: next.alias ?? (before?.factory.alias === undefined ? factory.alias : null) };
+}
+
+/** A definition, and the one in force before it. */
+export type Definitions = { readonly definition: Definition; readonly before: Definition | undefined };
+
 /** The record after a definition version was committed. */
-export const defineBy = (factory: Factory, definition: Definition, version: number, management: Management, now: Date): Factory => ({
-  ...factory, ...settingsFrom(definition), management, currentVersion: version, version: factory.version + 1, updatedAt: now,
+export const defineBy = (factory: Factory, definitions: Definitions, version: number, management: Management, now: Date): Factory => ({
+  ...factory, ...settingsOf(factory, definitions), management, currentVersion: version, version: factory.version + 1, updatedAt: now,
 });
 
 /** Names of the record's settings that a definition would change; all of them when the factory is new to files. */
-export function changedSettings(factory: Factory, definition: Definition): string[] {
-  const next = settingsFrom(definition);
+export function changedSettings(factory: Factory, definitions: Definitions): string[] {
+  const next = settingsOf(factory, definitions);
   const keys = Object.keys(next) as (keyof FactorySettings)[];
   return keys.filter((key) => canonicalJson(next[key]) !== canonicalJson(factory[key])).map(snakeCase).sort();
 }

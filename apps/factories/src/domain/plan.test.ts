@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { parseDefinition, type Definition } from "@millwright/definition";
-import { completePlan, verbsFor } from "./plan.ts";
+import { parseDefinition, RESOURCE_KINDS, type Definition, type ResourceKind } from "@millwright/definition";
+import { completePlan, readPlanItem, verbsFor, type PlanItem } from "./plan.ts";
 
 const TREE = {
   "factory.yaml": "schemaVersion: v1alpha1\nname: Works\nrepositories: []\nagentDefaults: {model: auto}\n",
@@ -25,7 +25,20 @@ test("a version that was stored before a kind was known plans it as new", () => 
 });
 
 test("an owner's word on a resource and ours are one item", () => {
-  const plan = [{ kind: "webhook", name: "ci", action: "create", changedFields: ["x"] }];
+  const plan: PlanItem[] = [{ kind: "webhook", name: "ci", action: "create", changedFields: ["x"] }];
   expect(completePlan(plan, undefined, definition(HOOK))).toEqual(plan);
-  expect(verbsFor(plan)).toEqual(["factory.manage"]);
+});
+
+test("an apply needs the right of every kind of resource that its plan touches", () => {
+  const touching = (kind: ResourceKind, action: string): PlanItem => ({ kind, name: "x", action, changedFields: [] });
+  for (const action of ["create", "update", "delete"]) {
+    expect(verbsFor([touching("webhook", action), touching("agent", "unchanged")])).toEqual(["webhook.manage"]);
+    expect(verbsFor([touching("agent", action), touching("webhook", action), touching("skill", action)])).toEqual(["agent.manage", "webhook.manage", "factory.manage"]);
+  }
+  expect(RESOURCE_KINDS.filter((kind) => verbsFor([touching(kind, "update")]).length !== 1)).toEqual([]);
+});
+
+test("a plan item of an unknown kind is refused, as no right is known for it", () => {
+  const item = { kind: "vault", name: "x", action: "create", changedFields: [] };
+  expect(() => readPlanItem(item)).toThrow(expect.objectContaining({ reason: "resource_kind_unknown" }));
 });

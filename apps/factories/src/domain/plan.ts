@@ -1,15 +1,29 @@
-import { resourceChanges, type Definition } from "@millwright/definition";
+import type { Verb } from "@millwright/caller";
+import { isResourceKind, resourceChanges, type Definition, type ResourceKind } from "@millwright/definition";
+import { DomainError } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
 
 /** One resource that an apply creates, changes or deletes. */
-export type PlanItem = { kind: string; name: string; action: string; changedFields: string[] };
+export type PlanItem = { kind: ResourceKind; name: string; action: string; changedFields: string[] };
+
+/**
+ * Reads a plan item of an owner. An apply needs the right to change every kind of resource that it touches, so a kind without a known right is refused.
+ *
+ * Errors: resource_kind_unknown (internal).
+ */
+export function readPlanItem({ kind, name, action, changedFields }: Omit<PlanItem, "kind"> & { kind: string }): PlanItem {
+  if (!isResourceKind(kind)) {
+    throw new DomainError({ kind: "internal", reason: "resource_kind_unknown", message: `The plan has a resource of the unknown kind "${kind}".` });
+  }
+  return { kind, name, action, changedFields };
+}
 
 /**
  * The whole plan: what the owners said, and the deletions that follow from the version that serves where no owner said so
  * itself. Items of one resource are one item; by kind, then name.
  */
 export function completePlan(plan: readonly PlanItem[], before: Definition | undefined, after: Definition): PlanItem[] {
-  const gone = (kind: string, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
+  const gone = (kind: ResourceKind, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
     old.filter((name) => !fresh.includes(name)).map((name) => ({ kind, name, action: "delete", changedFields: [] }));
   const names = (items: readonly { name: string }[] | undefined) => (items ?? []).map(({ name }) => name);
   const paths = (items: readonly { path: string }[] | undefined) => (items ?? []).map(({ path }) => path);
@@ -38,15 +52,25 @@ const merge = (first: PlanItem, second: PlanItem): PlanItem => ({
 });
 
 /** An older version may not have known the kind. */
-const compared = <T extends object>(kind: string, before: readonly T[] = [], after: readonly T[], nameOf: (item: T) => string): PlanItem[] => resourceChanges(kind, before, after, nameOf, changedKeys);
+const compared = <T extends object>(kind: ResourceKind, before: readonly T[] = [], after: readonly T[], nameOf: (item: T) => string): PlanItem[] => resourceChanges(kind, before, after, nameOf, changedKeys);
 
 function changedKeys(a: object, b: object): string[] {
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => canonicalJson(left[key] ?? null) !== canonicalJson(right[key] ?? null)).sort();
 }
 
-/** What applying a plan needs the right to do, besides applying: to change every resource it touches (spec/decisions). */
-export const verbsFor = (plan: readonly PlanItem[]): ("agent.manage" | "factory.manage")[] => {
-  const touched = plan.filter(({ action }) => action !== "unchanged");
-  return [...new Set(touched.map(({ kind }) => (kind === "agent" ? "agent.manage" as const : "factory.manage" as const)))];
+/** The right that the API demands to create, change or delete one resource of a kind. A new kind does not compile without its right. */
+const VERB_OF_KIND: Readonly<Record<ResourceKind, Verb>> = {
+  factory: "factory.manage",
+  agent: "agent.manage",
+  runner: "factory.manage",
+  skill: "factory.manage",
+  automation: "factory.manage",
+  webhook: "webhook.manage",
+  scorer: "factory.manage",
+  benchmark: "factory.manage",
 };
+
+/** The rights that applying a plan needs beside `source.apply`: to change every resource that it touches (spec/decisions). */
+export const verbsFor = (plan: readonly PlanItem[]): Verb[] =>
+  [...new Set(plan.filter(({ action }) => action !== "unchanged").map(({ kind }) => VERB_OF_KIND[kind]))];

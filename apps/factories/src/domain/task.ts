@@ -15,6 +15,8 @@ export type Task = {
   runUid: RunUid;
   /** The newest top-level run of the conversation. */
   currentRunUid: RunUid;
+  /** The newest version of a run whose end the stage already takes into account: a cancellation up to there no longer changes it. */
+  stageBasis: RunVersion | null;
   /** The principal that started the run of `runUid`; null: not known. */
   starterUid: string | null;
   title: string;
@@ -26,6 +28,13 @@ export type Task = {
   createdAt: Date;
   updatedAt: Date;
 };
+
+/** A run at one of its versions, as its lifecycle events count them. */
+export type RunVersion = { readonly runUid: string; readonly version: number };
+
+/** Whether the stage of a task was set with knowledge of a run at this version. */
+export const isStageSince = ({ stageBasis }: Task, { runUid, version }: RunVersion): boolean =>
+  stageBasis?.runUid === runUid && stageBasis.version >= version;
 
 /** What a client may change; an absent member stays. */
 export type TaskChange = { title?: string; description?: string | null; stage?: string };
@@ -39,28 +48,29 @@ export function readStage(text: string): TaskStage {
 
 /**
  * The task with exactly the given members replaced; without any, the same task, unmoved in time.
- * An empty description clears it.
+ * An empty description clears it. `stageBasis`: the current run as it was when the new stage was chosen.
  *
  * Errors: title_required, invalid_stage.
  */
-export function changeTask(task: Task, change: TaskChange, now: Date): Task {
+export function changeTask(task: Task, change: TaskChange, now: Date, stageBasis = task.stageBasis): Task {
   if (Object.values(change).every((value) => value === undefined)) return task;
   return {
     ...task,
     ...(change.title !== undefined && { title: readTitle(change.title) }),
     ...(change.description !== undefined && { description: change.description || null }),
-    ...(change.stage !== undefined && { stage: readStage(change.stage) }),
+    ...(change.stage !== undefined && { stage: readStage(change.stage), stageBasis }),
     version: task.version + 1,
     updatedAt: now,
   };
 }
 
-/** Where a conversation stands: its newest run. Of a hidden one nothing is known. */
+/** The newest run that a team has in a conversation. Of a hidden one nothing is known. */
 export type Standing =
   | { readonly isHidden: true }
   | {
       readonly isHidden: false;
       readonly runUid: string;
+      readonly version: number;
       /** Absent: somebody's own run. */
       readonly teamUid?: string;
       readonly creatorUid: string;
@@ -69,17 +79,19 @@ export type Standing =
 
 /** What a task is made of. */
 export type NewTask = Pick<Task, "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "starterUid" | "title" | "ticketSource" | "ticketId"> & {
+  stageBasis?: RunVersion;
   description?: string | null;
   stage?: TaskStage;
 };
 
 /** A new task; an empty description is none. */
-export const newTask = ({ description, stage, ...given }: NewTask, now: Date): Task => ({
+export const newTask = ({ description, stage, stageBasis, ...given }: NewTask, now: Date): Task => ({
   ...given,
   uid: newUid<TaskUid>(),
   currentRunUid: given.runUid,
   description: description || null,
   stage: stage ?? "TRIAGE",
+  stageBasis: stageBasis ?? null,
   version: 1,
   createdAt: now,
   updatedAt: now,

@@ -1,7 +1,7 @@
 import type { JsonObject as ProtoObject, MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { factories } from "@millwright/contracts";
-import type { Automation } from "../domain/automation.ts";
+import { CREATOR_LEFT, type Automation } from "../domain/automation.ts";
 import type { ShownDecision } from "../domain/decision.ts";
 
 export function toAutomationMessage({ rules, ...automation }: Automation): MessageInitShape<typeof factories.AutomationSchema> {
@@ -11,13 +11,15 @@ export function toAutomationMessage({ rules, ...automation }: Automation): Messa
     definition: definition as unknown as ProtoObject,
     createdAt: timestampFromDate(automation.createdAt), updatedAt: timestampFromDate(automation.updatedAt),
     ...(agent !== undefined && { agent }),
+    ...(automation.creatorLeft && { disabledReason: `Disabled: ${CREATOR_LEFT}` }),
     ...(automation.lastFiredAt && { lastFiredAt: timestampFromDate(automation.lastFiredAt) }),
   };
 }
 
-export const toDecisionMessage = ({ event, runUid, checks, ...decision }: ShownDecision): MessageInitShape<typeof factories.DecisionSchema> => ({
+export const toDecisionMessage = ({ event, runUid, checks, nextAttemptAt, ...decision }: ShownDecision): MessageInitShape<typeof factories.DecisionSchema> => ({
   eventUid: event.uid, automationUid: decision.automationUid, automationName: decision.automationName, provider: event.provider, event: event.event, outcome: decision.outcome,
   explanation: decision.explanation, checks: checks.map(({ failed, ...check }) => ({ ...check, failed: [...failed] })),
   subject: event.subject, occurredAt: timestampFromDate(new Date(event.occurredAt)), decidedAt: timestampFromDate(decision.decidedAt),
   ...(runUid !== null && { runUid }),
+  ...(nextAttemptAt && { nextAttemptAt: timestampFromDate(nextAttemptAt) }),
 });

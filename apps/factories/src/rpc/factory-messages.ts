@@ -2,6 +2,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { factories } from "@millwright/contracts";
 import type { Factory, FactoryChanges } from "../domain/factory.ts";
+import { runnerUidOf } from "@millwright/ids";
+import type { JsonObject } from "@millwright/json";
 import { checkMask } from "./field-mask.ts";
 
 export function toFactoryMessage(factory: Factory): MessageInitShape<typeof factories.FactorySchema> {
@@ -13,8 +15,8 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
     codeForges: factory.codeForges,
     repositories: factory.repositories.map(({ owner, repo, code_forge: codeForge = "" }) => ({ owner, repo, codeForge })),
     credentialStrategy: factory.credentialStrategy,
-    agentDefaults: factory.agentDefaults,
-    scorerDefaults: factory.scorerDefaults,
+    agentDefaults: withRunnerUid(factory, factory.agentDefaults),
+    scorerDefaults: withRunnerUid(factory, factory.scorerDefaults),
     creatorUid: factory.creatorUid,
     createdAt: timestampFromDate(factory.createdAt),
     updatedAt: timestampFromDate(factory.updatedAt),
@@ -30,6 +32,12 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
     ...(factory.integrations && { integrations: { items: factory.integrations } }),
     ...(factory.foremanAgentUid !== null && { foremanAgentUid: factory.foremanAgentUid }),
   };
+}
+
+/** Files name runners; the record shows their uids. */
+function withRunnerUid({ uid, management }: Factory, defaults: JsonObject): JsonObject {
+  const { default_runner_uid: name } = defaults;
+  return management === "live" || typeof name !== "string" || name === "" ? defaults : { ...defaults, default_runner_uid: runnerUidOf(uid, name) };
 }
 
 /** The public field names, each with how a message says it. Clearing is an absent value or an empty text. */

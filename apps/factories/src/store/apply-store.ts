@@ -1,4 +1,4 @@
-import type { Definition } from "@millwright/definition";
+import type { Definition, TreeFile } from "@millwright/definition";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import type { AgentUid, FactoryUid } from "@millwright/ids";
 import { enqueueWork } from "@millwright/work";
@@ -112,6 +112,11 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
     async currentDefinition(uid: FactoryUid): Promise<Definition | undefined> {
       const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { definition: true } });
       return row ? (row.definition as unknown as Definition) : undefined;
+    },
+
+    async currentFiles(uid: FactoryUid): Promise<TreeFile[]> {
+      const row = await prisma.definitionVersion.findFirst({ where: { factoryUid: uid, state: "CURRENT" }, select: { files: true } });
+      return row ? (row.files as unknown as TreeFile[]) : [];
     },
 
     async currentPlan(uid: FactoryUid): Promise<PlanItem[]> {

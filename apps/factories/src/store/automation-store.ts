@@ -4,7 +4,7 @@ import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { AUTOMATIONS_PER_FACTORY_MAX, type Automation, type AutomationRules, type AutomationUid, type ProjectedChange } from "../domain/automation.ts";
-import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
+import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
 
 /** What is remembered of a request; answers of earlier releases are without the time. */
 type Made = { readonly uid: AutomationUid; readonly at?: string };
@@ -41,6 +41,8 @@ export function automationStore(database: Database) {
         throw error;
       }),
 
+    remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> => (await rememberedAnswer<Made>(sql, request, now)) !== undefined,
+
     /** Changes a locked automation, unless the change gives the same one back. Errors: automation_not_found. */
     update: (factoryUid: FactoryUid, uid: string, change: (automation: Automation) => { next: Automation; isDeleted?: boolean; fact: NewEvent }): Promise<Automation> =>
       database.transaction(async (tx) => {
@@ -65,6 +67,25 @@ export async function applyAutomations(tx: Sql, factoryUid: FactoryUid, project:
     else await save(tx, automation, happened === "deleted");
   }
   return changes;
+}
+
+/**
+ * Changes the automations of a team that no file defines and whose runs are created for a person, in the caller's transaction.
+ * Whoever changes an automation becomes its creator, so one that was changed after `since` is left as it is; the minute
+ * allows for clocks that differ.
+ */
+export async function updateAutomationsOfMember(
+  tx: Sql, { teamUid, userUid, since }: { teamUid: string; userUid: string; since: Date }, change: (automation: Automation) => { next: Automation; fact: NewEvent },
+): Promise<void> {
+  const where = `team_uid = $1::uuid AND management = 'live' AND creator_type = 'user' AND creator_uid = $2
+    AND updated_at < $3::timestamptz + interval '1 minute' AND NOT (creator_left AND NOT enabled) AND deleted_at IS NULL`;
+  const params = [teamUid, userUid, since.toISOString()];
+  const { rows } = await tx.query<{ factory_uid: string; uid: string }>(`SELECT factory_uid, uid FROM automations WHERE ${where} ORDER BY uid FOR UPDATE`, params);
+  for (const { factory_uid: factoryUid, uid } of rows) {
+    const { next, fact } = change(await locked(tx, factoryUid, uid));
+    await save(tx, next, false);
+    await appendEvents(tx, [fact]);
+  }
 }
 
 /** Those of a factory that have a trigger of the provider, in the caller's transaction. */
@@ -120,11 +141,12 @@ async function insert(tx: Sql, one: Automation): Promise<void> {
 async function save(tx: Sql, one: Automation, isDeleted: boolean): Promise<void> {
   await tx.query(
     `UPDATE automations SET name = $2, enabled = $3::boolean, definition = $4::jsonb, providers = ARRAY(SELECT jsonb_array_elements_text($5::jsonb)), defined = $6::jsonb, creator_type = $7, creator_uid = $8,
-            version = $9::int, updated_at = $10::timestamptz, deleted_at = CASE WHEN $11::boolean THEN $10::timestamptz END
+            version = $9::int, updated_at = $10::timestamptz, deleted_at = CASE WHEN $11::boolean THEN $10::timestamptz END,
+            creator_left = $12::boolean
       WHERE uid = $1::uuid`,
     [
       one.uid, one.name, one.enabled, JSON.stringify(one.rules), JSON.stringify(providersOf(one)), one.defined && JSON.stringify(one.defined), one.creator.type, one.creator.uid,
-      one.version, one.updatedAt.toISOString(), isDeleted,
+      one.version, one.updatedAt.toISOString(), isDeleted, one.creatorLeft,
     ],
   );
 }
@@ -133,12 +155,12 @@ const providersOf = ({ rules }: Automation): string[] => [...new Set(rules.trigg
 
 type Row = {
   uid: string; factory_uid: string; team_uid: string; name: string; enabled: boolean; definition: AutomationRules; management: "live" | "files"; defined: AutomationPart | null;
-  creator_type: string; creator_uid: string; version: number; created_at: Date; updated_at: Date; last_fired_at: Date | null;
+  creator_type: string; creator_uid: string; creator_left: boolean; version: number; created_at: Date; updated_at: Date; last_fired_at: Date | null;
 };
 
 async function select(sql: Sql, where: string, params: unknown[], more = ""): Promise<Automation[]> {
   const { rows } = await sql.query<Row>(
-    `SELECT uid, factory_uid, team_uid, name, enabled, definition, management, defined, creator_type, creator_uid, version, created_at, updated_at,
+    `SELECT uid, factory_uid, team_uid, name, enabled, definition, management, defined, creator_type, creator_uid, creator_left, version, created_at, updated_at,
             (SELECT d.decided_at FROM decisions d WHERE d.automation_uid = a.uid AND d.run_uid IS NOT NULL ORDER BY d.decided_at DESC LIMIT 1) AS last_fired_at
        FROM automations a WHERE ${where} AND deleted_at IS NULL ORDER BY created_at, uid ${more}`,
     params,
@@ -146,6 +168,7 @@ async function select(sql: Sql, where: string, params: unknown[], more = ""): Pr
   return rows.map((row) => ({
     uid: as<AutomationUid>(row.uid), factoryUid: as<FactoryUid>(row.factory_uid), teamUid: as<TeamUid>(row.team_uid), name: row.name, enabled: row.enabled, rules: row.definition,
     management: row.management, defined: row.defined, creator: { type: row.creator_type, uid: row.creator_uid }, version: row.version,
+    creatorLeft: row.creator_left && !row.enabled, // the previous version enables without clearing it
     createdAt: new Date(row.created_at), updatedAt: new Date(row.updated_at), lastFiredAt: row.last_fired_at && new Date(row.last_fired_at),
   }));
 }

@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { newUid, type FactoryUid } from "@millwright/ids";
-import { BRANCHES_MAX, branchDeleted, noRepository, productionBranch, tooManyBranches, type BranchError, type TrackedBranch } from "../domain/branch.ts";
+import { BRANCHES_MAX, branchDeleted, isUnread, noRepository, productionBranch, tooManyBranches, type BranchError, type TrackedBranch } from "../domain/branch.ts";
 import type { AppliedBranch } from "../domain/apply.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { SourceSettings } from "../domain/source.ts";
@@ -159,7 +159,8 @@ export async function noteApplied(tx: PrismaTx, branch: AppliedBranch, applied: 
 }
 
 export async function noteFailed(tx: PrismaTx, { uid }: AppliedBranch, error: BranchError, now: Date): Promise<void> {
-  await tx.trackedBranch.updateMany({ where: { uid, deletedAt: null }, data: { state: "FAILED", applyError: errorData(error), updatedAt: now } });
+  const unread = isUnread(error) ? { checkError: errorData(error), lastCheckedAt: now } : {};
+  await tx.trackedBranch.updateMany({ where: { uid, deletedAt: null }, data: { state: "FAILED", applyError: errorData(error), updatedAt: now, ...unread } });
 }
 
 /** Whether a team tracks any branch at a code host. */

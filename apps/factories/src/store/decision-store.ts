@@ -4,7 +4,7 @@ import { as, type FactoryUid } from "@millwright/ids";
 import { enqueueAllWork, enqueueWork, type NewWork } from "@millwright/work";
 import type { AutomationUid } from "../domain/automation.ts";
 import type { BuildsOfTask } from "../domain/bound-task.ts";
-import { DECIDE, KEEP_DAYS, START, type Decision, type DecisionEnd, type DecisionQuery, type DecisionRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
+import { DECIDE, DECIDE_DELAYED, KEEP_DAYS, START, type Decision, type DecisionEnd, type DecisionQuery, type DecisionRef, type Delayed, type DelayedRef, type EventRun, type Outcome, type RunOrder, type ShownDecision, type TriggerCheck } from "../domain/decision.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
@@ -50,10 +50,40 @@ export function decisionStore(database: Database) {
       );
     },
 
+    /** Decisions of an event that wait for the code host, with what they are about. */
+    async delayed({ factoryUid, eventUid }: DelayedRef): Promise<Delayed | undefined> {
+      const { rows } = await sql.query<EventRow & { automation_uid: string; automation_name: string }>(
+        `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
+          WHERE d.factory_uid = $1 AND d.event_uid = $2 AND ${IS_DELAYED} ORDER BY d.automation_uid`,
+        [factoryUid, eventUid],
+      );
+      return rows[0] && { event: toEvent(rows[0]), automations: rows.map((row) => ({ uid: as<AutomationUid>(row.automation_uid), name: row.automation_name })) };
+    },
+
+    /** Stores what became of delayed decisions, and work: for runs of those that match, and one more attempt for those that stay delayed. */
+    resolve: (ref: DelayedRef, event: TriggerEvent, decisions: readonly Decision[], { now, delaySeconds }: { now: Date; delaySeconds: number }, finish: (tx: Sql) => Promise<void>): Promise<void> =>
+      database.transaction(async (tx) => {
+        const next = await momentIn(tx, delaySeconds);
+        const resolved: Decision[] = [];
+        for (const one of decisions) {
+          const { rowCount } = await tx.query(
+            `UPDATE decisions d SET outcome = $4, explanation = $5, checks = $6::jsonb, request = $7::jsonb, next_attempt_at = $8::timestamptz, built_task_uid = $9::uuid,
+                    decided_at = CASE WHEN $8::timestamptz IS NULL THEN $10::timestamptz ELSE decided_at END
+              WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND ${IS_DELAYED}`,
+            [ref.factoryUid, ref.eventUid, one.automationUid, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.isDelayed ? next : null, builtTaskOf(one), now],
+          );
+          if (rowCount > 0) resolved.push(one);
+        }
+        await enqueueRuns(tx, event, resolved);
+        if (resolved.some(({ isDelayed }) => isDelayed)) await enqueueWork(tx, toDecideDelayed(event, ref.attempt + 1, next));
+        await finish(tx);
+      }),
+
     /** Newest first. An event is also found by the delivery that it is about. */
     async list({ factoryUid, automationUid, eventUid, after, limit }: DecisionQuery): Promise<ShownDecision[]> {
       const { rows } = await sql.query<DecisionRow>(
-        `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name, d.outcome, d.explanation, d.checks, d.run_uid, d.decided_at AS at
+        `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name, d.outcome, d.explanation, d.checks, d.run_uid, d.decided_at AS at,
+                CASE WHEN d.outcome = 'pending' THEN d.next_attempt_at END AS next_attempt_at
            FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
           WHERE d.factory_uid = $1 AND ($2::uuid IS NULL OR d.automation_uid = $2)
             AND ($3::uuid IS NULL OR d.event_uid IN (SELECT t.uid FROM trigger_events t WHERE t.factory_uid = $1 AND (t.uid = $3 OR t.delivery_uid = $3)))
@@ -63,7 +93,7 @@ export function decisionStore(database: Database) {
       );
       return rows.map((row) => ({
         event: toEvent(row), automationUid: as<AutomationUid>(row.automation_uid), automationName: row.automation_name, outcome: row.outcome, explanation: row.explanation,
-        checks: row.checks, runUid: row.run_uid, decidedAt: row.at,
+        checks: row.checks, runUid: row.run_uid, decidedAt: row.at, nextAttemptAt: row.next_attempt_at,
       }));
     },
 
@@ -123,24 +153,50 @@ async function keepDecisions(tx: Sql, event: TriggerEvent, decisions: readonly D
      VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8, $9, $10) ON CONFLICT DO NOTHING`,
     [event.factoryUid, event.uid, event.teamUid, event.provider, event.event, event.deliveryUid, JSON.stringify(event.subject), event.requestId, event.occurredAt, now],
   );
+  const due = decisions.some(({ isDelayed }) => isDelayed) ? await momentIn(tx, 0) : now;
+  const stored: Decision[] = [];
   for (const one of decisions) {
     const { rowCount } = await tx.query(
-      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at, built_task_uid)
-       VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10, $11) ON CONFLICT DO NOTHING`,
-      [event.factoryUid, event.uid, one.automationUid, one.automationName, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.runUid, now, builtTaskOf(one)],
+      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at, built_task_uid, next_attempt_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
+      [
+        event.factoryUid, event.uid, one.automationUid, one.automationName, one.outcome, one.explanation, JSON.stringify(one.checks), one.order && JSON.stringify(one.order), one.runUid, now,
+        builtTaskOf(one), one.isDelayed ? due : null,
+      ],
     );
-    if (rowCount === 0 || one.outcome !== "pending") continue;
-    const ref: DecisionRef = { factoryUid: event.factoryUid, eventUid: event.uid, automationUid: one.automationUid };
+    if (rowCount > 0) stored.push(one);
+  }
+  await enqueueRuns(tx, event, stored);
+  if (stored.some(({ isDelayed }) => isDelayed)) await enqueueWork(tx, toDecideDelayed(event, 1, due));
+  return isNew > 0;
+}
+
+/** Work that creates the runs of decisions that match. */
+async function enqueueRuns(tx: Sql, event: TriggerEvent, decisions: readonly Decision[]): Promise<void> {
+  for (const { automationUid, outcome, isDelayed } of decisions) {
+    if (outcome !== "pending" || isDelayed) continue;
+    const ref: DecisionRef = { factoryUid: event.factoryUid, eventUid: event.uid, automationUid };
     await enqueueWork(tx, { kind: START, key: `${ref.eventUid}/${ref.automationUid}`, payload: ref, teamUid: event.teamUid });
   }
-  return isNew > 0;
+}
+
+const toDecideDelayed = ({ factoryUid, uid: eventUid, teamUid }: TriggerEvent, attempt: number, runAt: Date): NewWork => {
+  const payload: DelayedRef = { factoryUid, eventUid, attempt };
+  return { kind: DECIDE_DELAYED, key: `${factoryUid}/${eventUid}/${attempt}`, payload, teamUid, runAt };
+};
+
+/** A moment by the database's clock, by which work becomes due. */
+async function momentIn(tx: Sql, seconds: number): Promise<Date> {
+  const { rows } = await tx.query<{ at: Date }>("SELECT date_trunc('milliseconds', now() + make_interval(secs => $1)) AS at", [seconds]);
+  return rows[0]!.at;
 }
 
 const builtTaskOf = ({ order }: Decision): string | null => (order?.continues?.isForBuild ? order.continues.taskUid : null);
 
+const IS_DELAYED = "d.outcome = 'pending' AND d.next_attempt_at IS NOT NULL";
 const EVENT_COLUMNS = "e.uid, e.factory_uid, e.team_uid, e.provider, e.event, e.delivery_uid, e.subject, e.request_id, e.occurred_at";
 type EventRow = { uid: string; factory_uid: string; team_uid: string; provider: string; event: string; delivery_uid: string | null; subject: JsonObject; request_id: string; occurred_at: Date };
-type DecisionRow = EventRow & { automation_uid: string; automation_name: string; outcome: Outcome; explanation: string; checks: TriggerCheck[]; run_uid: string | null; at: Date };
+type DecisionRow = EventRow & { automation_uid: string; automation_name: string; outcome: Outcome; explanation: string; checks: TriggerCheck[]; run_uid: string | null; at: Date; next_attempt_at: Date | null };
 
 const toEvent = (row: EventRow): TriggerEvent => ({
   uid: row.uid, factoryUid: row.factory_uid, teamUid: row.team_uid, provider: row.provider, event: row.event, deliveryUid: row.delivery_uid, subject: row.subject,

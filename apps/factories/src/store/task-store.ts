@@ -3,11 +3,11 @@ import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { rememberAnswer, type IdempotentRequest } from "@millwright/idempotency";
-import type { ConversationUid, FactoryUid, RunUid, TaskUid } from "@millwright/ids";
+import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@millwright/ids";
 import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
 
 const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
-  current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
+  current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, stage_basis AS "stageBasis", ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 /** As many conversations as are described at once hold that many tasks. */
@@ -23,6 +23,9 @@ export function taskStore(database: Database, clock: Clock) {
 
     findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
       one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
+
+    /** By the run that the task was created for, whatever its conversation is now. */
+    findByFirstRun: (factoryUid: FactoryUid, runUid: RunUid) => one("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
 
     /** Those of a ticket, whatever the case, and those of conversations; newest first, without cancelled ones. */
     boundTo: async (factoryUid: FactoryUid, { ticket, conversationUids }: { ticket: { source: string; ids: readonly string[] }; conversationUids: readonly string[] }): Promise<Task[]> =>
@@ -101,18 +104,18 @@ const holdFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
 async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   const { rowCount } = await tx.query(
     `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, starter_uid, title, description, stage,
-                        ticket_source, ticket_id, version, created_at, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                        ticket_source, ticket_id, version, created_at, updated_at, stage_basis)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
      ON CONFLICT (conversation_uid) WHERE deleted_at IS NULL DO NOTHING`,
     [
       ...[task.uid, task.factoryUid, task.teamUid, task.conversationUid, task.runUid, task.currentRunUid, task.starterUid, task.title],
-      ...[task.description, task.stage, task.ticketSource, task.ticketId, task.version, task.createdAt, task.updatedAt],
+      ...[task.description, task.stage, task.ticketSource, task.ticketId, task.version, task.createdAt, task.updatedAt, task.stageBasis],
     ],
   );
   return rowCount > 0;
 }
 
-export type TaskFacts = { created: (task: Task) => NewEvent; cancelled: (task: Task, before: Task) => NewEvent };
+export type TaskFacts = { created: (task: Task) => NewEvent; moved: (task: Task) => NewEvent; cancelled: (task: Task, before: Task) => NewEvent };
 
 /** Tasks inside the transaction that applies an event; `facts` name that event as their cause. */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
@@ -122,8 +125,19 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
     if (await insertTask(tx, task)) await appendEvents(tx, [facts.created(task)]);
   },
 
-  async noteCurrentRun(conversationUid: ConversationUid, runUid: RunUid): Promise<void> {
-    await tx.query("UPDATE tasks SET current_run_uid = $2 WHERE conversation_uid = $1 AND deleted_at IS NULL", [conversationUid, runUid]);
+  async noteCurrentRun(teamUid: TeamUid, conversationUid: ConversationUid, runUid: RunUid): Promise<void> {
+    await tx.query("UPDATE tasks SET current_run_uid = $3 WHERE team_uid = $1 AND conversation_uid = $2 AND deleted_at IS NULL", [teamUid, conversationUid, runUid]);
+  },
+
+  async moveTo(from: RunUid, { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid }, now: Date): Promise<void> {
+    const { rows } = await tx.query<Task>(
+      `UPDATE tasks t SET conversation_uid = $3, current_run_uid = $4, version = version + 1, updated_at = $5
+        WHERE current_run_uid = $1 AND team_uid = $2 AND deleted_at IS NULL
+          AND NOT EXISTS (SELECT FROM tasks o WHERE o.conversation_uid = $3 AND o.deleted_at IS NULL)
+       RETURNING ${COLUMNS}`,
+      [from, teamUid, conversationUid, runUid, now],
+    );
+    await appendEvents(tx, rows.map((task) => facts.moved(task)));
   },
 
   async updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void> {
@@ -135,8 +149,8 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
 /** Saves a locked task with its fact, unless the change gave the same task back. */
 async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
-  await tx.query("UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6 WHERE uid = $1", [
-    ...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt],
+  await tx.query("UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6, stage_basis = $7 WHERE uid = $1", [
+    ...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt, next.stageBasis],
   ]);
   await appendEvents(tx, [fact(next, before)]);
   return next;

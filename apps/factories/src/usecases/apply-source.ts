@@ -18,10 +18,11 @@ import { underLease, type LeaseDeps } from "./apply-lease.ts";
 import { aliasTakenAt, inOrder, stageAt, validate, type ValidateDeps } from "./check-source.ts";
 import { findFactory } from "./scope.ts";
 import type { SourceDeps } from "./source-deps.ts";
+import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
-export type ApplySourceDeps = SourceDeps & ValidateDeps & ActivateDeps & {
+export type ApplySourceDeps = SourceDeps & ValidateDeps & ActivateDeps & SourceWarningsDeps & {
   factories: SourceDeps["factories"] & ValidateDeps["factories"];
-  applies: ValidateDeps["applies"] & LeaseDeps["applies"] & ActivateDeps["applies"] & {
+  applies: ValidateDeps["applies"] & SourceWarningsDeps["applies"] & LeaseDeps["applies"] & ActivateDeps["applies"] & {
     /** Hands out the next version number and keeps what it consists of; drops what an apply that died had staged. */
     open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
     /** The commit point, in one transaction: version, record, events, and the work that makes activation certain. Errors: alias_taken · branch_deleted. */
@@ -65,7 +66,7 @@ export async function putInForce(deps: ApplySourceDeps, caller: Caller, found: F
   await activateWithin(deps, { ...activationFor(caller, found), version });
   const [factory, source] = [await deps.factories.find(found.uid), await deps.sources.find(found.uid)];
   if (!factory || !source) throw sourceMissing(); // deleted meanwhile
-  return { factory, source, plan: await deps.applies.currentPlan(found.uid) };
+  return { factory, source: await withWarnings(deps, caller, factory, source), plan: await deps.applies.currentPlan(found.uid) };
 }
 
 /** What is to be applied: settings that name the branch, the commit (none: the newest), and whose state tells how it went. */
@@ -102,7 +103,7 @@ async function applyOnce(deps: ApplySourceDeps, caller: Caller, uid: FactoryUid,
   if (sha !== undefined && isServing(sha)) return settled();
   const tree = await failing(deps.trees.take(settings, factory.teamUid, sha));
   if (isServing(tree.revision)) return settled();
-  const { definition, diagnostics } = await validate(deps, factory, tree);
+  const { definition, diagnostics } = await validate(deps, caller, factory, tree);
   if (!definition) return failing(Promise.reject(definitionInvalid(diagnostics)));
   const activation = activationFor(caller, factory);
   const version = await deps.applies.open(uid, token, { fingerprint: fingerprintOf(settings, tree.revision), tree, definition, activation });
@@ -127,9 +128,10 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
   const management = settings.kind === "git" ? "external_files" : "service_files";
   const now = deps.clock.now();
   const commit: Commit<NewEvent> = {
-    activation, diagnostics, plan: staged.plan, now, ...(branch && { branch }),
+    activation, diagnostics: staging.diagnostics, plan: staged.plan, now,
+    ...(branch && { branch }),
     automations: definition.automations,
-    define: (current) => defineBy(current, definition, version, management, now),
+    define: (current) => defineBy(current, { definition, before: staged.before }, version, management, now),
     facts: (next, automations) => [
       factoryUpdated(next, originOf(caller), ["definition"]),
       definitionActivated(next, originOf(caller)),

@@ -4,7 +4,7 @@ import { notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { isUuid, type FactoryUid } from "@millwright/ids";
 import { branchDeleted, freshnessOf, problemOf, type Freshness, type TrackedBranch } from "../domain/branch.ts";
-import { checkBranchName, type Source } from "../domain/source.ts";
+import { checkBranchName, type Source, type SourceSettings } from "../domain/source.ts";
 import { branchCreated, branchRetired } from "../events/branch-events.ts";
 import { originOf } from "../events/origin.ts";
 import { putInForce, type ApplySourceDeps } from "./apply-source.ts";
@@ -14,13 +14,17 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 type ReadDeps = ScopeDeps & {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   branches: { find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> };
+  trees: {
+    /** Whether a source is a repository of this server's disk that is not there. Of other repositories, only a check of the head can tell. */
+    isMissing(settings: SourceSettings): Promise<boolean>;
+  };
 };
 
 /** A branch, how fresh what was applied of it is, and whether the definition that serves is its. */
 export type BranchStatus = { branch: TrackedBranch; freshness: Freshness; isServing: boolean };
 
 /**
- * Reads a tracked branch; writes nothing, asks no repository.
+ * Reads a tracked branch; writes nothing and asks no repository, only whether a local one is there.
  *
  * Errors: factory_not_found · not_authorized · branch_not_found (absent, of another factory, forgotten). Source: API spec §4.
  */
@@ -33,7 +37,8 @@ export async function getBranch(deps: ReadDeps, caller: Caller, factoryUid: stri
 export async function listBranches(deps: ReadDeps & { branches: { list(factoryUid: FactoryUid): Promise<TrackedBranch[]> } }, caller: Caller, factoryUid: string): Promise<BranchStatus[]> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   const [branches, source] = [await deps.branches.list(factory.uid), await deps.sources.find(factory.uid)];
-  return branches.map((branch) => describe(branch, source));
+  const isMissing = await isMissingSource(deps, source);
+  return branches.map((branch) => describe(branch, source, isMissing));
 }
 
 export type TrackBranchDeps = ReadDeps & {
@@ -101,10 +106,15 @@ async function findBranch(deps: Pick<ReadDeps, "branches">, factoryUid: FactoryU
   return branch;
 }
 
-const statusOf = async (deps: ReadDeps, branch: TrackedBranch): Promise<BranchStatus> => describe(branch, await deps.sources.find(branch.factoryUid));
+async function statusOf(deps: ReadDeps, branch: TrackedBranch): Promise<BranchStatus> {
+  const source = await deps.sources.find(branch.factoryUid);
+  return describe(branch, source, await isMissingSource(deps, source));
+}
 
-const describe = (branch: TrackedBranch, source: Source | undefined): BranchStatus => ({
+const isMissingSource = async ({ trees }: ReadDeps, source: Source | undefined): Promise<boolean> => source !== undefined && trees.isMissing(source.settings);
+
+const describe = (branch: TrackedBranch, source: Source | undefined, isMissing: boolean): BranchStatus => ({
   branch,
-  freshness: freshnessOf(branch, source),
+  freshness: freshnessOf(branch, source, isMissing),
   isServing: branch.appliedFingerprint !== null && branch.appliedFingerprint === source?.status.appliedFingerprint,
 });

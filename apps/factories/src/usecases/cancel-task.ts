@@ -10,7 +10,8 @@ import type { UpdateTaskDeps } from "./update-task.ts";
 export type CancelTaskDeps = FindTaskDeps &
   UpdateTaskDeps & {
     runs: {
-      standingOf(caller: Caller, conversationUid: string): Promise<Standing | undefined>;
+      /** Where the team's newest run of the conversation is. */
+      standingOf(caller: Caller, teamUid: string, conversationUid: string): Promise<Standing | undefined>;
       /** With everything live beneath it. Errors: those of cancelling a run. */
       cancelTree(caller: Caller, runUid: string, cause: string, idempotencyKey: string): Promise<void>;
     };
@@ -21,13 +22,13 @@ export type CancelTaskDeps = FindTaskDeps &
  * two is made good by the run's event.
  *
  * Errors, in this order: factory_not_found · not_authorized · task_not_found · run_not_found (no run serves the conversation)
- *   · run_access_denied (permission_denied: it is somebody's own) · run_already_finished · run_not_cancellable · run_pending.
+ *   · run_access_denied (permission_denied: the caller may not view it) · run_already_finished · run_not_cancellable · run_pending.
  * Source: API spec §3, §7.
  */
 export async function cancelTask(deps: CancelTaskDeps, caller: Caller, ref: { factoryUid: string; taskUid: string; idempotencyKey: string }): Promise<Task> {
   const task = await getTask(deps, caller, ref.factoryUid, ref.taskUid);
   await findFactory(deps, caller, ref.factoryUid, "task.manage");
-  const current = await deps.runs.standingOf(caller, task.conversationUid);
+  const current = await deps.runs.standingOf(caller, task.teamUid, task.conversationUid);
   if (!current) throw notFound("run");
   if (current.isHidden) throw new DomainError({ kind: "permission_denied", reason: "run_access_denied", message: "You may not act on the task's current run." });
   // Without a key of the client's, a repetition is told that the run has ended.

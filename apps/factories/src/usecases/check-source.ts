@@ -1,5 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { byPlace, locateAside, parseDefinitionAside, type Definition } from "@millwright/definition";
+import { isDomainError } from "@millwright/errors";
 import type { FactoryUid } from "@millwright/ids";
 import { AUTOMATIONS_PER_FACTORY_MAX } from "../domain/automation.ts";
 import { changedSettings } from "../domain/factory-from-definition.ts";
@@ -21,8 +22,8 @@ export type CheckSourceDeps = SourceDeps & ValidateDeps & { factories: SourceDep
 export type Checked = { revision: string; diagnostics: OwnedDiagnostic[]; plan: PlanItem[] };
 
 /**
- * Parses and validates the given files, or the registered source; with `plan`, also asks every owner what an apply would do.
- * Changes nothing.
+ * Parses and validates the given files, or the registered source, and asks every owner what an apply would do: what apply refuses
+ * is refused here. With `plan`, also returns the plan. Changes nothing.
  *
  * Errors: factory_not_found · not_authorized · source_missing (conflict) · source_unreachable · source_too_large · invalid_source.
  */
@@ -33,10 +34,10 @@ export async function checkSource(
 ): Promise<Checked> {
   const factory = await findFactory(deps, caller, input.factoryUid, "factory.view");
   const tree = await takeTree(deps, factory, input.files);
-  const { definition, diagnostics } = await validate(deps, factory, tree);
-  if (!definition || !input.plan) return { revision: tree.revision, diagnostics, plan: [] };
+  const { definition, diagnostics } = await validate(deps, caller, factory, tree);
+  if (!definition) return { revision: tree.revision, diagnostics, plan: [] };
   const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree });
-  return { revision: tree.revision, diagnostics: [...diagnostics, ...staged.diagnostics].sort(inOrder), plan: staged.plan };
+  return { revision: tree.revision, diagnostics: [...diagnostics, ...staged.diagnostics].sort(inOrder), plan: input.plan ? staged.plan : [] };
 }
 
 async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFile[]): Promise<Tree> {
@@ -49,13 +50,33 @@ async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFil
   return deps.trees.take(source.settings, factory.teamUid);
 }
 
-/** Everything that can be said without asking the owners; a definition only when nothing is wrong. */
-export async function validate(deps: Pick<ValidateDeps, "factories">, factory: Factory, tree: Tree): Promise<{ definition?: Definition; diagnostics: OwnedDiagnostic[] }> {
-  const { definition, diagnostics } = await parseDefinitionAside(tree.files);
-  const alias = definition?.factory.alias;
-  if (!definition || alias === undefined) return { ...(definition && { definition }), diagnostics };
-  const holder = await deps.factories.findByAlias(factory.teamUid, alias);
-  return holder === undefined || holder === factory.uid ? { definition, diagnostics } : { diagnostics: [...diagnostics, await aliasTakenAt(tree)].sort(inOrder) };
+/**
+ * A definition only when its files are valid by themselves; then the owners are still to be asked. Otherwise all that is wrong,
+ * with what the owners find wrong in the parts that can be read.
+ */
+export async function validate(deps: ValidateDeps, caller: Caller, factory: Factory, tree: Tree): Promise<{ definition?: Definition; diagnostics: OwnedDiagnostic[] }> {
+  const { definition, draft, diagnostics: found } = await parseDefinitionAside(tree.files);
+  const readable = definition ?? draft;
+  const alias = readable?.factory.alias;
+  const holder = alias === undefined ? undefined : await deps.factories.findByAlias(factory.teamUid, alias);
+  const isTaken = holder !== undefined && holder !== factory.uid;
+  if (definition && !isTaken) return { definition, diagnostics: found };
+  const diagnostics = isTaken ? [...found, await aliasTakenAt(tree)] : found;
+  const known = new Set(diagnostics.map(placeOf));
+  const more = readable ? await ofOwners(deps, caller, factory, readable, tree) : [];
+  return { diagnostics: [...diagnostics, ...more.filter((one) => !known.has(placeOf(one)))].sort(inOrder) };
+}
+
+const placeOf = ({ path, line, column, code }: OwnedDiagnostic): string => [path, line, column, code].join(" ");
+
+/** What the owners find wrong in a definition that is refused anyway; nothing when one of them cannot read it, or is away. */
+async function ofOwners(deps: ValidateDeps, caller: Caller, factory: Factory, definition: Definition, tree: Tree): Promise<OwnedDiagnostic[]> {
+  try {
+    return (await askOwners(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree })).diagnostics;
+  } catch (error) {
+    if (isDomainError(error)) return [];
+    throw error;
+  }
 }
 
 /** The diagnostic for an alias that another factory of the team has. */
@@ -66,7 +87,7 @@ export async function aliasTakenAt(tree: Tree): Promise<OwnedDiagnostic> {
 }
 
 /** With the positions of the values that owners, who have no files, speak of. */
-async function placed(found: readonly UnplacedDiagnostic[], { files }: Pick<Tree, "files">): Promise<OwnedDiagnostic[]> {
+export async function placed(found: readonly UnplacedDiagnostic[], { files }: Pick<Tree, "files">): Promise<OwnedDiagnostic[]> {
   const places = await locateAside(files, found);
   return found.map(({ keys: _keys, ...diagnostic }, index) => ({ ...diagnostic, ...places[index]! }));
 }
@@ -77,14 +98,23 @@ export async function stageAt(
   caller: Caller,
   factory: Factory,
   definition: Definition,
-  { tree = { files: [] }, ...stage }: { version: number; isDryRun: boolean; tree?: Pick<Tree, "files"> },
-): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[]; isValid: boolean }> {
-  const { diagnostics: ofOwners, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
-  const diagnostics = [...(await placed(ofOwners, tree)), ...tooMany(definition.automations.length, definition.automations.length === 0 ? 0 : await deps.automations.countLive(factory.uid))];
-  const changedFields = changedSettings(factory, definition);
-  const own: PlanItem = { kind: "factory", name: "factory.yaml", action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
+  stage: Stage,
+): Promise<{ before: Definition | undefined; diagnostics: OwnedDiagnostic[]; plan: PlanItem[]; isValid: boolean }> {
+  const { diagnostics, plan } = await askOwners(deps, caller, factory, definition, stage);
   const before = await deps.applies.currentDefinition(factory.uid);
-  return { diagnostics, plan: completePlan([own, ...plan], before, definition), isValid: !hasErrors(diagnostics) };
+  const changedFields = changedSettings(factory, { definition, before });
+  const own: PlanItem = { kind: "factory", name: "factory.yaml", action: changedFields.length > 0 ? "update" : "unchanged", changedFields };
+  return { before, diagnostics, plan: completePlan([own, ...plan], before, definition), isValid: !hasErrors(diagnostics) };
+}
+
+type Stage = { version: number; isDryRun: boolean; tree?: Pick<Tree, "files"> };
+
+async function askOwners(
+  deps: Pick<ValidateDeps, "owners" | "automations">, caller: Caller, factory: Factory, definition: Definition, { tree = { files: [] }, ...stage }: Stage,
+): Promise<{ diagnostics: OwnedDiagnostic[]; plan: PlanItem[] }> {
+  const { diagnostics, plan } = await deps.owners.stage(caller, { factory, definition, ...stage });
+  const live = definition.automations.length === 0 ? 0 : await deps.automations.countLive(factory.uid);
+  return { diagnostics: [...(await placed(diagnostics, tree)), ...tooMany(definition.automations.length, live)], plan };
 }
 
 function tooMany(ofFiles: number, others: number): OwnedDiagnostic[] {

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
-import { as, isUuid, type ConversationUid, type FactoryUid, type TaskUid } from "@millwright/ids";
+import { as, isUuid, type ConversationUid, type FactoryUid, type RunUid, type TaskUid } from "@millwright/ids";
 import type { Task } from "../domain/task.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
@@ -8,6 +8,8 @@ export type FindTaskDeps = ScopeDeps & {
   tasks: {
     find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
     findByConversation(factoryUid: FactoryUid, conversationUid: ConversationUid): Promise<Task | undefined>;
+    /** By the run that the task was created for. */
+    findByFirstRun(factoryUid: FactoryUid, runUid: RunUid): Promise<Task | undefined>;
   };
   runs: ScopeDeps["runs"] & {
     /** The conversation of the run's root ancestor; undefined when the caller sees no such run. */
@@ -28,12 +30,16 @@ export async function getTaskByConversation(deps: FindTaskDeps, caller: Caller, 
   return found(await byConversation(deps, factory.uid, conversationUid));
 }
 
-/** The live task of this factory to whose run tree a run belongs. Errors: run_id_required, and as getTask. */
+/**
+ * The live task of this factory to whose run tree a run belongs. The run that a task was created for finds it also after a retry
+ * took the task to another conversation. Errors: run_id_required, and as getTask.
+ */
 export async function getTaskByRun(deps: FindTaskDeps, caller: Caller, factoryUid: string, runUid: string): Promise<Task> {
   if (runUid === "") throw invalidArgument("run_id_required", "run_id is required.");
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   const conversationUid = isUuid(runUid) ? await deps.runs.conversationOf(caller, runUid) : undefined;
-  return found(await byConversation(deps, factory.uid, conversationUid ?? ""));
+  if (conversationUid === undefined) return found(undefined);
+  return found((await byConversation(deps, factory.uid, conversationUid)) ?? (await deps.tasks.findByFirstRun(factory.uid, as<RunUid>(runUid))));
 }
 
 const byConversation = async (deps: FindTaskDeps, factoryUid: FactoryUid, uid: string): Promise<Task | undefined> =>

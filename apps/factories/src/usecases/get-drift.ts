@@ -55,7 +55,7 @@ async function fromHead(deps: GetDriftDeps, caller: Caller, factory: Factory, so
   if (!isTree(tree)) {
     return tree.reason === "definition_invalid" ? { ...unknown, state: "INVALID", diagnostics: tree.details as OwnedDiagnostic[] } : { ...unknown, error: { code: tree.reason, message: tree.message } };
   }
-  const { definition, diagnostics } = await validate(deps, factory, tree);
+  const { definition, diagnostics } = await validate(deps, caller, factory, tree);
   if (!definition) return { state: "INVALID", revision: tree.revision, plan: [], diagnostics };
   const staged = await stageAt(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree });
   const all = [...diagnostics, ...staged.diagnostics].sort(inOrder);

@@ -34,13 +34,19 @@ export async function listDecisions(deps: ListDecisionsDeps, caller: Caller, ask
   const bind = { factory: factory.uid, automation: automation?.uid, event: eventUid };
   const place = asked.pageToken === "" ? undefined : (deps.cursors.open("decisions", bind, asked.pageToken) as [string, string, string]);
   const limit = clampPageSize(asked.pageSize, { default: 50, max: 100 });
-  const rows = await deps.decisions.list({
-    factoryUid: factory.uid, limit: limit + 1,
-    ...(automation && { automationUid: automation.uid }),
-    ...(eventUid !== undefined && { eventUid }),
-    ...(place && { after: { at: new Date(place[0]), eventUid: place[1], automationUid: place[2] } }),
-  });
-  if (rows.length === 0 && eventUid !== undefined && !place) return { decisions: await unheard(deps, factory.uid, eventUid, automation), nextPageToken: "" };
+  const list = () =>
+    deps.decisions.list({
+      factoryUid: factory.uid, limit: limit + 1,
+      ...(automation && { automationUid: automation.uid }),
+      ...(eventUid !== undefined && { eventUid }),
+      ...(place && { after: { at: new Date(place[0]), eventUid: place[1], automationUid: place[2] } }),
+    });
+  let rows = await list();
+  if (rows.length === 0 && eventUid !== undefined && !place) {
+    const unlistened = await unheard(deps, factory.uid, eventUid, automation);
+    rows = await list(); // the event may have been decided between the two reads
+    if (rows.length === 0) return { decisions: unlistened, nextPageToken: "" };
+  }
   const decisions = rows.slice(0, limit);
   const last = rows.length > limit ? decisions.at(-1) : undefined;
   return { decisions, nextPageToken: last ? deps.cursors.seal("decisions", bind, [last.decidedAt.toISOString(), last.event.uid, last.automationUid]) : "" };
@@ -51,7 +57,7 @@ async function unheard({ decisions }: ListDecisionsDeps, factoryUid: FactoryUid,
   if (!found) throw notFound("event");
   if (!automation) return [];
   return [{
-    ...found, automationUid: automation.uid, automationName: automation.name, outcome: "not_listening", checks: [], runUid: null,
+    ...found, automationUid: automation.uid, automationName: automation.name, outcome: "not_listening", checks: [], runUid: null, nextAttemptAt: null,
     explanation: automation.createdAt > found.decidedAt ? "The automation was made after this event." : "None of its triggers is about such an event.",
   }];
 }

@@ -1,6 +1,6 @@
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { codeHostEventsOf, jsonBytes, withAttributes, type Attributes, type CodeHostDelivery, type CodeHostEvent } from "@millwright/code-host-events";
-import { isDomainError } from "@millwright/errors";
+import { isDomainError, type DomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import type { Automation } from "../domain/automation.ts";
 import { continuationOf, ticketMetadata, tooManyBuilds, type BuildsOfTask } from "../domain/bound-task.ts";
@@ -8,6 +8,7 @@ import { checkCodeHostEvents, isOwn, isUntold } from "../domain/code-host-trigge
 import type { Foreman } from "../domain/dispatch.ts";
 import { withEnvelope } from "../domain/envelope.ts";
 import type { Factory } from "../domain/factory.ts";
+import { isPassing } from "../domain/passing.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
 import type { Look } from "./decide-event.ts";
 import { findBoundTasks, type FindBoundTasksDeps } from "./find-bound-tasks.ts";
@@ -35,18 +36,24 @@ export type LookAtCodeHostDeliveryDeps = FindBoundTasksDeps & {
 const PULL_REQUESTS_MAX = 10;
 const SOURCES = { github: "GITHUB_WEBHOOK", gitlab: "GITLAB_WEBHOOK" } as const;
 
+/** `asks`: the code host is asked, and may take its time. */
+export type LookAtCodeHostOptions = { readonly asks: boolean };
+
 /**
- * A delivery of a code host. What a filter asks and its payload leaves out is asked of the code host, once for all automations. What happens on an issue or a
+ * A delivery of a code host. With `asks`, what a filter needs and its payload leaves out is asked of the code host, once for all automations. What happens on an issue or a
  * pull request to which a task of the factory is bound, or in a build of one, continues that task.
  */
-export async function lookAtCodeHostDelivery(deps: LookAtCodeHostDeliveryDeps, event: TriggerEvent, automations: readonly Automation[]): Promise<Look> {
+export async function lookAtCodeHostDelivery(deps: LookAtCodeHostDeliveryDeps, event: TriggerEvent, automations: readonly Automation[], { asks }: LookAtCodeHostOptions): Promise<Look> {
   const uid = event.deliveryUid ?? event.uid;
   const delivery = await deps.deliveries.codeHostDelivery(uid);
   const factory = await deps.factories.find(as<FactoryUid>(event.factoryUid));
   const repositories = factory?.repositories ?? [];
   const triggers = automations.filter(({ enabled }) => enabled).flatMap(({ rules }) => rules.triggers);
-  const told = await Promise.all((delivery ? codeHostEventsOf(delivery) : []).map(async (one) => (isOwn(one, repositories) && isUntold(one, triggers) ? completed(deps, event, one) : one)));
-  const check = checkCodeHostEvents(told, repositories);
+  const answers = await Promise.all((delivery ? codeHostEventsOf(delivery) : []).map(async (one): Promise<Answer> => (isOwn(one, repositories) && isUntold(one, triggers) ? completed(deps, event, one, asks) : { event: one })));
+  const told = answers.map((answer) => answer.event);
+  const unanswered = answers.filter(({ isUnanswered }) => isUnanswered);
+  const failure = unanswered.find((answer) => answer.failure)?.failure;
+  const check = checkCodeHostEvents(told, repositories, new Set(unanswered.map((answer) => answer.event)));
   const own = told.find((one) => one.items.length > 0 && isOwn(one, repositories));
   const bound = own && factory && triggers.some((trigger) => check(trigger)?.passed) ? await findBoundTasks(deps, event, own.items.slice(0, PULL_REQUESTS_MAX)) : [];
   const isForBuild = own?.subject.kind === "build" && event.event !== REPLAYED;
@@ -55,6 +62,7 @@ export async function lookAtCodeHostDelivery(deps: LookAtCodeHostDeliveryDeps, e
   const { code_host_uid: codeHostUid, delivery_id: deliveryId } = event.subject as { code_host_uid: string; delivery_id: string };
   return {
     check,
+    ...(failure && { delay: failure }),
     veto: (automation) => tooManyBuilds(continuationOf(bound, automation, foremanUid), automation, builds),
     tell: (automation) => {
       const continues = continuationOf(bound, automation, foremanUid);
@@ -79,14 +87,20 @@ async function foremanOf({ agents, service }: LookAtCodeHostDeliveryDeps, { requ
   });
 }
 
-/** A code host that refuses to say leaves it untold, which matches nothing; one that cannot be reached is asked again later. */
-async function completed({ codeHosts }: LookAtCodeHostDeliveryDeps, { teamUid, subject }: TriggerEvent, event: CodeHostEvent): Promise<CodeHostEvent> {
+/** An event with what the code host answered. `isUnanswered`: it must still be asked; `failure`: why it could not be. */
+type Answer = { readonly event: CodeHostEvent; readonly isUnanswered?: true; readonly failure?: DomainError };
+
+/** A code host that refuses leaves the event as it is, and a filter that needs more does not match. One that cannot be reached is asked again later. */
+async function completed({ codeHosts }: LookAtCodeHostDeliveryDeps, { teamUid, subject }: TriggerEvent, event: CodeHostEvent, asks: boolean): Promise<Answer> {
   const numbers = event.pullRequests.slice(0, PULL_REQUESTS_MAX);
-  if (numbers.length === 0) return withAttributes(event, Object.fromEntries(event.untold.map((key) => [key, []])));
+  if (numbers.length === 0) return { event: withAttributes(event, Object.fromEntries(event.untold.map((key) => [key, []]))) };
+  if (!asks) return { event, isUnanswered: true };
   const { code_host_uid: codeHostUid } = subject as { code_host_uid: string };
-  const said = await codeHosts.describePullRequests(teamUid, codeHostUid, event.repository, numbers).catch((error: unknown) => {
-    if (isDomainError(error) && !error.retryable && !["unavailable", "internal", "rate_limited"].includes(error.kind)) return undefined;
-    throw error;
-  });
-  return said ? withAttributes(event, said) : event;
+  return codeHosts.describePullRequests(teamUid, codeHostUid, event.repository, numbers).then(
+    (attributes) => ({ event: withAttributes(event, attributes) }),
+    (error: unknown) => {
+      if (!isDomainError(error)) throw error;
+      return isPassing(error) ? { event, isUnanswered: true as const, failure: error } : { event };
+    },
+  );
 }

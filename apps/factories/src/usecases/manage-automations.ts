@@ -4,13 +4,17 @@ import { DomainError } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import type { FactoryUid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
-import { AUTOMATIONS_PER_FACTORY_MAX, changeAutomation, isSameButSwitch, managedByFiles, newAutomation, readAutomation, type Automation } from "../domain/automation.ts";
+import type { AutomationPart } from "@millwright/definition";
+import { AUTOMATIONS_PER_FACTORY_MAX, changeAutomation, faultless, isSameButSwitch, managedByFiles, newAutomation, readAutomation, type Automation, type ReadAutomation } from "../domain/automation.ts";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import type { JsonObject } from "@millwright/json";
 import { automationFact } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
+import type { Factory } from "../domain/factory.ts";
+import { missingReferences } from "./check-automation.ts";
 import { findFactory } from "./scope.ts";
+import type { Owners } from "./source-deps.ts";
 
 type Change = { next: Automation; isDeleted?: boolean; fact: NewEvent };
 
@@ -19,9 +23,12 @@ export type ManageAutomationsDeps = AutomationScopeDeps & {
     list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
     /** Undefined: the factory has too many. With a request key that is known, answers the one of then as it was made. Errors: idempotency_mismatch. */
     create(automation: Automation, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Automation | undefined>;
+    /** Whether the request was answered before. Errors: idempotency_mismatch. */
+    remembers(request: IdempotentRequest, now: Date): Promise<boolean>;
     /** Errors: automation_not_found. */
     update(factoryUid: FactoryUid, uid: string, change: (automation: Automation) => Change): Promise<Automation>;
   };
+  owners: Owners;
   cursors: Cursors;
   clock: Clock;
 };
@@ -47,11 +54,19 @@ export async function createAutomation(deps: ManageAutomationsDeps, caller: Call
   const factory = await findFactory(deps, caller, asked.factoryUid, "factory.manage");
   if (factory.management === "external_files") throw managedByFiles();
   const origin = originOf(caller);
-  const made = newAutomation(readAutomation(asked.automation), { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" }, deps.clock.now());
   const request = idempotentRequest(caller.principal.uid, `create-automation ${factory.uid}`, asked.idempotencyKey, asked.automation);
+  const isRepeated = request !== undefined && (await deps.automations.remembers(request, deps.clock.now()));
+  const part = isRepeated ? faultless(readAutomation(asked.automation)) : await checkedPart(deps, caller, factory, readAutomation(asked.automation));
+  const made = newAutomation(part, { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" }, deps.clock.now());
   const kept = await deps.automations.create(made, automationFact("created", made, origin), request);
   if (!kept) throw new DomainError({ kind: "conflict", reason: "too_many_automations", message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations.` });
   return kept;
+}
+
+/** The automation, when nothing is wrong with it and everything that it names is there. Errors: invalid_automation; every fault is a detail. */
+async function checkedPart(deps: ManageAutomationsDeps, caller: Caller, factory: Factory, { part, faults }: ReadAutomation): Promise<AutomationPart> {
+  const missing = part ? await missingReferences(deps, caller, factory, part) : [];
+  return faultless({ part, faults: [...faults, ...missing] });
 }
 
 /**
@@ -62,12 +77,14 @@ export async function createAutomation(deps: ManageAutomationsDeps, caller: Call
  */
 export async function replaceAutomation(deps: ManageAutomationsDeps, caller: Caller, ref: AutomationRef, asked: JsonObject): Promise<Automation> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
-  const part = readAutomation(asked);
+  const read = readAutomation(asked);
+  const isSwitch = read.part !== undefined && isSameButSwitch(automation, read.part); // what it names may be gone: it can still be disabled
+  const part = isSwitch || automation.management === "files" ? faultless(read) : await checkedPart(deps, caller, factory, read);
   const origin = originOf(caller);
   return deps.automations.update(factory.uid, automation.uid, (present) => {
     const isFile = present.management === "files";
     if (isFile && (factory.management !== "service_files" || !isSameButSwitch(present, part))) throw managedByFiles();
-    const next = { ...changeAutomation(present, part, deps.clock.now()), ...(!isFile && { creator: origin.actor }) };
+    const next = { ...changeAutomation(present, part, deps.clock.now()), ...(!isFile && { creator: origin.actor, creatorLeft: false }) };
     return { next, fact: automationFact("updated", next, origin) };
   });
 }

@@ -10,8 +10,9 @@ import { factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findFactory } from "./scope.ts";
 import type { SourceDeps } from "./source-deps.ts";
+import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
-export type PutSourceDeps = SourceDeps & {
+export type PutSourceDeps = SourceDeps & SourceWarningsDeps & {
   sources: SourceDeps["sources"] & {
     /** Replaces the registered source; what serves, serves on. Errors: factory_not_found. */
     put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
@@ -41,5 +42,5 @@ export async function putSource(deps: PutSourceDeps, caller: Caller, factoryUid:
     deleted: (branch) => branchRetired(branch, origin),
   });
   deps.heads.ring();
-  return { factory, source };
+  return { factory, source: await withWarnings(deps, caller, factory, source) };
 }

@@ -23,8 +23,8 @@ export type ReplayDeliveryDeps = AutomationScopeDeps & KeepToldDeps & {
     delivery(uid: string): Promise<StoredDelivery | undefined>;
     codeHostEntry(uid: string): Promise<StoredCodeHostDelivery | undefined>;
   };
-  /** Looks for which some deliveries are known already. */
-  looksWith(known?: Partial<KnownDeliveries>): Looks;
+  /** Looks for which some deliveries are known already. `asks`: they ask the code host for what filters need; by default they do. */
+  looksWith(known?: Partial<KnownDeliveries>, asks?: boolean): Looks;
 };
 type KnownDeliveries = LookAtDeliveryDeps["deliveries"] & LookAtCodeHostDeliveryDeps["deliveries"];
 /** Of a webhook of the factory, or of a code-host connection of its team; "" = not that. */
@@ -35,7 +35,7 @@ export type ReplayAsked = AutomationRef & { webhookUid: string; codeHostUid: str
  * task that is bound to the item. Either is told to the audit log.
  *
  * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory or team) · payload_not_stored · not_authorized · automation_failed (conflict)
- *   · those of a code host that is asked what a filter wants to know.
+ *   · those of a code host that does not answer what a filter needs.
  */
 export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, asked: ReplayAsked): Promise<{ decision: ShownDecision; wouldTrigger: boolean }> {
   const { factory, automation } = await findAutomation(deps, caller, asked, asked.codeHostUid === "" ? "webhook.manage" : "factory.manage");
@@ -48,6 +48,7 @@ export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, a
   };
   const look = await deps.looksWith(known)[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
   const decision = look && decideOne(automation, look);
+  if (decision?.isDelayed && look?.delay) throw look.delay;
   const wouldTrigger = decision?.outcome === "pending";
   const more = { mode: "replay", event_uid: event.uid, delivery_uid: deliveryUid, dry_run: asked.dryRun, outcome: decision?.outcome ?? "not_listening" };
   const fact = automationFact("requested", automation, origin, more);
@@ -55,7 +56,7 @@ export async function replayDelivery(deps: ReplayDeliveryDeps, caller: Caller, a
   else await deps.decisions.tell(fact);
   if (decision && !asked.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };
   const unheard = { outcome: "not_listening" as const, explanation: "None of its triggers is about such an event.", checks: [], runUid: null };
-  return { decision: { ...unheard, ...decision, automationUid: automation.uid, automationName: automation.name, event, decidedAt: now }, wouldTrigger };
+  return { decision: { ...unheard, ...decision, automationUid: automation.uid, automationName: automation.name, event, decidedAt: now, nextAttemptAt: null }, wouldTrigger };
 }
 
 /** Who told of it, when, what is known of it, and itself. Errors: delivery_not_found · payload_not_stored. */

@@ -2,7 +2,7 @@ import { serviceCaller, type Caller, type PrincipalType } from "@millwright/call
 import { jsonBytes, type CodeHostDelivery } from "@millwright/code-host-events";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
-import { causeKeyOf } from "../domain/automation.ts";
+import { causeKeyOf, CREATOR_LEFT, type Automation } from "../domain/automation.ts";
 import type { AutomationRun, DecisionEnd, DecisionRef, Outcome, RunOrder } from "../domain/decision.ts";
 import type { Foreman } from "../domain/dispatch.ts";
 import { PAYLOAD_FILE } from "../domain/envelope.ts";
@@ -16,6 +16,7 @@ export type StartDecidedRunDeps = {
     settle(ref: DecisionRef, end: DecisionEnd): Promise<void>;
   };
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
+  automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> };
   applies: {
     /** Whether an owner of its definition has not been seen to serve the newest version. */
     isSettling(uid: FactoryUid): Promise<boolean>;
@@ -57,6 +58,10 @@ const FINAL: ReadonlySet<string> = new Set(["invalid_argument", "not_found", "pe
 async function start(deps: StartDecidedRunDeps, ref: DecisionRef, event: TriggerEvent, order: RunOrder): Promise<DecisionEnd> {
   const factory = await deps.factories.find(as<FactoryUid>(ref.factoryUid));
   if (!factory) throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
+  const automation = await deps.automations.find(factory.uid, ref.automationUid);
+  if (automation?.creatorLeft && automation.creator.uid === order.creator.uid) {
+    throw new DomainError({ kind: "permission_denied", reason: "creator_left", message: `The automation is disabled: ${CREATOR_LEFT}` });
+  }
   const creator = { type: order.creator.type as PrincipalType, uid: order.creator.uid };
   const caller = serviceCaller(deps.service, event.requestId, creator, [{ teamUid: factory.teamUid, verbs: ["factory.view", "run.view", "run.create", ...(order.continues ? (["run.manage"] as const) : [])] }]);
   const payload = await payloadOf(deps, order);
