@@ -25,6 +25,7 @@ import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
 
+export { chosenKey } from "./chosen-key.ts";
 export { egressRangesSetting } from "./egress-ranges.ts";
 
 /** Where this service's migrations are; whoever starts it applies them first. */

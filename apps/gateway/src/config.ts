@@ -1,7 +1,10 @@
 import { blobSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
+import { chosenKey } from "./chosen-key.ts";
 import { egressRangesSetting } from "./egress-ranges.ts";
+
+const BOOTSTRAP_KEY = chosenKey("MILLWRIGHT_BOOTSTRAP_API_KEY");
 
 /** Every environment variable of this service; those of all services are in libs/service. */
 export const loadConfig = (env: Env) =>
@@ -26,7 +29,7 @@ export const loadConfig = (env: Env) =>
     ...blobSettings,
     egressRanges: egressRangesSetting,
     /** API key (`mw_…`) of the first team's owner, made on the first start of the platform and not looked at afterwards. */
-    bootstrapApiKey: required.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
+    bootstrapApiKey: { ...BOOTSTRAP_KEY, read: (text: string | undefined) => (text ? BOOTSTRAP_KEY.read(text) : { fault: "is required" }) },
     /** The platform's worker key (`mww_…`), for workers that take runs of every team. Absent: teams make keys of their own. */
-    workerKey: optional.secret("MILLWRIGHT_WORKER_KEY"),
+    workerKey: chosenKey("MILLWRIGHT_WORKER_KEY"),
   });

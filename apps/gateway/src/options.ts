@@ -17,6 +17,8 @@ export type GatewayOptions = ServiceOptions & {
   readonly workerDoor?: RequestListener;
   /** The webhook ingress's own door, mounted under `/webhooks/`; absent: it has a port of its own. */
   readonly webhookDoor?: RequestListener;
+  /** Serves `/metrics` on the public port; absent: the process has a port for operations. */
+  readonly publicMetrics?: { readonly metricsKey?: string | undefined };
   /** Public keys of the run tokens, which the orchestrator signs. */
   readonly runTokenKeys: KeySource;
   /** Networks that requests of service-hosted agents come from, canonical; none by default. */

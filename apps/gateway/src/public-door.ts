@@ -22,7 +22,9 @@ import { factoryBranchRoutes } from "./routes/factory-branches.ts";
 import { factorySourceRoutes } from "./routes/factory-source.ts";
 import type { IdentityRouteDeps } from "./routes/identity-deps.ts";
 import { keyRoutes } from "./routes/keys.ts";
+import { invitationRoutes } from "./routes/invitations.ts";
 import { memberRoutes } from "./routes/members.ts";
+import { metricsRoute } from "./routes/metrics.ts";
 import { modelAndWorkerRoutes } from "./routes/models-and-workers.ts";
 import { networkingRoutes } from "./routes/networking.ts";
 import type { FindProfiles, Profile } from "./routes/profiles.ts";
@@ -56,6 +58,7 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce }: { o
     whoAmIRoute(identity),
     ...teamRoutes(identity),
     ...memberRoutes(identity),
+    ...invitationRoutes(identity),
     ...keyRoutes(identity),
     ...secretRoutes(identity),
     auditRoute(identity),
@@ -88,6 +91,7 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce }: { o
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),
     aboutErrorsRoute,
+    ...(o.publicMetrics ? [metricsRoute({ metrics: o.metrics, ...o.publicMetrics })] : []),
   ];
   const mounts: Mount[] = [
     signInMount(signIn),

@@ -108,7 +108,7 @@ describe("another team", () => {
       ["PATCH", `/team/${teamUid}/members/${userUid}`, { role: "viewer" }], ["DELETE", `/team/${teamUid}/members/${userUid}`], ["GET", `/team/${teamUid}/keys`], ["POST", `/team/${teamUid}/keys`, { name: "x" }],
       ["DELETE", `/team/${teamUid}/keys/${keyUid}`], ["GET", `/team/${teamUid}/secrets`], ["POST", `/team/${teamUid}/secrets`, { name: "A", value: "x" }], ["PUT", `/team/${teamUid}/secrets/A`, { value: "x" }],
       ["DELETE", `/team/${teamUid}/secrets/A`], ["GET", `/team/${teamUid}/audit`], ["GET", `/agent/identities/${agentUid}`], ["PUT", `/agent/identities/${agentUid}`, { name: "x" }], ["DELETE", `/agent/identities/${agentUid}`],
-      ["DELETE", `/team/${theirs}/keys/${keyUid}`], ["PATCH", `/team/${theirs}/members/${userUid}`, { role: "viewer" }], ["POST", `/team/${theirs}/keys`, { name: "x", agent_uid: agentUid }], ["POST", `/team/${theirs}/keys`, { name: "x", user_uid: userUid }],
+      ["DELETE", `/team/${theirs}/keys/${keyUid}`], ["PATCH", `/team/${theirs}/members/${userUid}`, { role: "viewer" }], ["POST", `/team/${theirs}/keys`, { name: "x", agent_uid: agentUid }],
     ];
     const real = paths(team, agent, secretKey, me);
     const random = paths(newUid(), newUid(), newUid(), newUid());

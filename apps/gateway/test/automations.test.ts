@@ -16,14 +16,14 @@ const AT = "2026-11-20T10:00:00.005Z";
 const triggers = [{ provider: "webhook", event: "received", filter: { webhook_ids: { in: [HOOK] } }, payload: { kind: ["a"] } }, { provider: "schedule", event: "cron_fired", filter: {}, schedule: { cron: "@daily" } }];
 const automation = { uid: AUTOMATION, factoryUid: FACTORY, teamUid: "t", name: "alerts", enabled: true, prompt: "Look.", definition: { triggers, model: "auto" }, management: "live", createdAt: time, updatedAt: time };
 const shown = {
-  uid: AUTOMATION, factory_uid: FACTORY, name: "alerts", enabled: true, agent: null, prompt: "Look.", model: "auto", management: "live", created_at: AT, updated_at: AT, last_fired_at: null,
+  uid: AUTOMATION, factory_uid: FACTORY, name: "alerts", enabled: true, disabled_reason: null, agent: null, prompt: "Look.", model: "auto", management: "live", created_at: AT, updated_at: AT, last_fired_at: null,
   triggers: [
     { provider: "webhook", event: "received", filter: { webhook_ids: { in: [HOOK] }, payload: { kind: ["a"] } } },
     { provider: "schedule", event: "cron_fired", schedule: { cron: "@daily" } },
   ],
 };
 const decision = { eventUid: DELIVERY, automationUid: AUTOMATION, automationName: "alerts", provider: "webhook", event: "received", outcome: "not_matched", explanation: "No.", checks: [{ trigger: 0, passed: false, detail: "No.", failed: ["kind"] }], subject: { delivery_id: "x" }, occurredAt: time, decidedAt: time };
-const decided = { event_uid: DELIVERY, automation_uid: AUTOMATION, automation: "alerts", provider: "webhook", event: "received", outcome: "not_matched", explanation: "No.", checks: decision.checks, run_id: null, subject: { delivery_id: "x" }, occurred_at: AT, decided_at: AT };
+const decided = { event_uid: DELIVERY, automation_uid: AUTOMATION, automation: "alerts", provider: "webhook", event: "received", outcome: "not_matched", explanation: "No.", checks: decision.checks, run_id: null, subject: { delivery_id: "x" }, occurred_at: AT, decided_at: AT, next_attempt_at: null };
 const body = { name: "alerts", prompt: "Look.", triggers: shown.triggers, enabled: true };
 
 describe("automations", () => {

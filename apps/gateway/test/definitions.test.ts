@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { serviceCaller } from "@millwright/caller";
-import { newUid } from "@millwright/ids";
+import { newUid, runnerUidOf } from "@millwright/ids";
 import { call as on } from "@millwright/rpc";
 import { aCaller, domainError, eventually } from "@millwright/testing";
 import { APP_KEY, openGateway, type TestGateway } from "./support/identity.ts";
@@ -38,13 +38,20 @@ describe("a staged definition", () => {
     await stage(1, [foreman, builder]);
     expect(await agents()).toEqual([]);
     expect([await activate(1), await activate(1)]).toEqual([1, 1]);
-    expect((await agents()).map((one) => `${one.name} ${one.default_runner_uid}`).toSorted()).toEqual(["builder small", "lead "]);
+    expect((await agents()).map((one) => `${one.name} ${one.default_runner_uid}`).toSorted()).toEqual([`builder ${runnerUidOf(factory, "small")}`, "lead "]);
     expect(await plan(2, [foreman, { ...builder, prompt: "Build well." }], {}, true)).toEqual({ "factory factory.yaml": "unchanged", "agent builder": "update", "agent lead": "unchanged" });
   });
   test("that names a missing secret is refused with a diagnostic, and not stored", async () => {
     const { diagnostics } = await stage(1, [foreman, { ...builder, secrets: ["NONE"] }]);
     expect(diagnostics).toEqual([expect.objectContaining({ path: "agents/builder/agent.md", keys: ["secrets", "NONE"], code: "FF_INVALID_REFERENCE", severity: "error" })]);
     await expect(activate(1)).rejects.toEqual(domainError({ kind: "conflict", reason: "stage_missing", retryable: true }));
+  });
+  test("whose automation names an agent that neither it nor the factory has is refused with a diagnostic", async () => {
+    await stage(1, [foreman, builder]);
+    await activate(1);
+    const automations = [{ name: "a", agent: "builder" }, { name: "b", agent: "nobody" }] as never;
+    const { diagnostics } = await g.definitions.stageDefinition({ factoryUid: factory, teamUid: team, version: 2n, definition: { ...definition([]), automations }, dryRun: true }, asFactories());
+    expect(diagnostics).toEqual([expect.objectContaining({ path: "automations/b/automation.md", keys: ["agent"], code: "FF_INVALID_REFERENCE", severity: "error", message: 'The factory has no agent named "nobody".' })]);
   });
   test("whose foreman would be the factory's second is refused with a diagnostic: activating it could only fail", async () => {
     g.knownFactories.set(factory, team);

@@ -43,7 +43,7 @@ describe("the list of factories", () => {
     ["member", "", TEAM, { teamUid: TEAM }],
     ["member", `?team_uid=${OTHER_TEAM}`, TEAM, { teamUid: OTHER_TEAM }],
     ["member", `?filter_team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
-    ["agent", `?team_uid=${OTHER_TEAM}`, "", { teamUid: TEAM }],
+    ["agent", `?team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
   ])("as %s with %s and header %s", async (key, query, header, asked) => {
     door.answer({ listFactories: { factories: [aFactory()], nextPageToken: "n" } });
     const { body } = await door.call("GET", `${PATH}${query}`, { key, headers: header ? { "x-service-team-uid": header } : {} });

@@ -403,7 +403,7 @@ describe("a conversation", () => {
 describe("the queue", () => {
   test("tells position and reason, or neither", async () => {
     door.answer({ getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." });
+    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "QUEUED", owner_position: 3, reason: "workers_busy", message: "All workers are busy." });
     door.answer({ getQueueStatus: { state: "INPROGRESS", reason: "none", message: "" } });
     expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({ state: "INPROGRESS", reason: "none", message: "" });
   });

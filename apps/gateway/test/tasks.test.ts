@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
-import { RUN, USER } from "./support/people.ts";
+import { RUN, TEAM, USER } from "./support/people.ts";
 import { anArtifact, aRun, aTask, CONVERSATION, CREATED, FACTORY, TASK, UPDATED } from "./support/records.ts";
 
 let door: Door;
@@ -25,7 +25,7 @@ describe.each(reads)("%s", (method, path, asked) => {
   test("shows the task with its author and the outputs of its trees", async () => {
     door.answer({ [method]: { task: TASK_OF_ADA() }, describeConversation: described });
     expect((await door.call("GET", path)).body).toEqual(whole);
-    expect(door.calls).toMatchObject([{ method, request: asked }, { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "" } }]);
+    expect(door.calls).toMatchObject([{ method, request: asked }, { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "", teamUid: TEAM } }]);
   });
   test("shows the task even when its conversation is hidden", async () => {
     door.answer({ [method]: { task: aTask() }, describeConversation: refusal("not_found", "conversation_not_found") });

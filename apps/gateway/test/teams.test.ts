@@ -41,6 +41,30 @@ describe("the first start", () => {
   });
 });
 
+test("an operator creates a key for a person who has lost theirs; it reaches all of the person", async () => {
+  const { uid, key } = await g.newTeam("lost");
+  const again = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "Lost@Example.com");
+  expect((await call("GET", "/whoami", undefined, again)).body).toMatchObject({ principal: { email: "lost@example.com" }, platform_admin: false, teams: [{ uid }], personal_permissions: expect.arrayContaining(["run.view"]) });
+  expect((await call("GET", "/whoami", undefined, key)).status).toBe(200);
+  await expect(issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "nobody@example.com")).rejects.toThrow("No user of this platform has the e-mail address nobody@example.com.");
+});
+
+test("a person whom their only team removed gets a key from the operator, joins by invitation with it, and revokes it in the team", async () => {
+  const [{ uid: last, key: owner }, { uid: next, key: inviter }] = [await g.newTeam("last-team"), await g.newTeam("next-team")];
+  const { body: member } = await call("POST", `/team/${last}/members`, { email: "stray@example.com" }, owner);
+  await call("POST", `/team/${last}/keys`, { name: "own" }, member.api_key);
+  await call("DELETE", `/team/${last}/members/${member.uid}`, undefined, owner);
+  const key = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "Stray@example.com");
+  expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({ teams: [], personal_permissions: expect.arrayContaining(["run.view"]) });
+  const { body: invitation } = await call("POST", `/team/${next}/invitations`, { email: "stray@example.com" }, inviter);
+  expect((await call("POST", `/invitations/${invitation.uid}/accept`, undefined, key)).status).toBe(200);
+  expect((await call("GET", "/whoami", undefined, key)).body.teams).toMatchObject([{ uid: next }]);
+  const { body: listed } = await call("GET", `/team/${next}/keys`, undefined, key);
+  expect(listed.keys).toMatchObject([{ name: "key from the operator" }]);
+  expect((await call("DELETE", `/team/${next}/keys/${listed.keys[0].uid}`, undefined, key)).status).toBe(204);
+  expect((await call("GET", "/whoami", undefined, key)).status).toBe(401);
+});
+
 describe("teams", () => {
   test("are made by platform administrators, with an owner and their key", async () => {
     const { status, body } = await call("POST", "/team", { name: " Blue ", owner_email: "Blue@Example.com" });
@@ -85,7 +109,7 @@ describe("teams", () => {
 describe("members", () => {
   test("are added, changed and removed by owners; the last owner stays", async () => {
     const added = await call("POST", `/team/${team}/members`, { email: "Ada@example.com", role: "viewer" });
-    expect(added).toMatchObject({ status: 201, body: { email: "ada@example.com", display_name: "Ada", role: "viewer" } });
+    expect(added).toMatchObject({ status: 201, body: { email: "ada@example.com", display_name: "Ada", role: "viewer", api_key: expect.stringMatching(/^mw_/) } });
     const member = `/team/${team}/members/${added.body.uid}`;
     expect(await call("POST", `/team/${team}/members`, { email: "ada@example.com" })).toMatchObject({ status: 409, body: { reason: "already_member", retryable: false } });
     expect((await call("PATCH", member, { role: "owner" })).body).toMatchObject({ role: "owner" });
@@ -100,19 +124,17 @@ describe("members", () => {
   });
   test("lose the keys they have in the team with their membership", async () => {
     const { body: member } = await call("POST", `/team/${team}/members`, { email: "leaver@example.com" });
-    const { body: issued } = await call("POST", `/team/${team}/keys`, { name: "k", user_uid: member.uid });
-    expect((await call("GET", "/whoami", undefined, issued.api_key)).status).toBe(200);
+    expect((await call("GET", "/whoami", undefined, member.api_key)).status).toBe(200);
     await call("DELETE", `/team/${team}/members/${member.uid}`);
-    expect((await call("GET", "/whoami", undefined, issued.api_key)).status).toBe(401);
+    expect((await call("GET", "/whoami", undefined, member.api_key)).status).toBe(401);
   });
   test("of a lower role get 403 inside their own team", async () => {
     const { body: member } = await call("POST", `/team/${team}/members`, { email: "admin@example.com", role: "admin" });
-    const { body: issued } = await call("POST", `/team/${team}/keys`, { name: "k", user_uid: member.uid });
     for (const [method, path, body] of [
       ["PATCH", `/team/${team}`, { name: "x" }], ["POST", `/team/${team}/members`, { email: "x@example.com" }], ["PATCH", `/team/${team}/members/${member.uid}`, { role: "owner" }],
       ["DELETE", `/team/${team}/members/${member.uid}`, undefined], ["GET", `/team/${team}/audit`, undefined], ["POST", `/team/${team}/keys`, { name: "w", kind: "worker" }],
     ] as const)
-      expect([path, await call(method, path, body, issued.api_key)]).toMatchObject([path, { status: 403, body: { error_code: "not_authorized" } }]);
+      expect([path, await call(method, path, body, member.api_key)]).toMatchObject([path, { status: 403, body: { error_code: "not_authorized" } }]);
   });
   test("a walk over the pages sees everyone once, whoever is added meanwhile", async () => {
     const { uid, key } = await g.newTeam("walk");

@@ -34,9 +34,17 @@ export class RunTokens {
       principal: lease.agentUid ? { type: "agent", uid: lease.agentUid } : { type: "user", uid: lease.creatorUid },
       teams: lease.teamUid ? [{ teamUid, verbs: RUN_VERBS }] : [],
       ...(lease.teamUid ? { activeTeamUid: teamUid } : {}),
+      // A team's run never acts on what its creator owns personally; a personal run acts within its own tree.
+      ...(lease.ownerType === "user" ? { personal: RUN_VERBS } : {}),
       platformAdmin: false,
       requestId,
-      run: { runUid: as<RunUid>(lease.runUid), rootRunUid: as<RunUid>(lease.rootRunUid), executionId, attempt },
+      run: {
+        runUid: as<RunUid>(lease.runUid),
+        rootRunUid: as<RunUid>(lease.rootRunUid),
+        ...(lease.factoryUid ? { factoryUid: lease.factoryUid } : {}),
+        executionId,
+        attempt,
+      },
     };
   }
 

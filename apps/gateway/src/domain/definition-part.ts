@@ -13,6 +13,8 @@ export type DefinitionPart = {
   layer: JsonObject;
   /** Every managed secret that is named, in which file, and which keys lead there. */
   secretNames: { path: string; keys: string[]; name: string }[];
+  /** Every agent that an automation names. */
+  agentNames: { path: string; keys: string[]; name: string }[];
 };
 
 export type PlanItem = { kind: "agent" | "factory"; name: string; action: "create" | "update" | "delete" | "unchanged"; changedFields: string[] };
@@ -27,6 +29,8 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
   const defaults = object(factory["agent_defaults"] ?? {}, "factory.agent_defaults");
   const { base_model, ...blockOfDefaults } = executionConfig(defaults);
   const agents = list(definition["agents"], "agents").map((each) => object(each, "agents"));
+  const automations = list(definition["automations"] ?? [], "automations").map((each) => object(each, "automations"));
+  const fileOf = (automation: JsonObject): string => `automations/${text(automation["name"])}/automation.md`;
   const named = (path: string, from: JsonObject, below: string[] = []) => [
     ...texts(from["secrets"]).map((name) => ({ path, keys: [...below, "secrets", name], name })),
     ...authSecret(from).map((name) => ({ path, keys: [...below, "harness", "auth", "secretName"], name })),
@@ -45,8 +49,9 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
       ...named("factory.yaml", factory),
       ...named("factory.yaml", defaults, ["agentDefaults"]),
       ...agents.flatMap((each) => named(`agents/${text(each["name"])}/agent.md`, each)),
-      ...list(definition["automations"] ?? [], "automations").map((each) => object(each, "automations")).flatMap((each) => named(`automations/${text(each["name"])}/automation.md`, each)),
+      ...automations.flatMap((each) => named(fileOf(each), each)),
     ],
+    agentNames: automations.flatMap((each) => (typeof each["agent"] === "string" ? [{ path: fileOf(each), keys: ["agent"], name: each["agent"] }] : [])),
   };
 }
 

@@ -13,7 +13,7 @@ export const ROLE_VERBS: Readonly<Record<Role, readonly Verb[]>> = { viewer: VIE
 /** An agent identity has member's verbs. */
 export const AGENT_VERBS: readonly Verb[] = MEMBER;
 
-/** What a run may do with its token: work on its own tree and its factory's tasks. It creates no schedules. */
+/** What a run may do with its token: work on its own tree and its factory's tasks. It manages no schedules and no environments. */
 export const RUN_VERBS: readonly Verb[] = MEMBER.filter((verb) => verb !== "schedule.manage");
 
 /** Key scopes only ever narrow; none = all of the role. */

@@ -33,6 +33,10 @@ export const facts = {
   memberAdded: fact("member", "added"),
   memberUpdated: fact("member", "updated"),
   memberRemoved: fact("member", "removed"),
+  /** Payload: role. */
+  invitationCreated: fact("invitation", "created"),
+  invitationAccepted: fact("invitation", "accepted"),
+  invitationDeleted: fact("invitation", "deleted"),
   /** Payload: name, kind. */
   keyCreated: fact("key", "created"),
   keyRevoked: fact("key", "revoked"),

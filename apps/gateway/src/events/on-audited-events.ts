@@ -6,6 +6,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
   gateway: {
     team: ["created", "updated"],
     member: ["added", "updated", "removed"],
+    invitation: ["created", "accepted", "deleted"],
     key: ["created", "revoked"],
     secret: ["changed"],
     agent: ["created", "updated", "deleted"],

@@ -147,6 +147,7 @@ const queryOf = (view: string | undefined): string => (view === undefined ? "" :
 const viewer = (view: View, requestId: string): Caller => ({
   principal: { type: "user", uid: view.ownerType === "user" ? view.ownerUid : `link-${view.runUid}` },
   teams: view.ownerType === "team" ? [{ teamUid: view.ownerUid as TeamUid, verbs: ["run.view"] }] : [],
+  ...(view.ownerType === "user" ? { personal: ["run.view"] as const } : {}),
   platformAdmin: false,
   requestId,
 });

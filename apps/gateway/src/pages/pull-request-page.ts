@@ -12,9 +12,22 @@ export function pullRequestPage(pr: orchestrator.GetPullRequestResponse, runLink
 <div class="say">${pr.body}</div>
 <h2>Files</h2><table>${pr.files.map((file) => markup`<tr><td>${file.path}</td><td class="add">+${String(file.additions)}</td><td class="del">−${String(file.deletions)}</td></tr>`)}</table>
 <h2>Change</h2><pre>${pr.diff.split("\n").map(diffLine)}</pre>
-<p class="meta">Merge it with git: <code>git merge ${pr.headBranch}</code> in ${pr.owner}/${pr.repo}.</p>`,
+<h2>Merge</h2>
+<p class="meta">In a clone of ${pr.owner}/${pr.repo}, whose remote is <code>origin</code>:</p>
+<pre>${mergeCommands(pr)}</pre>`,
   );
 }
+
+/** The repository on the code host is bare: nothing can be merged in it, so the merge is made in a clone and pushed. */
+function mergeCommands({ baseBranch, headBranch }: orchestrator.GetPullRequestResponse): string {
+  const base = shellWord(baseBranch);
+  const remote = (branch: string): string => shellWord(`origin/${branch}`);
+  const update = ["git fetch origin", `git switch ${base}`, `git merge --ff-only ${remote(baseBranch)}`];
+  return [...update, `git merge ${remote(headBranch)}`, `git push origin ${base}`].join("\n");
+}
+
+/** A name of a branch as one word of a shell; git allows characters in it that a shell interprets. */
+const shellWord = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
 
 function diffLine(line: string): Markup {
   const kind = /^(\+\+\+|---|diff |index )/.test(line) ? "hunk" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : line.startsWith("@@") ? "hunk" : "";

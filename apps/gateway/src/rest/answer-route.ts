@@ -31,7 +31,7 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
   if (route.auth === "required" || (route.auth === "optional" && ctx.get("authorization") !== "")) ctx.state.caller = await authenticated(options, ctx);
   const params = readParams(route, ctx["params"] as Record<string, string>);
   const query = readQuery(route, ctx.querystring);
-  const json = route.body ? await readJson(ctx.req, route.bodyBytesMax ?? BODY_BYTES_MAX) : undefined;
+  const json = route.body ? await readJson(ctx.req, route.bodyBytesMax ?? BODY_BYTES_MAX, route.exactNumbers) : undefined;
   const body = readBody(route, json);
   const idempotency = readIdempotencyKey(route, ctx.path, ctx.req.headers["idempotency-key"], json);
   const input = {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isUuid } from "@millwright/ids";
+import { recordOf } from "./own-record.ts";
 
 /** What a path parameter identifies, so that a malformed id answers the same 404 as an absent thing. */
 const things = new WeakMap<z.ZodType, string>();
@@ -59,7 +60,10 @@ export const cursor = () => z.string().min(1).max(4096).optional();
 export const queryList = <T extends z.ZodType>(item: T) => z.array(item).max(100);
 
 /** Bracket notation: `metadata[key]=value`. */
-export const queryMap = <T extends z.ZodType>(value: T) => z.record(z.string(), value);
+export const queryMap = <T extends z.ZodType>(value: T) => recordOf(z.string(), value);
+
+/** A filter by an exact text. An empty value is refused: it would either match nothing or ask for everything. */
+export const queryText = () => z.string().min(1);
 
 /** RFC 3339 with any offset, or a date (midnight UTC), as a Date. Works for query parameters and body members. */
 export const instant = () =>

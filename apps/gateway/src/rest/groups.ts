@@ -13,9 +13,9 @@ const GROUPS: readonly Group[] = [
   { name: "Factory definitions", description: "Factories as code: validate, plan, apply.", paths: /^\/factory\/\{\w+\}\/source(\/|$)/ },
   { name: "Tracked branches", description: "Branches of a definition's repository: how fresh what serves is, and applying them.", paths: /^\/factory\/\{\w+\}\/branches(\/|$)/ },
   { name: "Automations", description: "Work of a factory that starts by itself, and why it did or did not.", paths: /^\/factory\/\{\w+\}\/(automations|decisions)(\/|$)/ },
-  { name: "Webhooks", description: "Addresses of a factory to which outside systems POST, and the log of what they sent.", paths: /^\/factory\/(\{\w+\}\/)?webhooks(\/|$)/ },
+  { name: "Webhooks", description: "Addresses of a factory to which outside systems POST, and the log of what they sent.", paths: /^(\/factory\/(\{\w+\}\/)?webhooks|\/webhooks)(\/|$)/ },
   { name: "Factories", description: "Agents, repositories and tasks under one name, and the door through which work enters.", paths: /^\/factory(\/|$)/ },
-  { name: "Teams", description: "Members, keys, secrets, code hosts, audit log.", paths: /^\/team(\/|$)/ },
+  { name: "Teams", description: "Members, invitations, keys, secrets, code hosts, audit log.", paths: /^\/(team|invitations)(\/|$)/ },
   { name: "Networking", description: "Where the platform's requests come from.", paths: /^\/networking(\/|$)/ },
   { name: "Platform", description: "Who one is, and this document.", paths: /^\// },
 ];

@@ -1,6 +1,7 @@
 import { OpenApiGeneratorV31, OpenAPIRegistry, type ResponseConfig, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
 import { groupOf, groupsOf } from "./groups.ts";
+import { ingressOperations } from "./ingress-operations.ts";
 import { Problem } from "./records.ts";
 import { fullPath, type Route } from "./route.ts";
 
@@ -12,12 +13,13 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Op
   registry.registerComponent("securitySchemes", "apiKey", { type: "http", scheme: "bearer", description: "An API key, or the token of a run." });
   const documented = routes.filter(({ root }) => !root);
   for (const route of documented) registry.registerPath(pathOf(route));
+  for (const operation of ingressOperations) registry.registerPath(operation);
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {
       title: "Millwright",
       version: "1.0.0",
-      description: "Self-hosted agent factories: work in, pull requests out. Errors are problem+json; unknown input members are ignored.",
+      description: "Self-hosted agent factories: work in, pull requests out. Errors are problem+json. Unknown query parameters and unknown members of bodies are ignored, unless an operation documents otherwise; a known parameter with a bad or empty value is a 400.",
     },
     servers: [{ url: publicUrl }],
     tags: groupsOf(documented.map(({ path }) => path)),

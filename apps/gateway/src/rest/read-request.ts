@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { DomainError, invalidArgument, notFound } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
+import { parseExactly } from "@millwright/payload-filter";
 import { thingOf } from "./fields.ts";
 import type { IdempotencyKey, Route } from "./route.ts";
 
@@ -57,7 +58,7 @@ function innermost(schema: z.ZodType): z.ZodType {
 }
 
 /** The body as JSON, or undefined when there is none. Errors: content_type_not_json · malformed_json · body_too_large. */
-export async function readJson(req: IncomingMessage, bytesMax: number): Promise<unknown> {
+export async function readJson(req: IncomingMessage, bytesMax: number, exactNumbers = false): Promise<unknown> {
   const bytes = await readBytes(req, bytesMax);
   if (bytes.length === 0) return undefined;
   const [type = "", ...parameters] = (req.headers["content-type"] ?? "").toLowerCase().split(";").map((part) => part.trim());
@@ -66,7 +67,8 @@ export async function readJson(req: IncomingMessage, bytesMax: number): Promise<
     throw invalidArgument("content_type_not_json", "Send the body as application/json in UTF-8, without content encoding.");
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    value = exactNumbers ? parseExactly(text) : JSON.parse(text);
   } catch {
     throw invalidArgument("malformed_json", "The body is not valid JSON in UTF-8.");
   }
@@ -75,14 +77,15 @@ export async function readJson(req: IncomingMessage, bytesMax: number): Promise<
 }
 
 async function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer> {
-  const tooLarge = () =>
-    new DomainError({ kind: "too_large", reason: "body_too_large", message: `The body may have at most ${bytesMax} bytes.` });
-  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw tooLarge();
+  const tooLarge = (found: string) =>
+    new DomainError({ kind: "too_large", reason: "body_too_large", message: `The body must have at most ${bytesMax} bytes (got ${found}). Send large input as attachments.` });
+  const declared = Number(req.headers["content-length"] ?? 0);
+  if (declared > bytesMax) throw tooLarge(String(declared));
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > bytesMax) throw tooLarge();
+    if (size > bytesMax) throw tooLarge(`${size} or more`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -69,6 +69,8 @@ type Common = {
   readonly teamHeader?: boolean;
   /** Answers with an entity tag, and with 304 to an `If-None-Match` that has it; documented only. */
   readonly conditional?: boolean;
+  /** Numbers of the body that a float would change reach the handler as values that `JSON.stringify` writes as they are. */
+  readonly exactNumbers?: boolean;
   /** Default 1 MiB. */
   readonly bodyBytesMax?: number;
   /** Time for the whole answer; 0: unlimited (streams). Default 30 s. */

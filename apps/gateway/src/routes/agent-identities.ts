@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { chooseTeam, type Caller } from "@millwright/caller";
+import { can, chooseTeam, type Caller } from "@millwright/caller";
 import { invalidArgument, isDomainError, type DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
@@ -39,11 +39,12 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Neighbours, "
       path: "/agent/identities",
       summary: "List the active team's agents, newest first",
       teamHeader: true,
-      query: z.object({ factory_uid: z.string().optional().meta({ description: "Only agents linked to this factory." }) }),
+      query: z.object({ factory_uid: z.string().min(1).optional().meta({ description: "Only agents linked to this factory. Needs factory.view; the list is empty without it." }) }),
       response: z.object({ agents: z.array(AgentRecord) }),
       handler: async ({ caller, query: { factory_uid: factoryUid } }) => {
         if (factoryUid !== undefined && !isUuid(factoryUid)) return { agents: [] };
-        return { agents: (await listAgents(db.now.sql, teamsShown(caller), factoryUid)).map(agentRecord) };
+        const teams = teamsShown(caller).filter((uid) => factoryUid === undefined || can(caller, uid, "factory.view"));
+        return { agents: (await listAgents(db.now.sql, teams, factoryUid)).map(agentRecord) };
       },
     }),
     route({

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { runnerUidOf } from "@millwright/ids";
 import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-identity.ts";
 import { timestamp } from "../rest/index.ts";
 import { Harness, HARNESS_TYPES, HarnessAuthSecrets } from "./harness-schemas.ts";
@@ -65,7 +66,7 @@ export const AgentRecord = z
     prompt: z.string().nullish(),
     factory_uid: z.string().nullish(),
     environment_id: z.string().optional(),
-    default_runner_uid: z.string().meta({ description: "Of an agent that files define, the name of the runner's file, as in the factory's agent_defaults." }),
+    default_runner_uid: z.string().meta({ description: "A runner's uid, as in `runner_id` of a run's configuration and in the factory's agent_defaults; empty: none." }),
     base_model: z.string().optional(),
     harness: Harness.optional(),
     base_harness: z.enum(HARNESS_TYPES).optional().meta({ deprecated: true }),
@@ -105,7 +106,7 @@ export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
     description: agent.description,
     prompt: agent.prompt,
     factory_uid: agent.factoryUid,
-    default_runner_uid: default_runner_uid ?? runner ?? "",
+    default_runner_uid: default_runner_uid ?? (runner && agent.factoryUid ? runnerUidOf(agent.factoryUid, runner) : ""),
     ...(config.harness?.type ? { base_harness: config.harness.type as (typeof HARNESS_TYPES)[number] } : {}),
     skills: skills ?? [],
     secrets: secrets ?? [],

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import type { factories } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { timestamp, uuid } from "../rest/index.ts";
+import { asWritten } from "@millwright/payload-filter";
+import { recordOf, timestamp, uuid } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
-const Json = z.record(z.string(), z.unknown());
+const Json = recordOf(z.string(), z.unknown());
 
 /** factory-files §6: what starts it. */
 const Trigger = z
@@ -25,7 +26,7 @@ const execution = {
   runner: z.string().optional().meta({ description: "Name of a runner of the factory." }),
   environment_id: z.string().optional(),
   secrets: z.array(z.string()).optional(),
-  mcp_servers: z.record(z.string(), z.object({ warp_id: z.string() })).optional(),
+  mcp_servers: recordOf(z.string(), z.object({ warp_id: z.string() })).optional(),
   worker_host: z.string().optional(),
 };
 
@@ -46,6 +47,7 @@ export const Automation = z
     factory_uid: z.string(),
     name: z.string(),
     enabled: z.boolean(),
+    disabled_reason: z.string().nullable().meta({ description: "Why the platform disabled it: its creator was removed from the team or became a viewer. null: the platform did not disable it." }),
     agent: z.string().nullable().meta({ description: "null: the foreman." }),
     prompt: z.string(),
     triggers: z.array(Trigger),
@@ -66,11 +68,12 @@ export const Decision = z
     provider: z.string(),
     event: z.string(),
     outcome: z.enum(["pending", "fired", "continued", "not_matched", "disabled", "suppressed", "failed", "not_listening"]).meta({
-      description: "pending: its run is being made. continued: a task that is bound to the same issue or pull request goes on with it, in the run that is named. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
+      description: "pending: its run is being created, or its filter needs an answer of the code host that has not come (`next_attempt_at`). continued: a task that is bound to the same issue or pull request goes on with it, in the run that is named. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
     }),
     explanation: z.string(),
     checks: z.array(z.object({ trigger: z.int(), passed: z.boolean(), detail: z.string(), failed: z.array(z.string()) })).meta({ description: "How each trigger that is about such events sees it." }),
     run_id: z.string().nullable(),
+    next_attempt_at: timestamp().nullable().meta({ description: "When the code host is asked next for what the filter needs; `explanation` says why it has not answered. null: the decision does not wait for a code host." }),
     subject: Json.meta({ description: "What is known of the event." }),
     occurred_at: timestamp(),
     decided_at: timestamp(),
@@ -89,6 +92,7 @@ export function automationRecord(automation: factories.Automation): z.input<type
     factory_uid: automation.factoryUid,
     name: automation.name,
     enabled: automation.enabled,
+    disabled_reason: automation.disabledReason ?? null,
     agent: automation.agent ?? null,
     prompt: automation.prompt,
     triggers: triggers.map(({ provider, event, filter, payload, schedule }) => present({ provider, event, filter: filterOf(filter, payload), schedule })) as z.input<typeof Trigger>[],
@@ -101,7 +105,7 @@ export function automationRecord(automation: factories.Automation): z.input<type
 }
 
 function filterOf(filter: Record<string, unknown> = {}, payload: unknown): Record<string, unknown> | undefined {
-  const whole = { ...filter, ...(payload !== undefined && { payload }) };
+  const whole = { ...filter, ...(payload !== undefined && { payload: asWritten(payload) }) };
   return Object.keys(whole).length === 0 ? undefined : whole;
 }
 
@@ -118,6 +122,7 @@ export const decisionRecord = (decision: factories.Decision): z.input<typeof Dec
   subject: decision.subject ?? {},
   occurred_at: isoTime(decision.occurredAt!),
   decided_at: isoTime(decision.decidedAt!),
+  next_attempt_at: decision.nextAttemptAt ? isoTime(decision.nextAttemptAt) : null,
 });
 
 export const replayRecord = (wouldTrigger: boolean, decision: factories.Decision): z.input<typeof Replayed> => ({

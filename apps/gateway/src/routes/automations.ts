@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
+import { parseStored } from "@millwright/payload-filter";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, uuid, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { Automation, automationRecord, AutomationSettings, Decision, decisionRecord, NewAutomation, Replay, Replayed, replayRecord } from "./automation-schemas.ts";
@@ -18,7 +19,7 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
   const one = "/factory/{uid}/automations/{automationUid}";
   const said = (body: { agent?: string | null | undefined }): JsonObject => {
     const { agent, ...keys } = body;
-    return JSON.parse(JSON.stringify({ ...keys, ...(agent && { agent }) })) as JsonObject;
+    return parseStored(JSON.stringify({ ...keys, ...(agent && { agent }) })) as JsonObject;
   };
   return [
     route({
@@ -30,8 +31,8 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
       },
     }),
     route({
-      method: "POST", path: "/factory/{uid}/automations", summary: "Create an automation", description: "The keys are those of `automations/<name>/automation.md` in definition files, spelled with underscores.",
-      verbs: ["factory.manage"], errors: [403, 409], idempotent: true, status: 201, bodyBytesMax: BODY_BYTES_MAX, params: factoryParams, body: NewAutomation, response: Automation,
+      method: "POST", path: "/factory/{uid}/automations", summary: "Create an automation", description: "The keys are those of `automations/<name>/automation.md` in definition files, spelled with underscores. An agent, runner, model, environment or secret that is absent is refused, as in files; all problems are reported at once.",
+      verbs: ["factory.manage"], errors: [403, 409], idempotent: true, status: 201, bodyBytesMax: BODY_BYTES_MAX, exactNumbers: true, params: factoryParams, body: NewAutomation, response: Automation,
       handler: async (input) => {
         const { automation } = await automations.createAutomation({ factoryUid: input.params.uid, automation: said(input.body), idempotencyKey: input.request.idempotency?.key ?? "" }, onBehalf(input));
         return automationRecord(automation!);
@@ -42,8 +43,8 @@ export function automationRoutes({ automations }: Pick<Neighbours, "automations"
       handler: async (input) => automationRecord((await automations.getAutomation(refOf(input.params), onBehalf(input))).automation!),
     }),
     route({
-      method: "PUT", path: one, summary: "Replace an automation", description: "Of what files define only `enabled` can be changed, and nothing where the files are in a repository of the team.",
-      verbs: ["factory.manage"], errors: [403, 409], bodyBytesMax: BODY_BYTES_MAX, params: automationParams, body: AutomationSettings, response: Automation,
+      method: "PUT", path: one, summary: "Replace an automation", description: "Its runs are created for the caller from now on. Of what files define only `enabled` can be changed, and nothing where the files are in a repository of the team.",
+      verbs: ["factory.manage"], errors: [403, 409], bodyBytesMax: BODY_BYTES_MAX, exactNumbers: true, params: automationParams, body: AutomationSettings, response: Automation,
       handler: async (input) => automationRecord((await automations.replaceAutomation({ ...refOf(input.params), automation: said(input.body) }, onBehalf(input))).automation!),
     }),
     route({

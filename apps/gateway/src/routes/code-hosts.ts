@@ -48,6 +48,7 @@ export function codeHostRoutes(neighbours: Pick<Neighbours, "catalog" | "codeHos
       method: "GET",
       path: "/team/{uid}/code-hosts",
       summary: "List code-host connections",
+      verbs: ["factory.view"],
       params: teamParams,
       errors: [403],
       response: z.object({ code_hosts: z.array(CodeHost) }),

@@ -9,7 +9,7 @@ import { Factory, factoryRecord, Repository } from "./factory-schemas.ts";
 import { present } from "@millwright/json";
 import type { FindProfiles } from "./profiles.ts";
 import { runRecords } from "./run-record.ts";
-import { RunState } from "./run-schemas.ts";
+import { PROMPT_LIMIT, RunState, TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 
 export type FactoryRoutesDeps = { neighbours: Pick<Neighbours, "factories" | "runs">; findProfiles: FindProfiles; links: PageLinks };
 
@@ -62,7 +62,7 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       response: z.object({ factories: z.array(Factory), page_info: PageInfo }),
       handler: async (input) => {
         const { query, caller } = input;
-        const named = caller.principal.type === "agent" ? undefined : (query.team_uid ?? query.filter_team_uid);
+        const named = query.team_uid ?? query.filter_team_uid;
         const page = await factories.listFactories(
           { teamUid: named ?? caller.activeTeamUid ?? "", search: query.search ?? "", pageSize: query.limit, pageToken: query.cursor ?? "" },
           onBehalf(input),
@@ -145,14 +145,15 @@ export function factoryRoutes({ neighbours: { factories, runs }, findProfiles, l
       verbs: ["run.create"],
       idempotent: true,
       keepsAnswer: true,
-      errors: [403, 409],
+      errors: [403, 409, 413],
       status: 201,
       params: factoryParams,
+      bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: z.object({
-        prompt: z.string().refine((text) => text.trim() !== "", "must not be empty"),
+        prompt: z.string().refine((text) => text.trim() !== "", "must not be empty").meta({ description: PROMPT_LIMIT }),
         title: z.string().max(500).optional(),
         ticket_ref: z.string().optional(),
-        ticket_url: z.url({ protocol: /^https?$/ }).optional(),
+        ticket_url: z.url({ protocol: /^https?$/ }).max(2048).optional(),
       }),
       response: z.looseObject({ run_id: z.string(), state: RunState, factory_uid: z.string(), foreman_agent: z.string(), ticket_ref: z.string(), run_url: z.string() }).meta({ id: "DispatchedRun" }),
       handler: async (input) => {

@@ -115,7 +115,7 @@ export function factoryBranchRoutes({ neighbours: { factories, branches }, hasFa
       method: "POST",
       path: `${path}/apply`,
       summary: "Put the definition at a branch's registered head in force",
-      description: "Takes no commit and no repository: the registered head counts. Repeated and concurrent requests converge. Needs the right to change every resource that the definition touches. Existing runs keep their settings.",
+      description: "Takes no commit and no repository: the registered head counts. Repeated and concurrent requests converge. Needs the right to change every resource that the plan touches, as applying the source does. Existing runs keep their settings.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params,

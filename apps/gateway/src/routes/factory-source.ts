@@ -26,7 +26,7 @@ const Source = z
     active_version: z.int(),
     active_revision: z.string().nullable(),
     state: z.enum(["NONE", "APPLYING", "APPLIED", "FAILED"]),
-    diagnostics: z.array(Diagnostic),
+    diagnostics: z.array(Diagnostic).meta({ description: "Errors of the last apply, and warnings of the definition in force as they are now." }),
     applied_at: timestamp().nullable(),
   })
   .meta({ id: "FactorySource" });
@@ -54,7 +54,8 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       method: "POST",
       path: `/factory/{uid}/source/${verb}`,
       summary: verb === "plan" ? "Show what applying would change" : "Check the definition",
-      description: "Changes nothing. Without `files` the registered source is read.",
+      verbs: ["factory.view"],
+      description: "Changes nothing. Without `files` the registered source is read. Every problem is reported at once: of the files, and of the models, environments, secrets and webhooks that they name.",
       errors: [403],
       params: factoryParams,
       bodyBytesMax: SOURCE_BODY_BYTES_MAX,
@@ -71,6 +72,7 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       method: "GET",
       path: "/factory/{uid}/source",
       summary: "Read the definition's source and state",
+      verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,
       response: Source,
@@ -133,7 +135,8 @@ export function factorySourceRoutes({ factories }: Pick<Neighbours, "factories">
       summary: "Put the definition in force",
       description:
         "Takes the registered source, and either all of it serves afterwards or the last valid version goes on. Applying what serves already changes nothing, " +
-        "unless `repair` is true: then it is projected anew, as another version, which mends what `source/drift` shows as `serving`. Either takes the newest head of a source in git.",
+        "unless `repair` is true: then it is projected anew, as another version, which mends what `source/drift` shows as `serving`. Either takes the newest head of a source in git. " +
+        "Needs the right to change every resource that the plan touches: `agent.manage` for agents, `webhook.manage` for webhooks, `factory.manage` for everything else.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,

@@ -5,7 +5,7 @@ import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { cursor, pageInfo, PageInfo, pageLimit, pathUid, route, timestamp, UserProfile, type Route, type RouteInput } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles, Profile } from "./profiles.ts";
-import { RunMode } from "./run-schemas.ts";
+import { PROMPT_LIMIT, RunMode, TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 import { runParams } from "./runs.ts";
 
 export const conversationParams = z.object({ conversationId: pathUid("conversation") });
@@ -13,10 +13,14 @@ export const conversationParams = z.object({ conversationId: pathUid("conversati
 /** Files are copied when a follow-up first names them. */
 const TAKING_MS = 60_000;
 
+const MODE =
+  "Applies if the follow-up is queued before the agent starts or begins a new execution; a live session ignores it. " +
+  "Without it the run keeps its mode, except that an answer to a plan that awaits approval approves the plan (`normal`).";
+
 const NewFollowup = z
   .object({
-    message: z.string().optional().meta({ description: "May be empty with attachments." }),
-    mode: RunMode.optional().meta({ description: "For a follow-up that is queued before the start or begins a new execution; a live session keeps its own." }),
+    message: z.string().optional().meta({ description: `May be empty with attachments. ${PROMPT_LIMIT} The limit includes the prompt and the follow-ups that the agent has not received yet.` }),
+    mode: RunMode.optional().meta({ description: MODE }),
     attachments: z
       .array(z.object({ attachment_id: z.string(), file_name: z.string().optional().meta({ description: "What the file is called instead." }) }))
       .max(25)
@@ -85,6 +89,7 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       idempotent: true,
       timeoutMs: TAKING_MS,
       params: runParams,
+      bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: NewFollowup,
       response: FollowupAnswer,
       handler: async (input) => (await followUp(input, { runUid: input.params.runId })).answer,
@@ -126,6 +131,7 @@ export function followupRoutes({ runs }: Pick<Neighbours, "runs">, findProfiles:
       idempotent: true,
       timeoutMs: TAKING_MS,
       params: conversationParams,
+      bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: NewFollowup,
       response: FollowupAnswer.extend({ run_id: z.string() }),
       handler: async (input) => {

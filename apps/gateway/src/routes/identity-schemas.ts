@@ -2,6 +2,7 @@ import { z } from "zod";
 import { VERBS } from "@millwright/caller";
 import { ROLES } from "../domain/roles.ts";
 import { timestamp } from "../rest/index.ts";
+import type { Invitation } from "../store/invitation-store.ts";
 import type { Key } from "../store/key-store.ts";
 import type { Secret } from "../store/secret-store.ts";
 import type { Member, Team } from "../store/team-store.ts";
@@ -36,12 +37,31 @@ export const KeyRecord = z
     user_uid: z.string().optional(),
     agent_uid: z.string().optional(),
     all_teams: z.boolean(),
+    personal: z.boolean().meta({
+      description: "Whether it reaches its user's personal runs, schedules and environments, within its scopes. A key that a team owner created for a new member does not.",
+    }),
     scopes: z.array(z.enum(VERBS)).meta({ description: "Permissions the key is limited to; empty = all of the role." }),
     created_at: timestamp(),
     expires_at: timestamp().nullable(),
     last_used_at: timestamp().nullable(),
   })
   .meta({ id: "ApiKey" });
+
+export const NewMemberRecord = MemberRecord.extend({
+  api_key: z.string().meta({ description: "The person's first key, with rights in this team only, returned this once. The first key that the person creates with it reaches their personal resources too." }),
+}).meta({ id: "NewMember" });
+
+export const InvitationRecord = z
+  .object({
+    uid: z.string(),
+    team: z.object({ uid: z.string(), name: z.string() }),
+    email: z.string(),
+    role: z.enum(ROLES),
+    invited_by: z.string().meta({ description: "E-mail address of the person who invites." }),
+    created_at: timestamp(),
+    expires_at: timestamp(),
+  })
+  .meta({ id: "Invitation" });
 
 export const IssuedKey = z.object({ key: KeyRecord, api_key: z.string().meta({ description: "The key itself, answered this once." }) }).meta({ id: "IssuedApiKey" });
 
@@ -69,6 +89,16 @@ export const memberRecord = ({ user, role, createdAt }: Member): z.input<typeof 
   created_at: createdAt.toISOString(),
 });
 
+export const invitationRecord = ({ uid, team, email, role, inviter, createdAt, expiresAt }: Invitation): z.input<typeof InvitationRecord> => ({
+  uid,
+  team: { uid: team.uid, name: team.name },
+  email,
+  role,
+  invited_by: inviter.email,
+  created_at: createdAt.toISOString(),
+  expires_at: expiresAt.toISOString(),
+});
+
 export const keyRecord = (key: Key): z.input<typeof KeyRecord> => ({
   uid: key.uid,
   name: key.name,
@@ -77,6 +107,7 @@ export const keyRecord = (key: Key): z.input<typeof KeyRecord> => ({
   ...(key.userUid ? { user_uid: key.userUid } : {}),
   ...(key.agentUid ? { agent_uid: key.agentUid } : {}),
   all_teams: key.allTeams,
+  personal: key.personal,
   scopes: key.scopes as z.input<typeof KeyRecord>["scopes"],
   created_at: key.createdAt.toISOString(),
   expires_at: key.expiresAt?.toISOString() ?? null,

@@ -14,8 +14,8 @@ const NewKey = z.object({
   name: z.string().trim().min(1).max(100),
   kind: z.enum(["api", "worker"]).default("api").meta({ description: "worker: lets workers connect and take the team's runs." }),
   agent_uid: uuid().optional().meta({ description: "The agent the key is for. Default: a key of a user." }),
-  user_uid: uuid().optional().meta({ description: "The member the key is for. Default: the caller." }),
-  all_teams: z.boolean().default(false).meta({ description: "One's own key for every team one is in." }),
+  user_uid: uuid().optional().meta({ description: "The caller, who is also the default. Keys of other people cannot be created." }),
+  all_teams: z.boolean().default(false).meta({ description: "Your own key, for every team you are in now or join later. Needs a key of your own without scopes, or one for all teams." }),
   scopes: z.array(z.enum(VERBS)).min(1).optional().meta({ description: "Permissions the key is limited to." }),
   expires_at: instant().optional(),
 });
@@ -33,6 +33,7 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       response: z.object({ keys: z.array(KeyRecord), page_info: PageInfo }),
       handler: async ({ caller, params: { uid }, query }) => {
         if (!isMember(caller, uid)) throw notFound("team");
+        if (caller.run) return { keys: [], page_info: pageInfo(undefined) }; // a run acts for its creator, whose keys it does not see
         const own = can(caller, uid, "team.manage") ? {} : { userUid: caller.principal.uid };
         const bind = { team: uid, ...own };
         const after = query.cursor === undefined ? undefined : openPosition(cursors.open("keys", bind, query.cursor));
@@ -44,8 +45,9 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "POST",
       path: "/team/{uid}/keys",
-      summary: "Order a key for oneself, a member, an agent or workers",
-      description: "For oneself: any member. For an agent: agent.manage. For others and for workers: team.manage. The key is answered once.",
+      summary: "Create a key for yourself, an agent or workers",
+      description:
+        "For yourself: any member. For an agent: agent.manage. For workers: team.manage. Keys of other people can be listed and revoked with team.manage, not created. The key is returned once.",
       status: 201,
       errors: [403],
       idempotent: true,

@@ -20,7 +20,7 @@ const NewLocalRun = z
     title: z.string().max(500).optional(),
     prompt: z.string().optional().meta({ description: "What it is to do; the command, when absent." }),
     team: z.boolean().optional(),
-    parent_run_id: z.string().optional(),
+    parent_run_id: z.string().min(1).optional(),
     metadata: RunMetadata.optional(),
   })
   .meta({ id: "NewLocalRun" });

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { recordOf } from "../rest/index.ts";
 
-const texts = (form: RegExp) => z.record(z.string().regex(form), z.string().regex(/^[^\0\r\n]*$/, "must be one line"));
+const texts = (form: RegExp) => recordOf(z.string().regex(form), z.string().regex(/^[^\0\r\n]*$/, "must be one line"));
 
 /** McpServerConfig (fields-runs §3.6): a reference of a managed server, a command that runs in the sandbox, or a URL. */
 export const McpServer = z
@@ -18,6 +19,5 @@ export const McpServer = z
 const exactlyOne = (server: z.infer<typeof McpServer>): boolean => [server.warp_id, server.command, server.url].filter((each) => each !== undefined).length === 1;
 
 /** By name. */
-export const McpServers = z
-  .record(z.string().min(1).max(100), McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url"))
+export const McpServers = recordOf(z.string().min(1).max(100), McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url"))
   .refine((servers) => Object.keys(servers).length <= 20, "at most 20 servers");

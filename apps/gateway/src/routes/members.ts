@@ -6,14 +6,14 @@ import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, type Route } fro
 import { listMembers } from "../store/team-store.ts";
 import { addMember, changeRole, removeMember } from "../usecases/manage-members.ts";
 import { openPosition, pageOf, type IdentityRouteDeps } from "./identity-deps.ts";
-import { emailAddress, MemberRecord, memberRecord } from "./identity-schemas.ts";
+import { emailAddress, MemberRecord, memberRecord, NewMemberRecord } from "./identity-schemas.ts";
 
 const teamParams = z.object({ uid: pathUid("team") });
 const memberParams = z.object({ uid: pathUid("team"), userUid: pathUid("member") });
 
 const NewMember = z.object({
   email: emailAddress(),
-  display_name: z.string().trim().min(1).max(100).optional().meta({ description: "Of a person new to the platform." }),
+  display_name: z.string().trim().min(1).max(100).optional(),
   role: z.enum(ROLES).default("member"),
 });
 
@@ -40,18 +40,20 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "POST",
       path: "/team/{uid}/members",
-      summary: "Add a person to a team",
+      summary: "Add a person who is new to the platform to a team",
+      description: "Returns the person's first key, once. A person who uses the platform already is invited (`POST /team/{uid}/invitations`): 409 `invitation_required`.",
       verbs: ["team.manage"],
       status: 201,
       errors: [403, 409],
       idempotent: true,
       params: teamParams,
       body: NewMember,
-      response: MemberRecord,
+      response: NewMemberRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
         deps.once(caller, request.idempotency, async (tx) => {
           const displayName = body.display_name ?? body.email.split("@")[0] ?? body.email;
-          return memberRecord(await addMember({ tx, clock }, caller, { teamUid: uid, email: body.email, displayName, role: body.role }));
+          const { member, text } = await addMember({ tx, clock }, caller, { teamUid: uid, email: body.email, displayName, role: body.role });
+          return { ...memberRecord(member), api_key: text };
         }),
     }),
     route({

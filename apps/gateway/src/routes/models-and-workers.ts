@@ -53,6 +53,7 @@ export function modelAndWorkerRoutes({ catalog }: Pick<Neighbours, "catalog">): 
       method: "GET",
       path: "/agent/connected-self-hosted-workers",
       summary: "List the team's connected workers",
+      verbs: ["run.view"],
       teamHeader: true,
       response: z.object({ workers: z.array(Worker) }),
       handler: async (input) => {

@@ -47,6 +47,7 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     is_run_type_cancellable: run.isRunTypeCancellable,
     debug_agent_available: run.debugAgentAvailable,
     artifacts: run.artifacts.map(artifactItem),
+    ...(run.promptTruncated ? { prompt_truncated: true } : {}),
     ...present({
       parent_run_id: run.parentRunUid,
       retry_of_run_id: run.retryOfRunUid,

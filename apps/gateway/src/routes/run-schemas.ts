@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { PROMPT_PREVIEW_CHARACTERS, RUN_TEXT_BYTES_MAX } from "@millwright/errors";
 import { Harness, HarnessAuthSecrets } from "./harness-schemas.ts";
 import { McpServers } from "./mcp-schemas.ts";
-import { Scope, timestamp, UserProfile } from "../rest/index.ts";
+import { recordOf, Scope, timestamp, UserProfile } from "../rest/index.ts";
 
 export const RUN_STATES = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const;
 export const RunState = z.enum(RUN_STATES).meta({ id: "RunState" });
@@ -11,6 +12,10 @@ export const RunSourceType = z
     "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "ORCHESTRATION", "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "CUSTOM_WEBHOOK",
   ])
   .meta({ id: "RunSourceType" });
+/** Room for the largest text of a run, however its JSON escapes it. */
+export const TEXT_BODY_BYTES_MAX = 8 * RUN_TEXT_BYTES_MAX;
+export const PROMPT_LIMIT = `At most ${RUN_TEXT_BYTES_MAX} bytes of text, else 413 \`text_too_large\`; larger input goes into attachments.`;
+
 export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "AgentRunMode" });
 
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
@@ -73,7 +78,7 @@ export const ArtifactItem = z
 
 const StatusMessage = z
   .object({
-    message: z.string(),
+    message: z.string().meta({ description: "At most 8,192 characters; of a longer text the beginning. The run's conversation has the whole text." }),
     error_code: z.string().optional(),
     retryable: z.boolean().optional(),
     session_debug_until: timestamp().optional(),
@@ -107,9 +112,9 @@ const RequestUsage = z
   })
   .meta({ id: "RequestUsage" });
 
-export const RunMetadata = z.record(z.string(), z.string()).meta({ id: "RunMetadata" });
+export const RunMetadata = recordOf(z.string(), z.string()).meta({ id: "RunMetadata" });
 /** fields-runs §3.5; of the bytes of a value its owner decides. */
-export const NewMetadata = z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys");
+export const NewMetadata = recordOf(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine((map) => Object.keys(map).length <= 20, "at most 20 keys");
 
 /** fields-runs §6.3. */
 export const RunItem = z
@@ -124,6 +129,7 @@ export const RunItem = z
     status_message: StatusMessage.optional(),
     prompt: z.string(),
     submitted_prompt: z.string().optional(),
+    prompt_truncated: z.boolean().optional().meta({ description: `Ours. true in a list whose row shows only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts; read the run for the whole.` }),
     created_at: timestamp(),
     updated_at: timestamp(),
     started_at: timestamp().nullable().optional(),
@@ -167,17 +173,17 @@ const Attachment = z
 /** fields-runs §6.1, with two members of ours: `agent_name` (a child run names an agent of its factory). */
 export const CreateRunRequest = z
   .object({
-    prompt: z.string().optional(),
+    prompt: z.string().optional().meta({ description: PROMPT_LIMIT }),
     title: z.string().max(500).optional(),
     config: AgentConfigSnapshot.optional(),
     skill: z.string().optional(),
     mode: RunMode.optional(),
     team: z.boolean().optional(),
-    agent_identity_uid: z.string().optional().meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
+    agent_identity_uid: z.string().min(1).optional().meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
     on_behalf_of: z.string().min(1).optional().meta({ description: "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403." }),
-    agent_name: z.string().optional().meta({ description: "Ours: an agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent." }),
-    conversation_id: z.string().optional(),
-    parent_run_id: z.string().optional(),
+    agent_name: z.string().min(1).optional().meta({ description: "Ours: an agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent." }),
+    conversation_id: z.string().min(1).optional(),
+    parent_run_id: z.string().min(1).optional(),
     interactive: z.boolean().optional(),
     attachments: z.array(Attachment).max(ATTACHMENTS_MAX).optional(),
     images: z.array(Attachment.partial({ file_name: true }).meta({ id: "ImageInput" })).max(ATTACHMENTS_MAX).optional().meta({ description: "As attachments; published clients give them no names." }),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, queryMap, route, type Route } from "../rest/index.ts";
+import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, queryList, queryMap, queryText, route, type Route } from "../rest/index.ts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { timeBounds } from "./json-values.ts";
@@ -72,22 +72,24 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
         created_after: instant().optional(),
         created_before: instant().optional(),
         updated_after: instant().optional(),
-        ancestor_run_id: z.string().optional(),
-        factory_uid: queryList(z.string()).optional(),
-        name: z.string().optional(),
-        model_id: z.string().optional(),
-        creator: z.string().optional(),
+        ancestor_run_id: queryText().optional(),
+        factory_uid: queryList(queryText()).optional().meta({ description: "Needs factory.view, as factory_only does; nothing matches without it." }),
+        factory_only: queryBoolean().optional().meta({ description: "`true`: only runs that an agent of a factory executes." }),
+        automation_id: queryText().optional().meta({ description: "Runs that this automation started, and their descendants." }),
+        name: queryText().optional(),
+        model_id: queryText().optional(),
+        creator: queryText().optional(),
         source: queryList(RunSourceType).optional(),
-        environment_id: z.string().optional().meta({ description: "`empty-environment`: runs without one." }),
-        skill: z.string().optional(),
-        skill_spec: z.string().optional().meta({ description: "The same as `skill`." }),
-        schedule_id: z.string().optional(),
+        environment_id: queryText().optional().meta({ description: "`empty-environment`: runs without one." }),
+        skill: queryText().optional(),
+        skill_spec: queryText().optional().meta({ description: "The same as `skill`." }),
+        schedule_id: queryText().optional(),
         artifact_type: ArtifactType.optional(),
         task_status: queryList(z.enum(["running", "complete", "failed", "blocked", "cancelled"])).optional().meta({ description: "Of whole trees: only top-level runs are listed." }),
-        executor: z.string().optional(),
+        executor: queryText().optional(),
         execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
-        metadata: queryMap(z.string()).optional().meta({ description: "`metadata[key]=value`, at most 5 pairs, all of which must match." }),
-        q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words, each of which title, skill spec or the first 10,000 characters of the prompt contains." }),
+        metadata: queryMap(z.string()).optional().meta({ param: { style: "deepObject", explode: true }, description: "`metadata[key]=value`, at most 5 pairs, all of which must match." }),
+        q: z.string().optional().meta({ description: "A run's full id or the address of its page; else words, each of which title, skill spec or the first 10,000 characters of the prompt contains. When no run has them all, the newest runs with similar words (typos, beginnings of words) are listed, as far as they are found in time." }),
         sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(20, 500),
@@ -112,6 +114,8 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
             metadata: query.metadata ?? {},
             sources: query.source ?? [],
             skillSpec: skillOf(query),
+            factoryOnly: query.factory_only ?? false,
+            automationUid: query.automation_id ?? "",
             ...present({
               name: query.name, modelId: query.model_id, creatorUid: query.creator, environmentUid: query.environment_id, scheduleUid: query.schedule_id,
               artifactType: query.artifact_type, search: query.q, executorUid: query.executor, executionLocation: query.execution_location,
@@ -150,7 +154,7 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       path: "/agent/runs/{runId}/retry",
       summary: "Do a run again",
       description:
-        "Ours: a new run with the configuration that an ended one was frozen with, its prompt as submitted and its files, in a conversation of its own; `retry_of_run_id` of its record names the first. A run that has not ended is a 409, a local run a 422. No task is made for it.",
+        "Ours: a new run with the configuration that an ended one was frozen with, its prompt as submitted and its files, in a conversation of its own; `retry_of_run_id` of its record names the first. A run that has not ended is a 409, a local run a 422. A task whose current run the first was follows: its `conversation_id` is then that of the new run.",
       verbs: ["run.create"],
       idempotent: true,
       errors: [403, 409, 422],
@@ -182,13 +186,15 @@ export function runRoutes({ neighbours: { runs }, findProfiles, links, haveMetad
       method: "GET",
       path: "/agent/runs/{runId}/queue",
       summary: "Why a run waits",
-      description: "Ours: the run's position and the reason it has not started.",
+      description:
+        "Ours: the reason why the run has not started, and its place among the queued runs of its owner (its team, or its user). `owner_position` is one more than " +
+        "the runs of the owner that are served first; how owners share the workers is not part of it.",
       verbs: ["run.view"],
       params: runParams,
-      response: z.object({ state: RunState, position: z.int().optional(), reason: z.string(), message: z.string() }),
+      response: z.object({ state: RunState, owner_position: z.int().optional(), reason: z.string(), message: z.string() }),
       handler: async (input) => {
         const { state, position, reason, message } = await runs.getQueueStatus({ runUid: input.params.runId }, onBehalf(input));
-        return { state: state as z.input<typeof RunState>, reason, message, ...present({ position }) };
+        return { state: state as z.input<typeof RunState>, reason, message, ...present({ owner_position: position }) };
       },
     }),
   ];

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Scope, timestamp, UserProfile } from "../rest/index.ts";
 import { EnvironmentConfig } from "./environments.ts";
-import { AgentConfigSnapshot, NewMetadata, RunMetadata, RunMode } from "./run-schemas.ts";
+import { AgentConfigSnapshot, NewMetadata, PROMPT_LIMIT, RunMetadata, RunMode } from "./run-schemas.ts";
 
 const OverlapPolicy = z
   .enum(["allow", "skip", "buffer_one", "cancel_other"])
@@ -19,6 +19,7 @@ export const ScheduledAgent = z
     time_zone: z.string().nullable().meta({ description: TIME_ZONE }),
     enabled: z.boolean(),
     prompt: z.string(),
+    prompt_truncated: z.boolean().optional().meta({ description: "Ours. true in the list where it shows only the beginning of the prompt; read the schedule for the whole, above all before replacing it." }),
     created_at: timestamp(),
     updated_at: timestamp(),
     agent_config: AgentConfigSnapshot.optional(),
@@ -50,11 +51,11 @@ const settings = {
 
 /** fields-runs §9.2. */
 export const CreateSchedule = z
-  .object({ ...settings, enabled: z.boolean().default(true), prompt: z.string().optional(), team: z.boolean().optional() })
+  .object({ ...settings, enabled: z.boolean().default(true), prompt: z.string().optional().meta({ description: PROMPT_LIMIT }), team: z.boolean().optional() })
   .meta({ id: "CreateScheduledAgentRequest" });
 
 /** spec/decisions "schedule PUT". */
-export const ReplaceSchedule = z.object({ ...settings, enabled: z.boolean(), prompt: z.string() }).meta({ id: "UpdateScheduledAgentRequest" });
+export const ReplaceSchedule = z.object({ ...settings, enabled: z.boolean(), prompt: z.string().meta({ description: PROMPT_LIMIT }) }).meta({ id: "UpdateScheduledAgentRequest" });
 
 export const SLOT_STATES = ["due", "buffered", "fired", "skipped", "missed"] as const;
 

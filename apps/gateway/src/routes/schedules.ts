@@ -7,6 +7,7 @@ import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryList, route, type RequestInfo, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import type { FindProfiles } from "./profiles.ts";
+import { TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 import { ownAgentOf, ownerOf } from "./runs.ts";
 import { CreateSchedule, ReplaceSchedule, ScheduledAgent, ScheduleSlot, SLOT_STATES } from "./schedule-schemas.ts";
 
@@ -54,6 +55,7 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       teamHeader: true,
       idempotent: true,
       status: 201,
+      bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: CreateSchedule,
       response: ScheduledAgent,
       handler: async (input) => {
@@ -93,6 +95,7 @@ export function scheduleRoutes({ neighbours: { schedules, catalog }, findProfile
       verbs: ["schedule.manage"],
       errors: [403],
       params,
+      bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: ReplaceSchedule,
       response: ScheduledAgent,
       handler: async (input) => {
@@ -156,6 +159,7 @@ export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   time_zone: schedule.timeZone ?? null,
   enabled: schedule.enabled,
   prompt: schedule.prompt,
+  ...(schedule.promptTruncated ? { prompt_truncated: true } : {}),
   created_at: isoTime(schedule.createdAt!),
   updated_at: isoTime(schedule.updatedAt!),
   mode: (schedule.mode || "normal") as NonNullable<ScheduleJson["mode"]>,

@@ -10,7 +10,7 @@ const READ_TIMEOUT_MS = 60_000;
 
 const Variant = z
   .object({
-    id: z.string().meta({ description: "What a run names it by: `owner/repo:path`." }),
+    id: z.string().meta({ description: "What a run names it by, stores it under and is filtered by: `owner/repo:path`, or `factory/<uid>:path` for a skill of a factory's definition." }),
     description: z.string(),
     base_prompt: z.string(),
     source: z.object({
@@ -34,6 +34,7 @@ export const skillRoutes = ({ catalog }: Pick<Neighbours, "catalog">): Route[] =
     method: "GET",
     path: "/agent",
     summary: "List agent skills",
+    verbs: ["run.view"],
     description:
       "From `.agents/skills`, `.claude/skills` and `skills` of the repositories of environments and factories, from factories' definitions and from connected workers. " +
       "Repositories are read at most every ten minutes, unless `refresh` is set; those who refresh one at once share a read.",

@@ -43,9 +43,10 @@ type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["cal
 
 /** Tasks of a factory (spec §4 "Factory tasks"). */
 export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
-  /** A task as single reads show it: with its author and the outputs of its whole run trees, as far as the caller may see them. */
+  /** A task as single reads show it: with its author and the outputs of its team's whole run trees, as far as the caller may see them. */
   const whole = async (task: proto.Task, input: Asked) => {
-    const described = await runs.describeConversation({ conversationUid: task.conversationUid }, onBehalf(input)).catch(unlessHidden);
+    const { conversationUid, teamUid } = task;
+    const described = await runs.describeConversation({ conversationUid, teamUid }, onBehalf(input)).catch(unlessHidden);
     const authors = await findProfiles([task.starterUid].filter(Boolean));
     return { ...taskRecord(task), outputs: (described?.outputs ?? []).map(artifactItem), ...present({ author: authors.get(task.starterUid) }) };
   };
@@ -54,7 +55,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
     const isMoreAsked = (asked.full || asked.currentRun) && page.length > 0;
     const [authors, standings] = await Promise.all([
       findProfiles([...new Set(page.map(({ starterUid }) => starterUid).filter(Boolean))]),
-      isMoreAsked ? runs.describeConversations({ conversationUids: page.map(({ conversationUid }) => conversationUid), withOutputs: asked.full }, onBehalf(input)) : undefined,
+      isMoreAsked ? runs.describeConversations({ conversationUids: page.map(({ conversationUid }) => conversationUid), withOutputs: asked.full, teamUid: page[0]!.teamUid }, onBehalf(input)) : undefined,
     ]);
     const standingOf = new Map(standings?.conversations.map((one) => [one.conversationUid, one]));
     return page.map((task) => {
@@ -228,7 +229,7 @@ export function taskRoutes({ neighbours: { tasks, runs }, findProfiles }: TaskRo
   ];
 }
 
-/** A conversation may belong to somebody else by now; its task is still the team's (decisions, "colleague's personal run"). */
+/** The task of a conversation is readable without the right to view its runs. */
 function unlessHidden(error: unknown): undefined {
   if (isDomainError(error) && error.kind === "not_found") return undefined;
   throw error;

@@ -25,7 +25,7 @@ export function teamEventRoutes({ runs }: Pick<Neighbours, "runs">, stuckMs?: nu
       verbs: ["run.view"],
       teamHeader: true,
       query: z.object({
-        run_ids: queryList(z.string()).optional().meta({ description: "Only of these runs, at most 100." }),
+        run_ids: queryList(z.string().min(1)).optional().meta({ description: "Only of these runs, at most 100." }),
         since: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER }).optional().meta({ description: "Only after this sequence." }),
         limit: pageLimit(100, 500),
         cursor: z.string().regex(/^\d{1,15}$/).optional(),

@@ -12,7 +12,7 @@ const params = z.object({ uid: pathUid("team") });
 
 const NewTeam = z.object({
   name: z.string().trim().min(1).max(100),
-  owner_email: emailAddress().optional().meta({ description: "Default: the caller." }),
+  owner_email: emailAddress().optional().meta({ description: "A person new to the platform. Default: the caller. Others are invited: 409 `user_exists`." }),
   owner_name: z.string().trim().min(1).max(100).optional().meta({ description: "Of an owner new to the platform. Default: the e-mail address up to the @." }),
 });
 
@@ -34,7 +34,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       path: "/team",
       summary: "Create a team with its first owner (platform administrators)",
       status: 201,
-      errors: [403],
+      errors: [403, 409],
       idempotent: true,
       body: NewTeam,
       response: IssuedKey.extend({ team: TeamRecord }).meta({ id: "CreatedTeam" }),

@@ -77,7 +77,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Neighbours, "webho
   const making = { ...change, method: "POST", summary: "Create a webhook", idempotent: true, status: 201, response: WebhookWithSecret } as const;
   const testing = {
     ...common, method: "POST", summary: "Test a filter of a webhook trigger", description: "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
-    bodyBytesMax: TEST_BODY_BYTES_MAX, response: TestedFilter,
+    bodyBytesMax: TEST_BODY_BYTES_MAX, exactNumbers: true, response: TestedFilter,
   } as const;
   return [
     route({ ...common, method: "GET", path: "/factory/{uid}/webhooks", summary: "List a factory's webhooks", params: z.object(factory), response: listed, handler: (input) => list(input.params.uid, input) }),

@@ -18,6 +18,9 @@ const WhoAmI = z
         permissions: z.array(z.enum(VERBS)).meta({ description: "What this credential may do: the role within the key's scopes." }),
       }),
     ),
+    personal_permissions: z.array(z.enum(VERBS)).meta({
+      description: "What this credential may do with personal runs, schedules and environments of the principal; empty for agents, runs of teams and keys that somebody else created.",
+    }),
     run_id: z.string().optional().meta({ description: "With the token of a run." }),
   })
   .meta({ id: "WhoAmI" });
@@ -48,6 +51,7 @@ export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
           const role = roles.get(teamUid);
           return { uid: teamUid, name: names.get(teamUid) ?? "", ...(role ? { role } : {}), permissions: [...verbs] };
         }),
+        personal_permissions: [...(caller.personal ?? [])],
         ...(run ? { run_id: run.runUid } : {}),
       };
     },

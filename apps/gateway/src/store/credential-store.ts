@@ -8,6 +8,8 @@ export type Credential = {
   kind: "api" | "worker";
   teamUid: string | null;
   allTeams: boolean;
+  /** Whether it reaches what its user owns personally. */
+  personal: boolean;
   scopes: string[] | null;
   user: { uid: string; email: string; displayName: string; platformAdmin: boolean; memberships: { teamUid: string; role: Role }[] } | null;
   agent: { uid: string; name: string; teamUid: string } | null;
@@ -17,7 +19,7 @@ export type Credential = {
 
 /** One indexed read for every request (unique hash, then primary keys): revocation is immediate. Hand-written for its speed. */
 const FIND = `
-  SELECT k.hash, k.uid AS "keyUid", k.kind, k.team_uid AS "teamUid", k.all_teams AS "allTeams", k.scopes, k.expires_at AS "expiresAt", k.last_used_at AS "lastUsedAt",
+  SELECT k.hash, k.uid AS "keyUid", k.kind, k.team_uid AS "teamUid", k.all_teams AS "allTeams", k.personal, k.scopes, k.expires_at AS "expiresAt", k.last_used_at AS "lastUsedAt",
          CASE WHEN u.uid IS NOT NULL THEN jsonb_build_object(
            'uid', u.uid, 'email', u.email, 'displayName', u.display_name, 'platformAdmin', u.platform_admin,
            'memberships', coalesce((SELECT jsonb_agg(jsonb_build_object('teamUid', m.team_uid, 'role', m.role) ORDER BY m.created_at, m.team_uid)

@@ -53,8 +53,8 @@ type Row = readonly [principal: string, operation: string, key: string];
 const rowOf = (caller: Caller, { operation, key }: IdempotencyKey): Row => [`${caller.principal.type}:${caller.principal.uid}`, `${operation} ${rightsOf(caller)}`, key];
 
 /** A caller's rights in short: the first answer is told again only to a caller with the same ones. */
-const rightsOf = ({ teams, activeTeamUid, platformAdmin, run }: Caller): string =>
-  createHash("sha256").update(canonicalJson({ teams, activeTeamUid, platformAdmin, run: run?.runUid })).digest("base64url");
+const rightsOf = ({ teams, personal, activeTeamUid, platformAdmin, run }: Caller): string =>
+  createHash("sha256").update(canonicalJson({ teams, personal, activeTeamUid, platformAdmin, run: run?.runUid })).digest("base64url");
 
 const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
 const seal = (vault: Vault, row: Row, answer: unknown): string => vault.seal(JSON.stringify(answer), placeOf(row));

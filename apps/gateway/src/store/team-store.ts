@@ -45,18 +45,36 @@ export type TeamChanges = Partial<Pick<Team, "name" | "factoryBranches" | "metad
 export const updateTeamRow = ({ prisma }: Tx, uid: string, changes: TeamChanges, now: Date): Promise<Team> =>
   prisma.team.update({ where: { uid }, data: { ...(changes as Prisma.TeamUpdateInput), version: { increment: 1 }, updatedAt: now } });
 
-/** The user of an e-mail address (any case), created if there is none. */
-export async function ensureUser({ prisma, sql }: Tx, user: Pick<User, "uid" | "email" | "displayName" | "createdAt">): Promise<User> {
+/** A user. `isUnused`: the account was never claimed, and has neither a team nor a key. */
+export type Account = { user: User; isUnused: boolean };
+
+/** Returns the account of an e-mail address (any case), created if there is none. */
+export async function ensureUser(tx: Tx, user: Pick<User, "uid" | "email" | "displayName" | "createdAt">): Promise<Account> {
   const email = user.email.toLowerCase();
-  await sql.query(
+  await tx.sql.query(
     "INSERT INTO users (uid, email, display_name, created_at) VALUES ($1::uuid, $2, $3, $4::timestamptz) ON CONFLICT (email) DO NOTHING",
     [user.uid, email, user.displayName, user.createdAt],
   );
-  return prisma.user.findUniqueOrThrow({ where: { email } });
+  return (await findAccount(tx, email))!;
 }
 
+/** The account of an e-mail address in lower case. */
+export async function findAccount({ prisma }: Tx, email: string): Promise<Account | undefined> {
+  const row = await prisma.user.findUnique({ where: { email }, include: { _count: { select: { keys: true, memberships: true } } } });
+  if (!row) return undefined;
+  const { _count: count, ...user } = row;
+  return { user, isUnused: user.claimedAt === null && count.keys === 0 && count.memberships === 0 };
+}
+
+/** Notes that the person has a key that reaches personal resources. Returns whether it is the first one. */
+export async function claimAccount({ prisma }: Tx, uid: string, now: Date): Promise<boolean> {
+  return (await prisma.user.updateMany({ where: { uid, claimedAt: null }, data: { claimedAt: now } })).count > 0;
+}
+
+/** Inserts a membership. Keys that the user got while in no team are managed in this one from now on. */
 export async function insertMember({ prisma }: Tx, teamUid: string, user: User, role: Role, now: Date): Promise<Member> {
   await prisma.membership.create({ data: { teamUid, userUid: user.uid, role, createdAt: now } });
+  await prisma.apiKey.updateMany({ where: { userUid: user.uid, teamUid: null }, data: { teamUid } });
   return { user, role, version: 1, createdAt: now };
 }
 

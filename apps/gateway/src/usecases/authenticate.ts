@@ -1,4 +1,4 @@
-import type { Caller, TeamGrant } from "@millwright/caller";
+import { VERBS, type Caller, type TeamGrant } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
 import { as, isUuid, type TeamUid } from "@millwright/ids";
@@ -74,6 +74,7 @@ function callerOfKey(credential: Credential, teamHeader: string | undefined, req
   return {
     principal: { type: "user", uid: user.uid, displayName: user.displayName, email: user.email },
     teams,
+    ...(credential.personal ? { personal: withinScopes(VERBS, credential.scopes ?? []) } : {}),
     ...(active ? { activeTeamUid: active } : {}),
     platformAdmin: isPlatformAdmin(credential),
     requestId,

@@ -7,7 +7,7 @@ import { getAgent } from "../store/agent-store.ts";
 import type { Credential } from "../store/credential-store.ts";
 import type { Tx } from "../store/identity-db.ts";
 import type { Key } from "../store/key-store.ts";
-import { getMember } from "../store/team-store.ts";
+import { claimAccount } from "../store/team-store.ts";
 import { issueKey, type KeyOrder } from "./issue-key.ts";
 
 export type NewKey = {
@@ -15,7 +15,7 @@ export type NewKey = {
   name: string;
   kind: KeyKind;
   agentUid?: string | undefined;
-  /** Whose key; default: the caller's own. */
+  /** The caller, who is also the default: keys of other people cannot be ordered. */
   userUid?: string | undefined;
   allTeams: boolean;
   scopes: readonly Verb[];
@@ -26,16 +26,20 @@ export type CreateKeyDeps = {
   tx: Tx;
   clock: Clock;
   /** What the calling key itself is limited to. */
-  credentialOf(caller: Caller): Pick<Credential, "allTeams" | "scopes" | "expiresAt"> | undefined;
+  credentialOf(caller: Caller): OwnKey | undefined;
 };
 
+type OwnKey = Pick<Credential, "user" | "allTeams" | "personal" | "scopes" | "expiresAt">;
+
 /**
- * Orders a key for oneself, an agent (agent.manage), workers or another member (both team.manage).
+ * Orders a key for oneself, an agent (agent.manage) or workers (team.manage). Keys of other people cannot be ordered (docs/security.md).
  *
- * Only one's own key may be good for all one's teams, and only when ordered with such a key: nobody gets into a team
- * through a key they made for somebody else. Every key stays within the scopes and the life of the one that ordered it.
+ * Every key stays within the scopes and the life of the one that orders it, and reaches personal resources only if that one does. The exception
+ * is the first unscoped key that a person orders with a key that a team owner created with their account: it makes the account theirs. A key
+ * for all one's teams is ordered with such a key, or with any personal key without scopes; platform administrators need the former, because it
+ * carries their administration rights.
  *
- * Errors: team_not_found · not_authorized · agent_not_found · member_not_found · invalid_key.
+ * Errors: team_not_found · not_authorized · agent_not_found · invalid_key.
  */
 export async function createKey(deps: CreateKeyDeps, caller: Caller, input: NewKey): Promise<{ key: Key; text: string }> {
   if (!isMember(caller, input.teamUid)) throw notFound("team");
@@ -46,7 +50,7 @@ export async function createKey(deps: CreateKeyDeps, caller: Caller, input: NewK
 
 async function orderOf(deps: CreateKeyDeps, caller: Caller, input: NewKey): Promise<Omit<KeyOrder, "name" | "teamUid">> {
   const { teamUid, kind, agentUid, userUid, allTeams, scopes } = input;
-  const { allTeams: reach, ...limits } = withinOwn(deps, caller, input);
+  const limits = withinOwn(deps, caller, input);
   if (kind === "worker") {
     if (agentUid || userUid || allTeams || scopes.length > 0) throw invalid("A worker key has no user, agent, scopes or all_teams.");
     requireVerb(caller, teamUid, "team.manage", "team");
@@ -57,26 +61,34 @@ async function orderOf(deps: CreateKeyDeps, caller: Caller, input: NewKey): Prom
     requireVerb(caller, teamUid, "agent.manage", "team");
     return { kind, agentUid: (await getAgent(deps.tx.sql, [teamUid], agentUid, "FOR UPDATE")).uid, ...limits };
   }
-  if (userUid === undefined || userUid === caller.principal.uid) return { kind, userUid: caller.principal.uid, allTeams: reach, ...limits };
-  if (allTeams) throw invalid("all_teams is for one's own keys only.");
-  requireVerb(caller, teamUid, "team.manage", "team");
-  return { kind, userUid: (await getMember(deps.tx, teamUid, userUid)).user.uid, ...limits };
+  if (userUid !== undefined && userUid !== caller.principal.uid)
+    throw refused("A key of another person cannot be created: each person creates their own. Invite people with POST /team/{uid}/invitations.");
+  const own = deps.credentialOf(caller)!;
+  const isWhole = limits.scopes?.length === 0 && limits.expiresAt === undefined;
+  const personal = own.personal || (isWhole && (await claimAccount(deps.tx, caller.principal.uid, deps.clock.now())));
+  if (allTeams && !mayReachAllTeams({ ...own, personal }))
+    throw refused("A key for all your teams is created with a key of your own without scopes; for platform administrators, with one for all teams.");
+  return { kind, userUid: caller.principal.uid, allTeams, personal, ...limits };
 }
 
-function withinOwn(deps: CreateKeyDeps, caller: Caller, { allTeams, scopes, expiresAt }: NewKey): Pick<KeyOrder, "allTeams" | "scopes" | "expiresAt"> {
+function withinOwn(deps: CreateKeyDeps, caller: Caller, { scopes, expiresAt }: NewKey): Pick<KeyOrder, "scopes" | "expiresAt"> {
   const own = deps.credentialOf(caller);
   const limits: readonly string[] = own?.scopes ?? [];
   const isWider = limits.length > 0 && scopes.some((scope) => !limits.includes(scope));
   const livesLonger = own?.expiresAt && expiresAt && expiresAt > own.expiresAt;
-  if (!own || isWider || livesLonger || (allTeams && !own.allTeams))
-    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "A key cannot order a key that may do more than itself." });
+  if (!own || isWider || livesLonger) throw refused("A key cannot create a key with more scopes or a longer life than its own.");
   const end = expiresAt ?? own.expiresAt ?? undefined;
-  return { allTeams, scopes: scopes.length > 0 ? scopes : limits, ...(end ? { expiresAt: end } : {}) };
+  return { scopes: scopes.length > 0 ? scopes : limits, ...(end ? { expiresAt: end } : {}) };
 }
+
+const mayReachAllTeams = ({ allTeams, personal, scopes, user }: OwnKey): boolean =>
+  allTeams || (personal && (scopes ?? []).length === 0 && user?.platformAdmin !== true);
 
 function assertHuman(caller: Caller): void {
   if (caller.principal.type === "user" && !caller.run) return;
-  throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage keys." });
+  throw refused("Only people manage keys.");
 }
+
+const refused = (message: string): DomainError => new DomainError({ kind: "permission_denied", reason: "not_authorized", message });
 
 const invalid = (message: string): DomainError => invalidArgument("invalid_key", message);

@@ -12,9 +12,10 @@ import { issueKey } from "./issue-key.ts";
 export type NewTeam = { name: string; ownerEmail: string; ownerName: string };
 
 /**
- * Creates a team, its first owner (a known user keeps their name) and a key of the owner that is good for this team only.
+ * Creates a team, its first owner (the caller, or a person new to the platform) and a key of the owner for this team only. Somebody else who uses
+ * the platform joins by invitation.
  *
- * Errors: not_authorized unless a platform administrator calls.
+ * Errors: not_authorized unless a platform administrator calls · user_exists (conflict).
  */
 export async function createTeam(deps: { tx: Tx; clock: Clock }, caller: Caller, input: NewTeam): Promise<{ team: Team; key: Key; text: string }> {
   if (!caller.platformAdmin || caller.run) throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only platform administrators create teams." });
@@ -22,12 +23,21 @@ export async function createTeam(deps: { tx: Tx; clock: Clock }, caller: Caller,
   const now = deps.clock.now();
   const by = causedBy(caller);
   const team = await insertTeam(tx, { uid: newUid(), name: input.name, createdAt: now, updatedAt: now });
-  const owner = await ensureUser(tx, { uid: newUid(), email: input.ownerEmail, displayName: input.ownerName, createdAt: now });
+  const { user: owner, isUnused } = await ensureUser(tx, { uid: newUid(), email: input.ownerEmail, displayName: input.ownerName, createdAt: now });
+  const isCaller = owner.uid === caller.principal.uid;
+  if (!isUnused && !isCaller) throw userExists(owner.email);
   await insertMember(tx, team.uid, owner, "owner", now);
   await appendEvents(tx.sql, [
     facts.teamCreated(by, { uid: team.uid, teamUid: team.uid, payload: { name: team.name } }),
     facts.memberAdded(by, { uid: `${team.uid}:${owner.uid}`, teamUid: team.uid, payload: { role: "owner" } }),
   ]);
-  const issued = await issueKey(deps, by, { kind: "api", name: "owner", teamUid: team.uid, userUid: owner.uid });
+  const issued = await issueKey(deps, by, { kind: "api", name: "owner", teamUid: team.uid, userUid: owner.uid, personal: isUnused || caller.personal !== undefined });
   return { team, ...issued };
 }
+
+const userExists = (email: string): DomainError =>
+  new DomainError({
+    kind: "conflict",
+    reason: "user_exists",
+    message: `${email} uses this platform already. Create the team without an owner, then invite this person as its owner: POST /team/{uid}/invitations.`,
+  });

@@ -25,7 +25,7 @@ export async function stageDefinition(deps: { db: IdentityDb; clock: Clock }, re
     const layer = await findLayer(tx.sql, request.factoryUid);
     if (layer && layer.teamUid !== request.teamUid) throw invalidArgument("factory_team_mismatch", "The factory belongs to another team.");
     const agents = await factoryAgents(tx.sql, request.teamUid, request.factoryUid);
-    const diagnostics = [...secondForeman(part, agents), ...(await unknownSecrets(tx, request.teamUid, part))];
+    const diagnostics = [...secondForeman(part, agents), ...unknownAgents(part, agents), ...(await unknownSecrets(tx, request.teamUid, part))];
     if (diagnostics.length === 0 && !request.dryRun) await saveStage(tx.sql, { ...request, part }, deps.clock.now());
     return { diagnostics, plan: planOf(part, { agents, layer: layer?.config }) };
   });
@@ -43,6 +43,14 @@ function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Age
   if (!next || !inTheWay) return [];
   const message = `The factory has a foreman that no file defines, "${inTheWay.name}": delete that agent or give it another type.`;
   return [{ path: `agents/${next.name}/agent.md`, keys: ["agentType"], code: "FF_FOREMAN_COUNT", message, severity: "error" }];
+}
+
+/** Agents that neither the definition nor the factory has. Of files, the parser has checked them. */
+function unknownAgents({ agents: defined, agentNames }: DefinitionPart, agents: readonly Agent[]): Diagnostic[] {
+  const known = new Set([...defined, ...agents].map(({ name }) => name));
+  return agentNames
+    .filter(({ name }) => !known.has(name))
+    .map(({ path, keys, name }) => ({ path, keys, code: "FF_INVALID_REFERENCE", message: `The factory has no agent named "${name}".`, severity: "error" }));
 }
 
 async function unknownSecrets(tx: Tx, teamUid: string, { secretNames }: DefinitionPart): Promise<Diagnostic[]> {

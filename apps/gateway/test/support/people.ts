@@ -12,16 +12,17 @@ const base = { platformAdmin: false, requestId: "r1" };
 const user = { type: "user", uid: USER, displayName: "Ada", email: "ada@example.com" } as const;
 const agent = { type: "agent", uid: AGENT, displayName: "foreman" } as const;
 const inTeam = [{ teamUid: TEAM, verbs: VERBS }];
+const personal = VERBS;
 const run = { runUid: RUN, rootRunUid: RUN, executionId: "7", attempt: 1 };
 
 /** Callers by the credential that the tests send. */
 export const CALLERS = {
-  member: { ...base, principal: user, teams: inTeam },
-  of_two_teams: { ...base, principal: user, teams: [...inTeam, { teamUid: OTHER_TEAM, verbs: ["run.view"] }] },
-  of_no_team: { ...base, principal: user, teams: [] },
+  member: { ...base, principal: user, personal, teams: inTeam },
+  of_two_teams: { ...base, principal: user, personal, teams: [...inTeam, { teamUid: OTHER_TEAM, verbs: ["run.view"] }] },
+  of_no_team: { ...base, principal: user, personal, teams: [] },
   agent: { ...base, principal: agent, teams: inTeam, activeTeamUid: TEAM },
   run_of_agent: { ...base, principal: agent, teams: inTeam, activeTeamUid: TEAM, run },
-  run_of_user: { ...base, principal: user, teams: [], run },
+  run_of_user: { ...base, principal: user, personal, teams: [], run },
 } as const satisfies Record<string, Caller>;
 
 export const PROFILES: Readonly<Record<string, Profile>> = {

@@ -1,0 +1,28 @@
+import type { Sql } from "@millwright/database";
+import { masterKeyId } from "@millwright/vault";
+
+/** The identifier of the key in the form of sealed secrets: `v1.<key id>.…`. */
+const KEY_OF_SEALED = "split_part(sealed, '.', 2)";
+
+/**
+ * Records the master key on the first start, and compares it on every later one. A platform that was started by a version without this
+ * record is compared with the key of its newest secret.
+ *
+ * Errors: a plain Error that names both keys by their identifiers and the remedy, if the key is not the platform's.
+ */
+export async function verifyMasterKey(sql: Sql, masterKey: Uint8Array): Promise<void> {
+  const given = masterKeyId(masterKey);
+  const { rows } = await sql.query<{ keyId: string | null }>(
+    `SELECT coalesce((SELECT key_id FROM master_key),
+                     (SELECT ${KEY_OF_SEALED} FROM managed_secrets ORDER BY updated_at DESC LIMIT 1)) AS "keyId"`,
+  );
+  const expected = rows[0]?.keyId ?? given;
+  if (expected !== given) {
+    throw new Error(
+      `The master key (${given}) is not the one of this platform (${expected}): no stored secret could be read. ` +
+        "Put back the original key: master.key in the data directory of a standalone platform, MASTER_KEY of separate processes. " +
+        '"millwright backup" stores a copy of it.',
+    );
+  }
+  await sql.query("INSERT INTO master_key (key_id) VALUES ($1) ON CONFLICT DO NOTHING", [given]);
+}
