@@ -21,11 +21,11 @@ import { DueLoop } from "./due-loop.ts";
 import { schedulerRoutes, type RoutesDeps } from "./rpc/routes.ts";
 import { SlotLoop } from "./slot-loop.ts";
 import { DATABASE_TIME, readTime } from "./store/database-time.ts";
-import { scheduleStore, updateSchedulesOfAgent } from "./store/schedule-store.ts";
+import { scheduleStore, updateSchedulesOfAgent, updateSchedulesOfMember } from "./store/schedule-store.ts";
 import { noteRuns, noteRunEnd, slotStore } from "./store/slot-store.ts";
 import { forgetTriggers, triggerStore } from "./store/trigger-store.ts";
 import { fireSlots } from "./usecases/fire-slots.ts";
-import { followAgentDeletion } from "./usecases/follow-identity.ts";
+import { followAgentDeletion, followCreatorLeft } from "./usecases/follow-identity.ts";
 
 /** Applied by whoever starts the service, before it is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -111,6 +111,8 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
   const consumers = [
     consumer("slots", "orchestrator", ofScheduledRuns(readFeed(o.neighbours.orchestrator)), onRunEvents({ noteRuns, noteRunEnd: (tx, ended) => noteRunEnd(tx, databaseTime, ended), ring })),
     consumer("schedules", "gateway", readFeed(o.neighbours.identity), { handlers: onIdentityEvents({
+      pauseMember: async (tx, member, origin) =>
+        followCreatorLeft((change) => updateSchedulesOfMember(tx, member, change), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
       pauseAgent: async (tx, agentUid, origin) => followAgentDeletion((change) => updateSchedulesOfAgent(tx, agentUid, change), await readTime(tx, databaseTime), (next) => scheduleUpdated(next, origin, ["enabled"])),
     }) }),
     consumer("triggers", "factories", readFeed(o.neighbours.factories), { handlers: onAutomationEvents({ follow: (tx, automation, saidAt) => triggers.follow(tx, automation, saidAt), forget: forgetTriggers, ring: () => triggerLoop.ring() }) }),

@@ -132,15 +132,15 @@ describe("when an automation changes", () => {
     expect(await slots()).toEqual(["20T10:01 fired"]);
   });
 
-  test("a disabled automation has no slots; enabled again, it has those from then on", async () => {
+  test("a disabled automation comes due as well, so that what it does not start is recorded", async () => {
     const automation = newUid();
     const hourly = [{ cron: "@hourly" }];
     await tell(automation, hourly);
     await changed(automation, hourly, "20T10:10:00", false);
-    await at("20T11:30");
+    await at("20T11:00");
     await changed(automation, hourly, "20T11:30:00");
     await at("20T12:00");
-    expect(await slots()).toEqual(["20T12:00 fired"]);
+    expect(await slots()).toEqual(["20T11:00 fired", "20T12:00 fired"]);
   });
 
   test("without its automation or its factory nothing comes due", async () => {

@@ -14,6 +14,7 @@ import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ingressDoor } from "./http/ingress-door.ts";
+import { DRAIN_MS } from "./http/read-body.ts";
 import { Places } from "./http/places.ts";
 import { TrustedProxies } from "./http/sender-address.ts";
 import { codeHostAllowList, codeHostRoutes } from "./rpc/code-host-routes.ts";
@@ -51,6 +52,8 @@ export type WebhookIngressOptions = Omit<ServiceOptions, "verifier"> & {
   readonly trustedProxies?: readonly string[];
   /** 30 s by default. */
   readonly bodyTimeoutMs?: number;
+  /** How long the rest of a refused body is read after the answer; 2 s by default. */
+  readonly drainMs?: number;
   /** How many large bodies of code hosts are held at once; 8 by default. */
   readonly largeBodiesAtOnce?: number;
 };
@@ -80,9 +83,10 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const eventLog = new EventLog({ database, clock, log, ...bell });
   const deliveries = deliveryStore(database, vault);
   const codeHostDeliveries = codeHostDeliveryStore(database, vault);
-  const teamSecrets = new TeamSecrets({ copies: teamSecretStore(database, vault), identity: identityClient(o.neighbours.identity, signer), clock });
+  const webhookRows = webhookStore(database, vault);
+  const teamSecrets = new TeamSecrets({ copies: teamSecretStore(database, vault), webhooks: webhookRows, identity: identityClient(o.neighbours.identity, signer), clock });
   const deps: RoutesDeps = {
-    webhooks: webhookStore(database, vault),
+    webhooks: webhookRows,
     deliveries,
     factories: factoriesClient(o.neighbours.factories, signer),
     teamSecrets,
@@ -120,7 +124,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     requestListener: ingressDoor({
-      deliveries, codeHostDeliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS,
+      deliveries, codeHostDeliveries, clock, log, metrics: o.metrics, tracer: o.tracer, publicUrl: o.publicUrl, proxies: new TrustedProxies(o.trustedProxies ?? []), bodyTimeoutMs: o.bodyTimeoutMs ?? BODY_TIMEOUT_MS, drainMs: o.drainMs ?? DRAIN_MS,
       largeBodies: new Places(o.largeBodiesAtOnce ?? LARGE_BODIES_AT_ONCE),
     }),
     async start() {

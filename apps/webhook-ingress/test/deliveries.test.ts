@@ -157,10 +157,33 @@ describe("identity", () => {
     expect(await accepted(uid, bearer(secret, { "x-warp-delivery-id": "p1" }))).toEqual([202, "p1"]);
     expect(await accepted(uid, bearer(secret))).toEqual([202, hashOf("{}")]);
   });
-  test("values that are no visible ASCII, or longer than 256, count as absent", async () => {
-    const { uid, secret } = await w.aWebhook();
-    for (const id of ["with space", "x".repeat(257), "caf\u00e9", "   "]) expect(await accepted(uid, bearer(secret, { "x-service-delivery-id": id }), `"${id}"`)).toEqual([202, hashOf(`"${id}"`)]);
-    expect(await accepted(uid, bearer(secret, { "x-service-delivery-id": "x".repeat(256) }))).toEqual([202, "x".repeat(256)]);
+  /** As bytes of UTF-8 reach a server: one character each. */
+  const sent = (text: string) => Buffer.from(text, "utf8").toString("latin1");
+  test.each<[string, string, string]>([
+    ["has spaces", "build 7 of main", "build 7 of main"],
+    ["has 256 characters", "x".repeat(256), "x".repeat(256)],
+    ["is not ASCII", sent("Größe à 7 💥"), "Größe à 7 💥"],
+    ["has more than 256 bytes", sent("é".repeat(129)), hashOf("é".repeat(129))],
+    ["is not UTF-8", "caf\u00e9", `sha256:${createHash("sha256").update(Buffer.from("caf\u00e9", "latin1")).digest("hex")}`],
+    ["turns the direction of writing", sent("a\u202eb"), hashOf("a\u202eb")],
+  ])("in a configured header that %s is an identity too, the same whatever the body", async (_what, id, shown) => {
+    const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
+    for (const name of ["x-event", "x-service-delivery-id"]) {
+      expect(await accepted(uid, bearer(secret, { [name]: id }), "1")).toEqual([202, shown]);
+      expect(await accepted(uid, bearer(secret, { [name]: id }), "2")).toEqual([202, shown]);
+    }
+    expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(["duplicate", "accepted", "duplicate", "accepted"]);
+  });
+  test("never takes two different ids of one body for one delivery", async () => {
+    const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
+    const long = "x".repeat(300);
+    const ids = ["a b", "a  b", "ab", long, `${long}y`, hashOf(long), sent("à"), "\u00c3", sent("é"), "\u00e9", sent("e\u0301")];
+    for (const id of ids) expect((await accepted(uid, bearer(secret, { "x-event": id }), "7"))[0]).toBe(202);
+    expect((await w.logOf(uid)).map(([outcome]) => outcome)).toEqual(Array(ids.length).fill("accepted"));
+  });
+  test("counts a header of blanks as absent", async () => {
+    const { uid, secret } = await w.aWebhook({ deliveryIdHeader: "X-Event" });
+    expect(await accepted(uid, bearer(secret, { "x-event": "   " }))).toEqual([202, hashOf("{}")]);
   });
   test("a provider's own header counts only where it is signed", async () => {
     const { uid, secret } = await w.aWebhook();

@@ -64,6 +64,26 @@ describe("senders that do not play by the rules", () => {
     expect([0, 400]).toContain(statusOf(await raw(w.port, [head(uid, secret, "transfer-encoding: chunked\r\n"), "zz\r\n{}\r\n"], { isHalfClosed: true })));
     expect(await w.logOf(uid)).toEqual([]);
   });
+  test.each<[string, number, string, (secret: string) => string]>([
+    ["413", 413, "content-length: 9000000000000\r\n", (secret) => secret],
+    ["401", 401, "content-length: 100\r\n", () => "wrong"],
+  ])("a refusal of an unfinished body is answered at once: %s while the sender still writes", async (_what, status, length, given) => {
+    const patient = await w.replica({ drainMs: 3_600_000 }); // the answer does not wait for the rest of the body
+    const { uid, secret } = await w.aWebhook();
+    const socket = connect(patient.port, "127.0.0.1");
+    const answered = new Promise<string>((resolve) => {
+      let text = "";
+      socket.on("data", (chunk) => {
+        text += chunk.toString("latin1");
+        if (text.endsWith("}")) resolve(text);
+      });
+    });
+    socket.write(`${head(uid, given(secret), length)}{`);
+    const answer = await answered;
+    expect([statusOf(answer), /content-type: application\/problem\+json/i.test(answer), /connection: close/i.test(answer)]).toEqual([status, true, true]);
+    expect(socket.destroyed).toBe(false);
+    socket.destroy();
+  });
   test("a sender who goes away in the middle leaves nothing, and others are served meanwhile", async () => {
     const { uid, secret } = await w.aWebhook();
     const socket = connect(w.port, "127.0.0.1");

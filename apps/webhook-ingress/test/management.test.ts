@@ -198,6 +198,21 @@ describe("managed secrets", () => {
     w.secrets.set(secretAt("SPACED"), { value: "not url safe", revision: "a/1" });
     await expect(create({ secretName: "SPACED", authMode: "url_token" })).rejects.toEqual(domainError({ reason: "invalid_secret" }));
   });
+  test.each([
+    ["url_token", "", "not/url safe", "url-safe"],
+    ["token", "", "two words", "one-word"],
+    ["signature", "standard_webhooks", "no prefix", "whsec_AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="],
+  ])("that a %s webhook %s uses take only values that it can have, and stay in force otherwise", async (authMode, signatureScheme, unusable, usable) => {
+    const name = `PUSHED_${authMode}`;
+    w.secrets.set(secretAt(name), { value: usable, revision: "a/1" });
+    const { uid, webhook } = await w.aWebhook({ secretName: name, authMode, signatureScheme });
+    const push = (revision: string, value: string) => w.client.pushManagedSecret({ teamUid: TEAM, name, revision, value }, asGateway);
+    await expect(push("a/2", unusable)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_secret" }));
+    expect(await w.rows("SELECT revision FROM team_secrets WHERE name = $1", [name])).toEqual([{ revision: "a/1" }]);
+    await push("a/2", usable);
+    await w.client.deleteWebhook({ webhookUid: uid, factoryUid: webhook.factoryUid }, as);
+    await push("a/3", unusable);
+  });
   test("that the gateway pushed and then failed to keep are set right", async () => {
     w.secrets.set(secretAt("HEALED"), { value: "kept", revision: "a/1" });
     const { uid } = await w.aWebhook({ secretName: "HEALED" });
@@ -219,7 +234,7 @@ describe("managed secrets", () => {
     let answer: (present: { value: string; revision: string }) => void = () => {};
     const identity = { secret: () => new Promise<{ value: string; revision: string }>((resolve) => (answer = resolve)) };
     const copies = teamSecretStore(w.t.database, Vault.fromMasterKey(new Uint8Array(32).fill(7)));
-    const following = new TeamSecrets({ copies: { ...copies, expect: async () => {} }, identity, clock: w.clock }).follow({ teamUid: TEAM, name: "GONE" });
+    const following = new TeamSecrets({ copies: { ...copies, expect: async () => {} }, webhooks: { listNaming: async () => [] }, identity, clock: w.clock }).follow({ teamUid: TEAM, name: "GONE" });
     w.secrets.delete(secretAt("GONE"));
     await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "a/2" }, asGateway);
     w.clock.advance(15_001);

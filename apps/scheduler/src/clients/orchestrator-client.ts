@@ -1,5 +1,5 @@
 import type { Transport } from "@connectrpc/connect";
-import { serviceCaller, type Caller, type PrincipalType } from "@millwright/caller";
+import { serviceCaller, type Caller, type PrincipalType, type Verb } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
@@ -60,11 +60,11 @@ export function environmentClient(transport: Transport, signer: CallerSigner) {
   };
 }
 
-/** This service, for the maker of the schedule, with just what its slots need. */
-const callerFor = (service: string, { owner, creator }: Schedule): Caller =>
-  serviceCaller(
-    service,
-    newUid(),
-    { type: creator.type as PrincipalType, uid: creator.uid },
-    owner.type === "team" ? [{ teamUid: owner.uid as TeamUid, verbs: ["run.view", "run.create", "run.manage"] }] : [],
-  );
+const SLOT_VERBS = ["run.view", "run.create", "run.manage"] as const satisfies readonly Verb[];
+
+/** This service on behalf of the schedule's creator, with just what its slots need. A team's schedule may use what was shared with its creator. */
+function callerFor(service: string, { owner, creator }: Schedule): Caller {
+  const teams = owner.type === "team" ? [{ teamUid: owner.uid as TeamUid, verbs: SLOT_VERBS }] : [];
+  const self = serviceCaller(service, newUid(), { type: creator.type as PrincipalType, uid: creator.uid }, teams);
+  return creator.type === "user" ? { ...self, personal: owner.type === "user" ? SLOT_VERBS : ["run.view"] } : self;
+}

@@ -1,5 +1,5 @@
 import { parseCron, isTimeZone, nextSlot } from "@millwright/cron";
-import { DomainError, invalidArgument } from "@millwright/errors";
+import { DomainError, invalidArgument, requireConfigWithin, requireTextWithin } from "@millwright/errors";
 import { isUuid, type Uid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 
@@ -33,7 +33,11 @@ export type Schedule = ScheduleSettings & {
   readonly uid: ScheduleUid;
   readonly owner: Owner;
   readonly creator: Creator;
+  /** The creator may not create runs in the team any more; the schedule is paused. Who resumes it becomes its creator. */
+  readonly creatorLeft: boolean;
   readonly editorUid: string;
+  /** Only the beginning of the prompt was read, as lists do. */
+  readonly isPromptTruncated?: true;
   /** The first slot that nothing has become of yet; null while paused. */
   readonly nextSlot: Date | null;
   /** When the last run that succeeded ended. */
@@ -64,13 +68,15 @@ const METADATA_VALUE_BYTES_MAX = 256;
  * The settings a schedule may have; with `earlier` what they replace.
  *
  * Errors (invalid_argument): name_invalid · cron_invalid · time_zone_unknown · prompt_required · config_conflict · mode_unknown ·
- * overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a malformed uid).
+ * overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a malformed uid); text_too_large (too_large).
  */
 export function checkSettings(given: GivenSettings, owner: Owner, earlier?: ScheduleSettings): ScheduleSettings {
   const agentConfig = given.agentConfig === undefined ? (earlier?.agentConfig ?? null) : isEmpty(given.agentConfig) ? null : given.agentConfig;
   const settings = { ...given, name: given.name.trim(), cronSchedule: given.cronSchedule.trim(), agentConfig, mode: given.mode || "normal", overlapPolicy: (given.overlapPolicy || "allow") as OverlapPolicy, catchUpSeconds: given.catchUpSeconds ?? CATCH_UP_DEFAULT_SECONDS };
   if (settings.name === "" || Array.from(settings.name).length > NAME_MAX) throw invalidArgument("name_invalid", `A schedule has a name of 1 to ${NAME_MAX} characters.`);
   parseCron(settings.cronSchedule, "schedule");
+  requireTextWithin("The prompt", Buffer.byteLength(settings.prompt));
+  if (agentConfig) requireConfigWithin("agent_config", agentConfig);
   if (settings.timeZone !== null && !isTimeZone(settings.timeZone)) throw invalidArgument("time_zone_unknown", "time_zone is the name of an IANA time zone, such as Europe/Berlin.");
   const { skill_spec: spec, skills } = agentConfig ?? {};
   const hasSkill = Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
@@ -108,7 +114,7 @@ export const slotAfter = ({ cronSchedule, timeZone, enabled }: Pick<Schedule, "c
   (enabled && nextSlot(parseCron(cronSchedule, "schedule"), timeZone, after)) || null;
 
 export const newSchedule = (uid: ScheduleUid, owner: Owner, creator: Creator, settings: ScheduleSettings, now: Date): Schedule => ({
-  ...settings, uid, owner, creator, editorUid: creator.uid, nextSlot: slotAfter(settings, now), lastRanAt: null, lastSpawnError: null, version: 1, createdAt: now, updatedAt: now,
+  ...settings, uid, owner, creator, creatorLeft: false, editorUid: creator.uid, nextSlot: slotAfter(settings, now), lastRanAt: null, lastSpawnError: null, version: 1, createdAt: now, updatedAt: now,
 });
 
 /**
@@ -120,6 +126,9 @@ export function changeSchedule(schedule: Schedule, settings: ScheduleSettings, e
   const isSameRule = next.cronSchedule === schedule.cronSchedule && next.timeZone === schedule.timeZone && next.enabled === schedule.enabled;
   return { ...next, nextSlot: isSameRule ? schedule.nextSlot : slotAfter(next, now) };
 }
+
+/** Runs of a schedule that is resumed after its creator left are created for the person who resumes it. */
+export const adopted = (schedule: Schedule, by: Creator): Schedule => (schedule.creatorLeft && schedule.enabled ? { ...schedule, creator: by, creatorLeft: false } : schedule);
 
 /** With a next slot after the newest one that something has become of, also when the clock was set back. */
 export const goOnAfter = (schedule: Schedule, newest: Date | null): Schedule =>

@@ -11,7 +11,10 @@ export type OnAutomationEventsDeps = {
   ring(): void;
 };
 
-/** Reactions to facts of factories: an automation comes due by the schedules it was last said to have, without it nothing does. */
+/**
+ * Reactions to facts of factories: an automation comes due by the schedules of its latest fact, without it nothing does. A disabled
+ * one comes due as well: that it starts nothing is a decision of factories, which records it.
+ */
 export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers {
   const followed = async (tx: Sql, event: StoredEvent): Promise<void> => {
     await deps.follow(tx, readAutomation(event), event.occurredAt);
@@ -26,9 +29,9 @@ export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers 
 }
 
 function readAutomation({ entityUid: automationUid, teamUid, payload }: StoredEvent): ScheduledAutomation {
-  const { factory_uid: factoryUid, enabled, schedules = [] } = payload; // facts of before schedules were told have none
-  if (typeof factoryUid !== "string" || teamUid === undefined || typeof enabled !== "boolean" || !Array.isArray(schedules)) throw malformed();
-  return { automationUid, factoryUid, teamUid, rules: enabled ? schedules.map(readRule) : [] };
+  const { factory_uid: factoryUid, schedules = [] } = payload; // facts of before schedules were told have none
+  if (typeof factoryUid !== "string" || teamUid === undefined || !Array.isArray(schedules)) throw malformed();
+  return { automationUid, factoryUid, teamUid, rules: schedules.map(readRule) };
 }
 
 function readRule(value: unknown): TriggerRule {

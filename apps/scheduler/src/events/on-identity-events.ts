@@ -1,13 +1,25 @@
 import type { Sql } from "@millwright/database";
-import type { EventHandler } from "@millwright/events";
+import type { EventHandler, StoredEvent } from "@millwright/events";
 import { causedBy, type Origin } from "./origin.ts";
 
 export type OnIdentityEventsDeps = {
-  /** Pauses the schedules of an agent that is no more. */
+  /** Pauses the schedules of an agent that was deleted. */
   pauseAgent(tx: Sql, agentUid: string, origin: Origin): Promise<void>;
+  /** Pauses a team's schedules that create runs for a person who lost the right to it. */
+  pauseMember(tx: Sql, member: { readonly teamUid: string; readonly userUid: string }, origin: Origin): Promise<void>;
 };
 
-/** Reactions to the gateway's facts: without its agent a schedule rests. */
-export const onIdentityEvents = (deps: OnIdentityEventsDeps): Record<string, EventHandler> => ({
-  "millwright.agent.deleted.v1": (tx, event) => deps.pauseAgent(tx, event.entityUid, causedBy(event)),
-});
+/** Reactions to the gateway's facts: a schedule pauses when whoever its runs act as is gone. */
+export const onIdentityEvents = (deps: OnIdentityEventsDeps): Record<string, EventHandler> => {
+  const pauseMember = (tx: Sql, event: StoredEvent): Promise<void> => {
+    const [teamUid = "", userUid = ""] = event.entityUid.split(":");
+    return deps.pauseMember(tx, { teamUid, userUid }, causedBy(event));
+  };
+  return {
+    "millwright.agent.deleted.v1": (tx, event) => deps.pauseAgent(tx, event.entityUid, causedBy(event)),
+    "millwright.member.removed.v1": pauseMember,
+    "millwright.member.updated.v1": async (tx, event) => {
+      if (event.payload["role"] === "viewer") await pauseMember(tx, event);
+    },
+  };
+};

@@ -11,6 +11,7 @@ export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof s
   cronSchedule: schedule.cronSchedule,
   enabled: schedule.enabled,
   prompt: schedule.prompt,
+  promptTruncated: schedule.isPromptTruncated ?? false,
   mode: schedule.mode,
   metadata: schedule.metadata,
   overlapPolicy: schedule.overlapPolicy,
@@ -26,8 +27,12 @@ export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof s
   ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
   ...(schedule.lastRanAt && { lastRanAt: timestampFromDate(schedule.lastRanAt) }),
   ...(schedule.nextSlot && { nextRunAt: timestampFromDate(schedule.nextSlot) }),
-  ...(schedule.lastSpawnError !== null && { lastSpawnError: schedule.lastSpawnError }),
+  ...(pauseReason(schedule) !== null && { lastSpawnError: pauseReason(schedule)! }),
 });
+
+/** A slot that fired while the schedule was being paused clears the error, not the reason of the pause. */
+const pauseReason = ({ creatorLeft, lastSpawnError }: Schedule): string | null =>
+  creatorLeft ? "Paused: its creator was removed from the team or became a viewer. Resume the schedule to run it as yourself." : lastSpawnError;
 
 export const toSlotMessage = (slot: Slot): MessageInitShape<typeof scheduler.SlotSchema> => ({
   slotAt: timestampFromDate(slot.slotAt),

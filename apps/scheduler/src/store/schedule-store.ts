@@ -5,7 +5,7 @@ import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millw
 import { goOnAfter, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
-import { SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
+import { LISTED_SCHEDULE_COLUMNS, SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
 
 export type Change = { readonly next: Schedule; readonly event: NewEvent };
 type Build = (now: Date) => Change;
@@ -28,7 +28,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
     /** By name, whatever the case, then by uid. */
     async list(owners: readonly Owner[]): Promise<Schedule[]> {
       const { rows } = await database.sql.query<ScheduleRow>(
-        `SELECT ${SCHEDULE_COLUMNS} FROM schedules s
+        `SELECT ${LISTED_SCHEDULE_COLUMNS} FROM schedules s
           WHERE owner_uid = ANY ($1::uuid[]) AND (owner_type, owner_uid) IN (SELECT * FROM unnest($2::text[], $1::uuid[])) AND deleted_at IS NULL
           ORDER BY lower(name) COLLATE "C", uid`,
         [owners.map(({ uid }) => uid), owners.map(({ type }) => type)],
@@ -88,9 +88,18 @@ export function scheduleStore(database: Database, time: DatabaseTime, ring: () =
 
 const asMade = (build: Build, { uid, at }: Made, now: Date): Schedule => ({ ...build(at === undefined ? now : new Date(at)).next, uid });
 
-/** Changes the live schedules of an agent, in the transaction that hears that it is no more. */
-export async function updateSchedulesOfAgent(tx: Sql, agentUid: string, change: (schedule: Schedule) => Change): Promise<void> {
-  const { rows } = await tx.query<ScheduleRow>(`SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE agent_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE`, [agentUid]);
+type ChangeOne = (schedule: Schedule) => Change;
+
+/** Changes the schedules whose runs an agent executes, in the caller's transaction. */
+export const updateSchedulesOfAgent = (tx: Sql, agentUid: string, change: ChangeOne): Promise<void> => updateWhere(tx, "agent_uid = $1", [agentUid], change);
+
+/** Changes the schedules of a team whose runs are created for a person, in the caller's transaction. */
+export const updateSchedulesOfMember = (tx: Sql, { teamUid, userUid }: { teamUid: string; userUid: string }, change: ChangeOne): Promise<void> =>
+  updateWhere(tx, "owner_type = 'team' AND owner_uid = $1 AND creator_type = 'user' AND creator_uid = $2", [teamUid, userUid], change);
+
+async function updateWhere(tx: Sql, where: string, params: readonly unknown[], change: ChangeOne): Promise<void> {
+  const text = `SELECT ${SCHEDULE_COLUMNS} FROM schedules s WHERE ${where} AND deleted_at IS NULL ORDER BY uid FOR UPDATE`;
+  const { rows } = await tx.query<ScheduleRow>(text, [...params]);
   for (const row of rows) {
     const { next, event } = change(toSchedule(row));
     await save(tx, next);
@@ -107,9 +116,10 @@ async function lock(tx: Sql, uid: ScheduleUid): Promise<Schedule> {
 async function save(tx: Sql, next: Schedule): Promise<void> {
   await tx.query(
     `UPDATE schedules SET name = $2, cron_schedule = $3, time_zone = $4, enabled = $5, prompt = $6, agent_config = $7::jsonb, agent_uid = $8, mode = $9, metadata = $10::jsonb,
-            overlap_policy = $11, catch_up_seconds = $12, editor_uid = $13, next_slot = $14, updated_at = $15, version = $16, last_spawn_error = $17
+            overlap_policy = $11, catch_up_seconds = $12, editor_uid = $13, next_slot = $14, updated_at = $15, version = $16, last_spawn_error = $17,
+            creator_type = $18, creator_uid = $19, creator_left = $20
       WHERE uid = $1`,
-    [next.uid, ...settingsOf(next), next.lastSpawnError],
+    [next.uid, ...settingsOf(next), next.lastSpawnError, next.creator.type, next.creator.uid, next.creatorLeft],
   );
 }
 

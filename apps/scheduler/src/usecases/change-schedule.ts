@@ -1,6 +1,6 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { NewEvent } from "@millwright/events";
-import { changeSchedule, checkSettings, type GivenSettings, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
+import { adopted, changeSchedule, checkSettings, type GivenSettings, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
 import { originOf } from "../events/origin.ts";
 import { scheduleDeleted, scheduleUpdated } from "../events/schedule-events.ts";
 import { requireReferences, type ReferenceDeps } from "./create-schedule.ts";
@@ -31,7 +31,7 @@ export async function replaceSchedule(deps: ChangeScheduleDeps, caller: Caller, 
   });
 }
 
-/** Pauses or resumes; the same again changes nothing. What would have come due during a pause has no slots. Errors: schedule_not_found · not_authorized. */
+/** Pauses or resumes; the same again changes nothing. Resuming a schedule whose creator left makes the caller its creator. What would have come due during a pause has no slots. Errors: schedule_not_found · not_authorized. */
 export async function setEnabled(deps: ChangeScheduleDeps, caller: Caller, uid: string, enabled: boolean): Promise<Schedule> {
   const found = await findSchedule(deps, caller, uid, "schedule.manage");
   return deps.schedules.update(found.uid, (schedule, now) => (schedule.enabled === enabled ? undefined : updated(schedule, { ...schedule, enabled }, caller, now)));
@@ -44,7 +44,8 @@ export async function deleteSchedule(deps: ChangeScheduleDeps, caller: Caller, u
 }
 
 function updated(schedule: Schedule, settings: ScheduleSettings, caller: Caller, now: Date): { next: Schedule; event: NewEvent } {
-  const next = changeSchedule(schedule, settings, actorOf(caller).uid, now);
+  const { type, uid } = actorOf(caller);
+  const next = adopted(changeSchedule(schedule, settings, uid, now), { type, uid });
   return { next, event: scheduleUpdated(next, originOf(caller), changedMembers(schedule, next)) };
 }
 

@@ -1,4 +1,4 @@
-import { actorOf, requireVerb, type Caller } from "@millwright/caller";
+import { actorOf, requireVerbAs, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
@@ -6,7 +6,6 @@ import { newUid } from "@millwright/ids";
 import { checkSettings, environmentOf, newSchedule, type GivenSettings, type Owner, type Schedule, type ScheduleSettings, type ScheduleUid } from "../domain/schedule.ts";
 import { scheduleCreated } from "../events/schedule-events.ts";
 import { originOf } from "../events/origin.ts";
-import { isOneself } from "./scope.ts";
 
 export type ReferenceDeps = {
   /** Errors: agent_not_found, for an agent that the team does not have. */
@@ -39,8 +38,8 @@ export type CreateScheduleDeps = ReferenceDeps & {
  */
 export async function createSchedule(deps: CreateScheduleDeps, caller: Caller, input: { owner: Owner; settings: GivenSettings; idempotencyKey: string }): Promise<Schedule> {
   const { owner, idempotencyKey } = input;
-  if (owner.type === "team") requireVerb(caller, owner.uid, "schedule.manage", "team");
-  else if (!isOneself(caller, owner) || caller.run) throw notFound("user");
+  if (caller.run && owner.type === "user") throw notFound("user");
+  requireVerbAs(caller, owner, "schedule.manage", owner.type);
   const settings = checkSettings(input.settings, owner);
   const { type, uid } = actorOf(caller);
   const request = idempotentRequest(uid, "create-schedule", idempotencyKey, { owner, settings });

@@ -20,8 +20,9 @@ export type FireSlotsDeps = {
   timeScale: number;
 };
 
-/** Runs made by one call. */
+/** Runs made by one call, and the text of their prompts. */
 const BATCH = 250;
+const BATCH_TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** Batches under way at once, of calls as of slots whose neighbours are asked one by one: more wait for each other in the same index pages. */
 const AT_ONCE = 2;
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
@@ -42,12 +43,27 @@ export async function fireSlots(deps: FireSlotsDeps, lease: string, slots: reado
 
   const free = left.filter(({ schedule }) => schedule.overlapPolicy === "allow");
   const looking = left.filter(({ schedule }) => schedule.overlapPolicy !== "allow");
-  const batches = [...Map.groupBy(free, ({ schedule: { creator, owner } }) => `${creator.type} ${creator.uid} ${owner.type} ${owner.uid}`).values()].flatMap((group) =>
-    Array.from({ length: Math.ceil(group.length / BATCH) }, (_one, index) => group.slice(index * BATCH, (index + 1) * BATCH)));
+  const batches = [...Map.groupBy(free, ({ schedule: { creator, owner } }) => `${creator.type} ${creator.uid} ${owner.type} ${owner.uid}`).values()].flatMap(batchesOf);
   await inParallel([
     ...batches.map((batch) => async () => deps.slots.settle(lease, await fireBatch(deps, batch))),
     ...looking.map((slot) => async () => deps.slots.settle(lease, await fireAfterLook(deps, slot))),
   ]);
+}
+
+/** In order. A prompt that is larger than a batch is a batch of its own. */
+function batchesOf(slots: readonly ClaimedSlot[]): ClaimedSlot[][] {
+  const batches: ClaimedSlot[][] = [];
+  let characters = 0;
+  for (const slot of slots) {
+    const last = batches.at(-1);
+    characters += slot.schedule.prompt.length;
+    if (last && last.length < BATCH && characters <= BATCH_TEXT_CHARACTERS_MAX) last.push(slot);
+    else {
+      batches.push([slot]);
+      characters = slot.schedule.prompt.length;
+    }
+  }
+  return batches;
 }
 
 const decided = (slot: ClaimedSlot, decision: Decision | undefined): Decided[] => (decision ? [{ slot, decision }] : []);

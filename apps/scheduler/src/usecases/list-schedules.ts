@@ -1,4 +1,4 @@
-import { actorOf, teamsWith, type Caller } from "@millwright/caller";
+import { ownersWith, type Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
@@ -10,9 +10,7 @@ export type ListSchedulesDeps = { schedules: { list(owners: readonly Owner[]): P
 /** By name: of the named team, or of all teams of the caller and its own. The run of an agent sees none. */
 export async function listSchedules(deps: ListSchedulesDeps, caller: Caller, teamUid: string): Promise<Schedule[]> {
   if (caller.run) return [];
-  const teams = teamsWith(caller, "run.view").filter((uid) => teamUid === "" || uid === teamUid);
-  const own: Owner[] = teamUid === "" && actorOf(caller).type === "user" ? [{ type: "user", uid: actorOf(caller).uid }] : [];
-  return deps.schedules.list([...teams.map((uid): Owner => ({ type: "team", uid })), ...own]);
+  return deps.schedules.list(ownersWith(caller, "run.view", teamUid || undefined));
 }
 
 export type ListSlotsDeps = ScopeDeps & {

@@ -1,7 +1,7 @@
-import { actorOf, requireVerb, type Caller, type Verb } from "@millwright/caller";
+import { requireVerbAs, type Caller, type Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
-import type { Owner, Schedule, ScheduleUid } from "../domain/schedule.ts";
+import type { Schedule, ScheduleUid } from "../domain/schedule.ts";
 
 export type ScopeDeps = { schedules: { find(uid: ScheduleUid): Promise<Schedule | undefined> } };
 
@@ -14,11 +14,7 @@ export type ScopeDeps = { schedules: { find(uid: ScheduleUid): Promise<Schedule 
 export async function findSchedule(deps: ScopeDeps, caller: Caller, uid: string, verb: Verb): Promise<Schedule> {
   const schedule = isUuid(uid) && !caller.run ? await deps.schedules.find(as<ScheduleUid>(uid.toLowerCase())) : undefined;
   if (!schedule) throw notFound("schedule");
-  if (schedule.owner.type === "team") {
-    requireVerb(caller, schedule.owner.uid, "run.view", "schedule");
-    requireVerb(caller, schedule.owner.uid, verb, "schedule");
-  } else if (!isOneself(caller, schedule.owner)) throw notFound("schedule");
+  requireVerbAs(caller, schedule.owner, "run.view", "schedule");
+  requireVerbAs(caller, schedule.owner, verb, "schedule");
   return schedule;
 }
-
-export const isOneself = (caller: Caller, owner: Owner): boolean => actorOf(caller).type === "user" && actorOf(caller).uid === owner.uid;

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { invalidArgument } from "@millwright/errors";
 import type { TeamUid, Uid } from "@millwright/ids";
 import { sameText } from "./constant-time.ts";
-import { usable, type Outcome } from "./delivery.ts";
+import { headerIdentity, type Outcome } from "./delivery.ts";
 import { SCHEMES, type SignedRequest } from "./signature-schemes.ts";
 
 export type CodeHostUid = Uid<"code_host">;
@@ -41,7 +41,7 @@ export type CodeHostDelivery = {
   readonly receivedAt: Date;
 };
 
-export type CodeHostIdentity = { readonly kind: "provider" | "event" | "hash"; readonly id: string };
+export type CodeHostIdentity = { readonly kind: "provider" | "provider_hash" | "event" | "hash"; readonly id: string };
 
 export const codeHostIngressUrl = (base: string, codeHostUid: string): string => `${base}/webhooks/c/${codeHostUid}`;
 
@@ -78,8 +78,8 @@ export function isCodeHostSender(provider: Provider, request: SignedRequest, sec
 
 /** What makes two deliveries of a connection one: the provider's own id, which it keeps when it sends again. */
 export function codeHostIdentity(provider: Provider, header: SignedRequest["header"], body: Uint8Array): CodeHostIdentity {
-  const own = (provider === "github" ? ["x-github-delivery"] : ["idempotency-key"]).map((name) => usable(header(name))).find((id) => id !== undefined);
-  if (own !== undefined) return { kind: "provider", id: own };
+  const own = headerIdentity("provider", header(provider === "github" ? "x-github-delivery" : "idempotency-key"));
+  if (own) return own;
   const hash = createHash("sha256").update(body).digest("hex");
   // Older GitLabs name the event only, and give the events that a webhook's work causes the name of the first.
   const event = provider === "gitlab" ? header("x-gitlab-event-uuid")?.trim() : undefined;

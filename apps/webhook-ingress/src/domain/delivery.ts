@@ -22,8 +22,10 @@ export type Delivery = {
   readonly receivedAt: Date;
 };
 
-/** What makes two deliveries one. Ids of different kinds never meet, however alike they look. */
-export type DeliveryIdentity = { readonly kind: "configured" | "provider" | "sender" | "hash"; readonly id: string };
+type Source = "configured" | "provider" | "sender";
+
+/** What makes two deliveries one. Ids of different kinds never meet, however alike they look. `…_hash`: of an id that is not stored as it is. */
+export type DeliveryIdentity = { readonly kind: Source | `${Source}_hash` | "hash"; readonly id: string };
 
 /** The specification's own, then what published senders use. */
 const SENDER_HEADERS = ["x-service-delivery-id", "x-warp-delivery-id"];
@@ -36,16 +38,35 @@ export const identityOf = (webhook: Identified, header: Header, body: Uint8Array
 
 /** The first of the three sources that need no body. */
 export function namedIdentity(webhook: Identified, header: Header): DeliveryIdentity | undefined {
-  const configured = webhook.deliveryIdHeader === undefined ? undefined : usable(header(webhook.deliveryIdHeader.toLowerCase()));
-  if (configured !== undefined) return { kind: "configured", id: configured };
-  const provider = webhook.signatureScheme === undefined ? undefined : usable(SCHEMES[webhook.signatureScheme].deliveryId?.(header));
-  if (provider !== undefined) return { kind: "provider", id: provider };
-  const sender = SENDER_HEADERS.map((name) => usable(header(name))).find((value) => value !== undefined);
-  return sender === undefined ? undefined : { kind: "sender", id: sender };
+  return (
+    headerIdentity("configured", webhook.deliveryIdHeader === undefined ? undefined : header(webhook.deliveryIdHeader.toLowerCase())) ??
+    headerIdentity("provider", webhook.signatureScheme === undefined ? undefined : SCHEMES[webhook.signatureScheme].deliveryId?.(header)) ??
+    SENDER_HEADERS.map((name) => headerIdentity("sender", header(name))).find((identity) => identity !== undefined)
+  );
 }
 
-/** 1 to 256 visible ASCII characters between spaces; anything else counts as absent. */
-export function usable(value: string | undefined): string | undefined {
-  const trimmed = value?.trim();
-  return trimmed !== undefined && /^[\x21-\x7e]{1,256}$/.test(trimmed) ? trimmed : undefined;
+/** An id is stored with runs as a metadata value, which has no more bytes than this. */
+const ID_BYTES_MAX = 256;
+const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u;
+
+/**
+ * The identity that a header's value gives: the value itself or, where it is too long or cannot be shown, its SHA-256 as a kind of its own.
+ * `value` has one character per byte, as Node.js reads headers. Undefined: the header is absent or empty.
+ */
+export function headerIdentity<S extends string>(source: S, value: string | undefined): { readonly kind: S | `${S}_hash`; readonly id: string } | undefined {
+  const trimmed = value?.replace(/^[ \t]+|[ \t]+$/g, "") ?? "";
+  if (trimmed === "") return undefined;
+  const bytes = Buffer.from(trimmed, "latin1");
+  const text = decoded(bytes);
+  if (text !== undefined && bytes.length <= ID_BYTES_MAX && PRINTABLE.test(text)) return { kind: source, id: text };
+  return { kind: `${source}_hash`, id: `sha256:${createHash("sha256").update(bytes).digest("hex")}` };
+}
+
+/** Undefined for bytes that are not UTF-8: no two values may look the same. */
+function decoded(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
 }

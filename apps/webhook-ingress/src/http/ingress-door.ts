@@ -13,6 +13,8 @@ export type IngressDoorDeps = ReceiveDeliveryDeps & ReceiveCodeHostDeliveryDeps 
   proxies: TrustedProxies;
   /** A body that has not come to its end by then is given up. */
   bodyTimeoutMs: number;
+  /** How long the rest of a refused body is read after the answer. */
+  drainMs: number;
   /** For large bodies of code hosts. */
   largeBodies: Places;
 };
@@ -34,13 +36,13 @@ export function ingressDoor(deps: IngressDoorDeps): RequestListener {
         const reception = await receive(deps, req, res, target, requestId);
         outcome = reception.outcome;
         if (reception.outcome !== "accepted" && reception.outcome !== "duplicate") throw REFUSALS[reception.outcome](reception);
-        await send(req, res, 202, { "content-type": "application/json" }, JSON.stringify({ delivery_id: reception.deliveryId }));
+        await send(deps, req, res, 202, { "content-type": "application/json" }, JSON.stringify({ delivery_id: reception.deliveryId }));
       } catch (thrown) {
         const error = asDomainError(thrown);
         if (error.kind === "wrong_method") res.setHeader("allow", "POST");
         const problem = problemOf(error, { publicUrl: deps.publicUrl, path: target?.path ?? "/webhooks/", traceId: scope.trace.traceId, isUnrepeatable: false });
         if (problem.status >= 500) deps.log.error({ operation: "POST /webhooks", reason: error.reason, error }, "request failed");
-        await send(req, res, problem.status, problem.headers, JSON.stringify(problem.body));
+        await send(deps, req, res, problem.status, problem.headers, JSON.stringify(problem.body));
       }
     };
     void inScope(scope, answer);
@@ -98,13 +100,13 @@ function decoded(segment: string): string {
   }
 }
 
-async function send(req: IncomingMessage, res: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
-  if (!req.complete) {
-    // A body that was not read to its end must not be taken for the next request.
-    res.setHeader("connection", "close");
-    await drain(req);
-  }
+async function send({ drainMs }: Pick<IngressDoorDeps, "drainMs">, req: IncomingMessage, res: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
   if (res.destroyed) return;
+  // A body that was not read to its end must not be taken for the next request.
+  if (!req.complete) res.setHeader("connection", "close");
   res.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body), "cache-control": "no-store", "x-content-type-options": "nosniff" });
-  res.end(body);
+  res.write(body);
+  // The answer is complete. Closing now would reset the connection of a sender that still writes, and could take the answer from it.
+  if (!req.complete) await drain(req, drainMs);
+  res.end();
 }

@@ -5,9 +5,9 @@ import type { Places } from "./places.ts";
 /** What is larger, or does not say how large it is, waits for a place among the large ones. */
 const LARGE_BYTES = 1024 * 1024;
 
-/** Of a body that is refused, at most so much more is read and thrown away, so that its sender hears the answer. */
+/** Of a body that is refused, at most so much more is read and discarded after the answer, so that its sender receives it. */
 const DRAINED_BYTES_MAX = 2 * 1024 * 1024;
-const DRAIN_MS = 2_000;
+export const DRAIN_MS = 2_000;
 
 /**
  * The raw bytes of a request, at most `bytesMax`. A body that declares more is not read; one that turns out larger is read
@@ -54,8 +54,8 @@ export async function readLargeBody(req: IncomingMessage, res: ServerResponse, p
   return readBody(req, bytesMax, timeoutMs);
 }
 
-/** Lets what is left of a body come and go for a moment. Whatever is left then is cut off with the connection. */
-export function drain(req: IncomingMessage): Promise<void> {
+/** Reads and discards the rest of a body, within the limits above. Closing the connection cuts off whatever is left then. */
+export function drain(req: IncomingMessage, drainMs: number = DRAIN_MS): Promise<void> {
   if (req.complete || req.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
     let left = DRAINED_BYTES_MAX;
@@ -69,7 +69,7 @@ export function drain(req: IncomingMessage): Promise<void> {
       left -= chunk.length;
       if (left <= 0) end();
     };
-    const timer = setTimeout(end, DRAIN_MS);
+    const timer = setTimeout(end, drainMs);
     req.on("data", take).on("end", end).on("close", end).on("error", end);
     req.resume();
   });

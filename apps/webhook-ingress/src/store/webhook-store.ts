@@ -20,6 +20,12 @@ export function webhookStore(database: Database, vault: Vault) {
       return rows[0] && toWebhook(rows[0]);
     },
 
+    /** Of every factory of the team, with this managed secret. */
+    async listNaming({ teamUid, name }: { readonly teamUid: string; readonly name: string }): Promise<Webhook[]> {
+      const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.team_uid = $1 AND w.secret_name = $2 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [teamUid, name]);
+      return rows.map(toWebhook);
+    },
+
     /** Oldest first. */
     async list(factoryUid: string): Promise<Webhook[]> {
       const { rows } = await database.sql.query<WebhookRow>(`${SELECT_WEBHOOKS()} WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.created_at, w.uid`, [factoryUid]);

@@ -1,5 +1,7 @@
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
+import { checkSecret } from "../domain/secret.ts";
+import type { Webhook } from "../domain/webhook.ts";
 import type { TeamSecretName, TeamSecretValue } from "../store/team-secret-store.ts";
 
 /** A value is compared with the gateway's own this long after it was pushed: by then the gateway has kept it, or never will. */
@@ -14,6 +16,7 @@ export type TeamSecretsDeps = {
     unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { pushedAt: Date })[]>;
     confirm(secret: TeamSecretName & { pushedAt: Date }, present: { value: string; revision: string } | undefined): Promise<void>;
   };
+  webhooks: { listNaming(secret: TeamSecretName): Promise<readonly Webhook[]> };
   identity: {
     /** The present value and revision; undefined: the team has no such secret. */
     secret(secret: TeamSecretName): Promise<{ value: string; revision: string } | undefined>;
@@ -46,9 +49,13 @@ export class TeamSecrets {
     return present.value;
   }
 
-  /** Asked by the gateway, while it changes the value: nothing is verified with the old one after this has been answered. */
-  push(secret: TeamSecretName, value: TeamSecretValue): Promise<void> {
-    return this.#deps.copies.push(secret, value, this.#deps.clock.now());
+  /**
+   * Asked by the gateway, while it changes the value: nothing is verified with the old one after this has been answered.
+   * Errors: invalid_secret, if a webhook that names the secret cannot have the new value.
+   */
+  async push(secret: TeamSecretName, value: TeamSecretValue): Promise<void> {
+    if (value.value !== undefined) for (const webhook of await this.#deps.webhooks.listNaming(secret)) checkFor(webhook, value.value);
+    await this.#deps.copies.push(secret, value, this.#deps.clock.now());
   }
 
   /** Takes the gateway's word where a pushed value may not have been kept there. Answers whether there may be more. */
@@ -59,6 +66,14 @@ export class TeamSecrets {
       await copies.confirm(secret, await identity.secret(secret));
     }
     return due.length === BATCH ? "again" : "idle";
+  }
+}
+
+function checkFor(webhook: Webhook, value: string): void {
+  try {
+    checkSecret(webhook, value);
+  } catch (error) {
+    throw invalidArgument("invalid_secret", `The webhook ${webhook.name} (${webhook.uid}) uses this secret. ${(error as Error).message}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { evaluateFilter, parseFilter, parsePayload, type Payload, type PayloadFilter } from "@millwright/payload-filter";
+import { evaluateFilter, parseExactly, parseFilter, parsePayload, type Payload, type PayloadFilter } from "@millwright/payload-filter";
 import type { Webhook } from "../domain/webhook.ts";
 import { getDelivery, type ReadDeliveriesDeps } from "./read-deliveries.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
@@ -36,7 +36,7 @@ export async function testFilter(deps: TestFilterDeps, caller: Caller, asked: As
 }
 
 function readFilter(text: string): PayloadFilter {
-  const { filter, faults } = parseFilter(text === "" ? {} : (JSON.parse(text) as unknown));
+  const { filter, faults } = parseFilter(text === "" ? {} : parseExactly(text));
   if (filter) return filter;
   throw new DomainError({ kind: "invalid_argument", reason: "invalid_filter", message: faults.map(({ path, message }) => `${path || "payload_filter"}: ${message}`).join(" "), details: faults });
 }
