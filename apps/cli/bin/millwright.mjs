@@ -6,7 +6,12 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const pinned = `${root}node_modules/.bin/node`;
-const node = Number(process.versions.node.split(".")[0]) >= 24 || !existsSync(pinned) ? process.execPath : pinned;
+const isCurrent = Number(process.versions.node.split(".")[0]) >= 24;
+if (!isCurrent && !existsSync(pinned)) {
+  process.stderr.write(`millwright needs Node.js 24 or newer (this is ${process.version}).\n`);
+  process.exit(1);
+}
+const node = isCurrent ? process.execPath : pinned;
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
 const child = spawn(node, ["--conditions=@millwright/source", "--no-warnings", main, ...process.argv.slice(2)], { stdio: "inherit" });

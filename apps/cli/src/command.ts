@@ -2,14 +2,26 @@ import type { ParseArgsConfig } from "node:util";
 import type { ApiClient } from "@millwright/api-client";
 import type { Paint } from "@millwright/terminal";
 
-/** What a command may use: the platform, the terminal, and how the user wants answers. */
+/** A text to print, or several parts of one with the style of each. */
+export type Printed = string | readonly { readonly text: string; readonly style?: keyof Paint }[];
+
+/** What a command may use: the platform, the terminal, and the output format that the user asked for. Whatever it prints is stripped of control sequences. */
 export type Cli = {
   api(): ApiClient;
   env: NodeJS.ProcessEnv;
-  paint: Paint;
-  /** Prints a record or list: JSON with `--json`, else what `human` says. */
-  show(value: unknown, human: () => string): void;
-  readonly print: (text: string) => void;
+  /** Whether `--json` was given. */
+  readonly isJson: boolean;
+  /** Prints a record or list: JSON with `--json`, otherwise the result of `human`. */
+  show(value: unknown, human: () => Printed): void;
+  readonly print: (text: Printed) => void;
+  /** Prints JSON or JSON Lines as they are; control characters in them are escaped. */
+  readonly printJson: (json: string) => void;
+  readonly printError: (text: string) => void;
+};
+
+export type Option = NonNullable<ParseArgsConfig["options"]>[string] & {
+  /** The allowed values; several may be given with commas between. */
+  readonly choices?: readonly string[];
 };
 
 export type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
@@ -20,7 +32,11 @@ export type Command = {
   /** Positional arguments; `[X]` is optional, `X...` is one or more (after `--` whatever they are). */
   args: string[];
   summary: string;
-  options?: ParseArgsConfig["options"];
+  options?: Record<string, Option>;
+  /** Allowed values of positional arguments, by name. */
+  choices?: Record<string, readonly string[]>;
+  /** `--team` does not name the team in which the command acts. */
+  ignoresTeam?: boolean;
   /** Answers the exit code; nothing = 0. */
   run(cli: Cli, args: string[], values: Values): Promise<number | void>;
 };

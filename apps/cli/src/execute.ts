@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { ApiClient, ApiError } from "@millwright/api-client";
-import { paint } from "@millwright/terminal";
-import { checkedId, checkedUrl, EXIT, NotFound, UsageError, textOption, type Cli, type Command, type Values } from "./command.ts";
+import { ApiClient, ApiError, type Problem } from "@millwright/api-client";
+import { paint, printable, printableJson } from "@millwright/terminal";
+import { checkedId, checkedUrl, EXIT, NotFound, UsageError, textOption, type Cli, type Command, type Printed, type Values } from "./command.ts";
 import { COMMANDS } from "./commands/all.ts";
 import { overviewOf, unknownCommand, usageOf } from "./help.ts";
 import { readLogin } from "./login-file.ts";
@@ -16,10 +16,13 @@ export type Surroundings = {
 
 /** Arguments that are named in paths. */
 const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "SECRET", "ENVIRONMENT"]);
+/** Refusals with status 400 that are not about a value of the command line. */
+const STATE_REFUSALS = new Set(["run_already_finished"]);
 const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
 
 /** Runs one command line and answers its exit code. Never throws for what a user can cause. */
-export async function execute(argv: string[], around: Surroundings): Promise<number> {
+export async function execute(argv: string[], terminal: Surroundings): Promise<number> {
+  const around = { ...terminal, printError: (text: string) => terminal.printError(printable(text)) };
   const { options, words } = leadingOptions(argv);
   const command = COMMANDS.find((one) => one.words.split(" ").every((word, index) => words[index] === word));
   if (!command) return withoutCommand(argv, around);
@@ -29,7 +32,10 @@ export async function execute(argv: string[], around: Surroundings): Promise<num
       around.print(usageOf(command));
       return EXIT.done;
     }
-    return (await command.run(createCli(values, around), positionals, values)) ?? EXIT.done;
+    const cli = createCli(values, around);
+    const team = textOption(values, "team");
+    if (team !== undefined && !command.ignoresTeam) await checkTeam(cli, team);
+    return (await command.run(cli, positionals, values)) ?? EXIT.done;
   } catch (error) {
     return explain(error, command, around);
   }
@@ -73,18 +79,44 @@ function parse(command: Command, rest: string[]): { positionals: string[]; value
   }
   for (const [at, arg] of command.args.entries()) {
     const what = arg.replace(/[[\]]/g, "");
-    if (IDS.has(what) && positionals[at] !== undefined) checkedId(positionals[at], what);
+    if (positionals[at] === undefined) continue;
+    if (IDS.has(what)) checkedId(positionals[at], what);
+    checkChoice(what, positionals[at], command.choices?.[what]);
+  }
+  for (const [name, { choices }] of Object.entries(command.options ?? {})) {
+    for (const value of [values[name] ?? []].flat()) if (typeof value === "string") checkChoice(`--${name}`, value, choices);
   }
   return parsed;
 }
 
+function checkChoice(what: string, value: string, choices: readonly string[] | undefined): void {
+  const wrong = choices && value.split(",").find((one) => !choices.includes(one));
+  if (wrong !== undefined) throw new UsageError(`${what} must be one of ${choices!.join(", ")} (got ${JSON.stringify(wrong)}).`);
+}
+
+/** Throws `NotFound`, or the platform's refusal with 404, if the team of --team is unknown or not visible to the caller. */
+async function checkTeam(cli: Cli, team: string): Promise<void> {
+  const { teams } = await cli.api().get<{ teams: { uid: string }[] }>("/whoami");
+  if (!teams.some(({ uid }) => uid === team)) await cli.api().get(`/team/${checkedId(team, "team")}`);
+}
+
 function createCli(values: Values, around: Surroundings): Cli {
+  const colours = paint(around.isColour);
+  const isJson = values["json"] === true;
+  const print = (printed: Printed): void => {
+    const parts = typeof printed === "string" ? [{ text: printed }] : printed;
+    around.print(parts.map(({ text, style }) => (style ? colours[style](printable(text)) : printable(text))).join(""));
+  };
+  const printJson = (json: string): void => around.print(printableJson(json));
   return {
     env: around.env,
-    paint: paint(around.isColour),
-    print: around.print,
+    isJson,
+    print,
+    printJson,
+    printError: around.printError,
     show: (value, human) => {
-      around.print(values["json"] ? JSON.stringify(value, null, 2) : human());
+      if (isJson) printJson(JSON.stringify(value, null, 2));
+      else print(human());
     },
     api: () => {
       const login = readLogin(around.env);
@@ -97,6 +129,9 @@ function createCli(values: Values, around: Surroundings): Cli {
   };
 }
 
+/** Whether the platform refused a value of the request. A definition that it refuses is failed work instead. */
+const isWrongUsage = ({ status, reason = "", diagnostics }: Problem): boolean => status === 400 && diagnostics === undefined && !STATE_REFUSALS.has(reason);
+
 function explain(error: unknown, command: Command, around: Surroundings): number {
   if (error instanceof UsageError) {
     around.printError(`${error.message}\n\n${usageOf(command)}`);
@@ -106,7 +141,8 @@ function explain(error: unknown, command: Command, around: Surroundings): number
     around.printError(`${error.message}${error.problem.reason ? ` (${error.problem.reason})` : ""}`);
     for (const d of error.problem.diagnostics ?? []) around.printError(`  ${d.path}:${d.line}:${d.column} ${d.code} ${d.message}`);
     if (error.status === 401 || error.status === 403) return EXIT.notAuthorised;
-    return error.status === 404 ? EXIT.notFound : EXIT.failed;
+    if (error.status === 404) return EXIT.notFound;
+    return isWrongUsage(error.problem) ? EXIT.usage : EXIT.failed;
   }
   if (error instanceof NotFound) {
     around.printError(error.message);

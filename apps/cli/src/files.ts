@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { parseExactly } from "@millwright/payload-filter";
 import { UsageError } from "./command.ts";
 
 const REASONS: Record<string, string> = { ENOENT: "there is no such file", EISDIR: "it is a directory", EACCES: "it may not be read" };
@@ -12,10 +13,11 @@ export async function readNamed(path: string): Promise<Buffer> {
 
 export const readText = async (path: string): Promise<string> => (await readNamed(path)).toString("utf8");
 
+/** Numbers stay as they are written, also when they are sent. */
 export async function readJson(path: string): Promise<unknown> {
   const text = await readText(path);
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch (error) {
     throw new UsageError(`${path} is not JSON: ${(error as Error).message}`);
   }

@@ -1,11 +1,22 @@
 import type { Command } from "./command.ts";
 
-const FIRST_LINE = "usage: millwright COMMAND [--json] [--url URL] [--api-key KEY] [--team UID]";
+const GLOBAL_OPTIONS = "[--json] [--url URL] [--api-key KEY] [--team UID]";
+const FIRST_LINE = `usage: millwright COMMAND ${GLOBAL_OPTIONS}`;
 
-/** One command: its arguments, each of its options, what it does. */
+/** Returns the help of one command: its arguments, each of its options, what it does, and the allowed values. */
 export function usageOf(command: Command): string {
-  const options = Object.entries(command.options ?? {}).map(([name, { type, multiple }]) => `[--${name}${type === "string" ? ` ${valueOf(name)}` : ""}]${multiple ? "..." : ""}`);
-  return `usage: millwright ${[command.words, ...command.args, ...options].join(" ")}\n${command.summary}`;
+  const options = Object.entries(command.options ?? {});
+  const shown = options.map(([name, { type, multiple }]) => `[--${name}${type === "string" ? ` ${valueOf(name)}` : ""}]${multiple ? "..." : ""}`);
+  const choices = [
+    ...Object.entries(command.choices ?? {}),
+    ...options.flatMap(([name, { choices: allowed }]) => (allowed ? [[valueOf(name), allowed] as const] : [])),
+  ];
+  return [
+    `usage: millwright ${[command.words, ...command.args, ...shown, GLOBAL_OPTIONS].join(" ")}`,
+    command.summary,
+    ...choices.map(([name, allowed]) => `  ${name}: ${allowed.join(", ")}`),
+    "  --json prints the answer of the API instead of text.",
+  ].join("\n");
 }
 
 /** The commands, one line each. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { fakeApi } from "./fake-api.ts";
 
-const { seen, answers, millwright, url } = fakeApi();
+const { seen, answers, millwright, inColour, url } = fakeApi();
 
 const F1 = "0198a202-0000-7000-8000-00000000000f";
 
@@ -31,6 +31,7 @@ test.each([
   [401, 3],
   [403, 3],
   [404, 4],
+  [400, 2],
   [409, 1],
   [500, 1],
 ])("an answer of %i is exit code %i", async (status, code) => {
@@ -61,7 +62,9 @@ describe("help", () => {
   test("of a command shows its options with what they take", async () => {
     const { code, out } = await millwright("run", "create", "--help");
     expect([code, out]).toEqual([0, expect.stringContaining("[--file FILE] [--title TITLE]")]);
-    expect(out).toContain("[--attach ATTACH]... [--watch]");
+    expect(out).toContain("[--attach ATTACH]... [--watch] [--json]");
+    expect((await millwright("run", "list", "--help")).out).toContain("STATE: QUEUED, PENDING, CLAIMED");
+    expect((await millwright("task", "move", "--help")).out).toContain("STAGE: TRIAGE, SPEC");
   });
   test.each([
     [["rnu"], "There is no command rnu: millwright --help lists all of them."],
@@ -123,6 +126,7 @@ describe("the factory of a command", () => {
 test("diagnostics of a refused definition are listed with their places", async () => {
   answers["POST /api/v1/factory/f/source/apply"] = { status: 400, body: {} };
   answers["GET /api/v1/factory?search=f&limit=100"] = { status: 200, body: { factories: [{ uid: "f", name: "f", alias: null }] } };
+  answers["GET /api/v1/factory/f/source"] = { status: 200, body: { kind: "files", repository_url: null, branch: null } };
   answers["PUT /api/v1/factory/f/source"] = {
     status: 400,
     body: { status: 400, title: "Invalid", diagnostics: [{ path: "factory.yaml", line: 2, column: 3, code: "FF_UNKNOWN_FIELD", message: "no such key" }] },
@@ -130,6 +134,19 @@ test("diagnostics of a refused definition are listed with their places", async (
   const result = await millwright("factory", "apply", new URL("../../../examples/first-factory", import.meta.url).pathname, "--factory", "f");
   expect(result.code).toBe(1);
   expect(result.err).toContain("factory.yaml:2:3 FF_UNKNOWN_FIELD no such key");
+});
+
+test("applying a directory to a factory that git defines is refused, unless replacing the source is asked for", async () => {
+  answers["GET /api/v1/factory/f1/source"] = { status: 200, body: { kind: "git", repository_url: "https://host/team/factory.git", branch: "main" } };
+  answers["PUT /api/v1/factory/f1/source"] = { status: 200, body: {} };
+  answers["POST /api/v1/factory/f1/source/apply"] = { status: 200, body: { source: { state: "APPLIED", active_version: 2 }, plan: [] } };
+  answers["GET /api/v1/factory?search=f1&limit=100"] = { status: 200, body: { factories: [{ uid: "f1", name: "f1", alias: null }] } };
+  const directory = new URL("../../../examples/first-factory", import.meta.url).pathname;
+  const refused = await millwright("factory", "apply", directory, "--factory", "f1");
+  expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("comes from https://host/team/factory.git (branch main). Commit the change there, or add --replace-source")]);
+  expect(seen.filter(({ method }) => method !== "GET")).toEqual([]);
+  expect((await millwright("factory", "apply", directory, "--factory", "f1", "--replace-source")).code).toBe(0);
+  expect(seen.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`)).toEqual(["PUT /api/v1/factory/f1/source", "POST /api/v1/factory/f1/source/apply"]);
 });
 
 describe("files", () => {
@@ -194,15 +211,27 @@ test("a run that waits says what for", async () => {
   expect((await millwright("run", "get", "r1")).out).toBe("Mend it\nQUEUED: No worker is connected.");
 });
 
-test("a key is made for a member by e-mail address, and for every team of the owner", async () => {
-  answers["GET /api/v1/team/t1/members"] = { status: 200, body: { members: [{ uid: "u1", email: "bob@example.com" }], page_info: { next_cursor: "c" } } };
-  answers["GET /api/v1/team/t1/members?cursor=c"] = { status: 200, body: { members: [{ uid: "u2", email: "ada@example.com" }], page_info: {} } };
+test("a key is created for every team of its owner, and for nobody else", async () => {
   answers["POST /api/v1/team/t1/keys"] = { status: 201, body: { key: { uid: "k1" }, api_key: "mw_new" } };
-  expect(await millwright("key", "create", "hers", "--user", "Ada@example.com", "--team", "t1")).toMatchObject({ code: 0, out: "key k1, shown once: mw_new" });
-  expect(seen.at(-1)!.body).toEqual({ name: "hers", kind: "api", user_uid: "u2" });
-  expect((await millwright("key", "create", "mine", "--all-teams", "--team", "t1")).code).toBe(0);
+  expect(await millwright("key", "create", "mine", "--all-teams", "--team", "t1")).toMatchObject({ code: 0, out: "key k1, shown once: mw_new" });
   expect(seen.at(-1)!.body).toEqual({ name: "mine", kind: "api", all_teams: true });
-  expect((await millwright("key", "create", "none", "--user", "eve@example.com", "--team", "t1")).code).toBe(4);
+  expect((await millwright("key", "create", "hers", "--user", "ada@example.com", "--team", "t1")).code).toBe(2);
+});
+
+test("people are added with their first key, or invited, and accept", async () => {
+  answers["POST /api/v1/team/t1/members"] = { status: 201, body: { uid: "u1", role: "viewer", api_key: "mw_first" } };
+  expect((await millwright("user", "add", "new@example.com", "--role", "viewer", "--team", "t1")).out).toContain("shown once: mw_first");
+  const invitation = { uid: "i1", team: { uid: "t1", name: "Red" }, email: "ada@example.com", role: "admin", invited_by: "bob@example.com", expires_at: "T" };
+  answers["POST /api/v1/team/t1/invitations"] = { status: 201, body: invitation };
+  expect((await millwright("invitation", "create", "ada@example.com", "--role", "admin", "--team", "t1")).out).toBe("ada@example.com is invited as admin until T: invitation i1");
+  expect(seen.at(-1)!.body).toEqual({ email: "ada@example.com", role: "admin" });
+  for (const path of ["/invitations", "/team/t1/invitations"]) answers[`GET /api/v1${path}`] = { status: 200, body: { invitations: [invitation] } };
+  for (const where of [["--mine"], ["--team", "t1"]]) expect((await millwright("invitation", "list", ...where)).out).toMatch(/i1 +Red +ada@example.com +admin +bob@example.com/);
+  answers["POST /api/v1/invitations/i1/accept"] = { status: 200, body: { team: invitation.team, member: { role: "admin" } } };
+  expect((await millwright("invitation", "accept", "i1")).out).toMatch(/^You are now admin of team t1 \(Red\)\./);
+  answers["DELETE /api/v1/invitations/i1"] = { status: 204, body: "" };
+  answers["DELETE /api/v1/team/t1/invitations/i1"] = { status: 204, body: "" };
+  expect([(await millwright("invitation", "decline", "i1")).out, (await millwright("invitation", "revoke", "i1", "--team", "t1")).out]).toEqual(["invitation i1 is declined.", "invitation i1 is revoked."]);
 });
 
 test("a run is shown with what its model calls used", async () => {
@@ -216,20 +245,126 @@ test("a run is shown with what its model calls used", async () => {
   for (const none of [undefined, { total_tokens: 0, inference_cost_usd: 0 }]) expect(await shown(none)).toEqual(["Mend it", "SUCCEEDED", "https://x/runs/r1"]);
 });
 
-test("watching a run prints what happened and tells by its exit code how it ended", async () => {
-  const events = [
-    { id: 1, event: "run_created", data: { seq: 1, kind: "run_created", occurred_at: "2026-01-01T00:00:00.000Z" } },
-    { id: 2, event: "tool_end", data: { seq: 2, kind: "tool_end", occurred_at: "2026-01-01T00:00:01.000Z", payload: { name: "run_command", state: "completed", input: { command: "ls" }, output: { exit_code: 0, output: "a" } } } },
-  ];
-  answers["GET /api/v1/agent/runs/r1/events"] = {
-    status: 200,
-    type: "text/event-stream",
-    text: `${events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${JSON.stringify(e.data)}\n\n`).join("")}event: end\ndata: {}\n\n`,
+describe("watching a run", () => {
+  const AT = "2026-01-01T00:00:01.000Z";
+  const command = { name: "run_command", state: "completed", input: { command: "ls" }, output: { exit_code: 0, output: "a" } };
+  const stream = (...events: { kind: string; occurred_at?: string; payload?: object }[]): string =>
+    events
+      .map((event, index) => ({ seq: index + 1, occurred_at: AT, ...event }))
+      .map((event) => `id: ${event.seq}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`)
+      .join("");
+  const answer = (text: string, run: object) => {
+    answers["GET /api/v1/agent/runs/r1/events"] = { status: 200, type: "text/event-stream", text };
+    const body = { run_id: "r1", state: "FAILED", title: "t", created_at: "", session_link: "https://x/runs/r1", ...run };
+    answers["GET /api/v1/agent/runs/r1"] = { status: 200, body };
   };
-  answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { run_id: "r1", state: "FAILED", title: "t", created_at: "" } };
-  const result = await millwright("run", "watch", "r1");
-  expect(result.out.split("\n")).toEqual(["· queued", "✓ $ ls", "    a"]);
-  expect(result.code).toBe(1);
+
+  test("prints its id and its link first, then what happened; the exit code is that of its end", async () => {
+    answer(`${stream({ kind: "run_created" }, { kind: "tool_end", payload: command })}event: end\ndata: {}\n\n`, {});
+    answers["POST /api/v1/agent/runs"] = { status: 200, body: { run_id: "r1", state: "QUEUED" } };
+    for (const argv of [["run", "watch", "r1"], ["run", "create", "hello", "--watch"]]) {
+      const { code, out } = await millwright(...argv);
+      expect([code, out.split("\n")]).toEqual([1, ["run r1", "https://x/runs/r1", "· queued", "✓ $ ls", "    a"]]);
+    }
+  });
+
+  test("returns at its end, not at that of an earlier execution, and mentions an open debug window", async () => {
+    const finished = (occurred_at: string) => ({ kind: "run_finished", occurred_at, payload: { state: "FAILED", message: "No." } });
+    // The stream of a run with an open debug window has no end: what follows is never read.
+    const later = { kind: "message", payload: { role: "assistant", text: "never read" } };
+    const status = { message: "No.", session_debug_until: "2026-01-01T00:20:00.000Z" };
+    const events = stream(finished("2026-01-01T00:00:00.000Z"), { kind: "run_created" }, finished(AT), later);
+    answer(events, { finished_at: "2026-01-01T00:00:00.999Z", status_message: status });
+    const { code, out } = await millwright("run", "watch", "r1");
+    expect(code).toBe(1);
+    expect(out.split("\n").slice(2)).toEqual([
+      "✗ failed: No.", "· queued", "✗ failed: No.",
+      "! debug window open until 2026-01-01T00:20:00.000Z: millwright run follow-up r1 MESSAGE works in what the setup left",
+    ]);
+  });
+
+  test("prints its events as JSON Lines with --json", async () => {
+    answer(`${stream({ kind: "run_created" })}event: end\ndata: {}\n\n`, { state: "SUCCEEDED" });
+    const { code, out } = await millwright("run", "watch", "r1", "--json");
+    expect([code, JSON.parse(out)]).toEqual([0, { seq: 1, occurred_at: AT, kind: "run_created" }]);
+  });
+});
+
+describe("what the platform sends is printed without control sequences", () => {
+  const EVIL = "\u001b]0;owned\u0007a\u001b[2J\u009b31m\u202e\rb";
+  // oxlint-disable-next-line no-control-regex -- these must be absent
+  const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/;
+  test.each<[string[], string, object]>([
+    [["run", "list"], "GET /api/v1/agent/runs", { runs: [{ run_id: "r1", state: "FAILED", created_at: "now", title: `${EVIL}\nforged row` }] }],
+    [["run", "get", "r1"], "GET /api/v1/agent/runs/r1", { run_id: "r1", state: "FAILED", title: EVIL, status_message: { message: EVIL } }],
+    [
+      ["task", "get", "t1", "--factory", F1],
+      `GET /api/v1/factory/${F1}/tasks/t1`,
+      { title: EVIL, stage: "TRIAGE", outputs: [{ artifact_type: "FILE", data: { filename: EVIL } }] },
+    ],
+    [["schedule", "get", "s1"], "GET /api/v1/agent/schedules/s1", { id: "s1", name: EVIL, cron_schedule: "* * * * *", prompt: EVIL, history: {} }],
+  ])("%j", async (argv, request, body) => {
+    answers[request] = { status: 200, body };
+    const { code, out } = await millwright(...argv);
+    expect([code, out]).toEqual([0, expect.stringContaining("ab")]);
+    expect(out).not.toMatch(CONTROLS);
+    const json = (await millwright(...argv, "--json")).out;
+    expect(json).not.toMatch(CONTROLS);
+    expect(JSON.stringify(JSON.parse(json))).toContain("\\u001b]0;owned"); // the value is the same
+  });
+
+  test("a row of a table stays one line", async () => {
+    answers["GET /api/v1/agent/runs"] = { status: 200, body: { runs: [{ run_id: "r1", state: "FAILED", created_at: "now", title: "a\nr2  SUCCEEDED" }] } };
+    expect((await millwright("run", "list")).out.split("\n")).toHaveLength(2);
+  });
+
+  test("errors and their diagnostics", async () => {
+    const diagnostics = [{ path: EVIL, line: 1, column: 1, code: EVIL, message: EVIL }];
+    answers["GET /api/v1/agent/runs/r1"] = { status: 404, body: { status: 404, detail: EVIL, diagnostics } };
+    const { err } = await millwright("run", "get", "r1");
+    expect(err).toContain("ab");
+    expect(err).not.toMatch(CONTROLS);
+  });
+
+  test("commands, transcripts and events; our own colours stay", async () => {
+    const block = { command: EVIL, output: `${EVIL}\n`, exit_code: 0, state: "completed" };
+    answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { run_id: "r1", conversation_id: "c1", state: "FAILED", session_link: EVIL } };
+    answers["GET /api/v1/agent/conversations/c1/block-snapshot"] = { status: 200, body: { blocks: [block] } };
+    answers["GET /api/v1/agent/runs/r1/transcript"] = { status: 200, text: `${JSON.stringify({ text: EVIL })}\n{"text":"\u009b31m\u202e"}\n` };
+    const event = { seq: 1, kind: "message", occurred_at: "", payload: { role: "assistant", text: EVIL } };
+    const text = `id: 1\nevent: message\ndata: ${JSON.stringify(event)}\n\nevent: end\ndata: {}\n\n`;
+    answers["GET /api/v1/agent/runs/r1/events"] = { status: 200, type: "text/event-stream", text };
+    for (const words of ["commands r1", "transcript r1", "watch r1", "watch r1 --json"]) {
+      expect((await millwright("run", ...words.split(" "))).out).not.toMatch(CONTROLS);
+    }
+    expect((await millwright("run", "transcript", "r1")).out.split("\n").map((line) => JSON.parse(line).text)).toEqual([EVIL, "\u009b31m\u202e"]);
+    expect((await inColour("run", "commands", "r1")).out).toBe("\u001b[1m$ ab\u001b[0m\nab\n");
+  });
+});
+
+describe("rejected values are wrong usage", () => {
+  test.each([
+    [["run", "list", "--state", "DONE"], "--state must be one of QUEUED, PENDING"],
+    [["run", "list", "--state", "QUEUED,DONE"], 'FAILED, BLOCKED, ERROR, CANCELLED (got "DONE").'],
+    [["task", "move", "t1", "DONE"], "STAGE must be one of TRIAGE, SPEC"],
+    [["user", "add", "a@example.com", "--role", "king"], "--role must be one of owner, admin, member, viewer"],
+    [["key", "create", "k", "--scope", "run.view", "--scope", "run.fly"], '(got "run.fly")'],
+  ])("%j exits 2 and sends nothing", async (argv, said) => {
+    expect(await millwright(...argv)).toMatchObject({ code: 2, err: expect.stringContaining(said) });
+    expect(seen).toEqual([]);
+  });
+  test("but a refusal for the state of a run is failed work", async () => {
+    const body = { status: 400, detail: "The run has already finished.", reason: "run_already_finished" };
+    answers["POST /api/v1/agent/runs/r1/cancel"] = { status: 400, body };
+    expect((await millwright("run", "cancel", "r1")).code).toBe(1);
+  });
+});
+
+test.each(["run", "schedule", "key", "factory", "model", "code-host"])("an unknown --team is exit code 4 of %s list, and nothing else is sent", async (subject) => {
+  const body = { status: 404, detail: "No such team, or it is not visible to you.", reason: "team_not_found" };
+  answers["GET /api/v1/team/nope"] = { status: 404, body };
+  expect(await millwright(subject, "list", "--team", "nope")).toMatchObject({ code: 4, err: "No such team, or it is not visible to you. (team_not_found)" });
+  expect(seen.map(({ path }) => path)).toEqual(["/api/v1/team/nope"]);
 });
 
 test.each<[string[], string, object, RegExp]>([
@@ -355,4 +490,38 @@ describe("code hosts", () => {
     const { code, out } = await millwright("code-host", ...argv, "--team", "t1");
     expect([code, out]).toEqual([0, expect.stringMatching(shown)]);
   });
+});
+
+test("an environment is created with its repositories, setup and secrets, for the team or as a personal one", async () => {
+  answers["POST /api/v1/agent/environments"] = { status: 201, body: { uid: "e1", config: { name: "web" } } };
+  const lists = ["--repo", "acme/shop", "--repo", "acme/api", "--setup", "npm ci", "--secret", "TOKEN", "--allow-host", "npm.test"];
+  const made = await millwright("environment", "create", "web", "--image", "node:24", ...lists);
+  expect(made).toMatchObject({ code: 0, out: "environment e1 (web)" });
+  expect(seen[0]!.body).toEqual({
+    config: {
+      name: "web", docker_image: "node:24", github_repos: [{ owner: "acme", repo: "shop" }, { owner: "acme", repo: "api" }],
+      setup_commands: ["npm ci"], secrets: [{ name: "TOKEN" }], allowed_hosts: ["npm.test"],
+    },
+  });
+  expect((await millwright("environment", "create", "mine", "--personal")).code).toBe(0);
+  expect(seen[1]!.body).toEqual({ config: { name: "mine", github_repos: [], setup_commands: [], secrets: [] }, team: false });
+  for (const repo of ["noslash", "a/b/c", "/b"]) {
+    const refused = await millwright("environment", "create", "web", "--repo", repo);
+    expect(refused).toMatchObject({ code: 2, err: expect.stringContaining(`--repo must be OWNER/REPO (got "${repo}").`) });
+  }
+  expect(seen).toHaveLength(2);
+});
+
+test("an agent is created with its instructions, in the team or in a factory, and runs are started as it", async () => {
+  answers["POST /api/v1/agent/identities"] = { status: 201, body: { uid: "a1", name: "helper" } };
+  const made = await millwright("agent", "create", "helper", "--prompt", "Help.", "--secret", "TOKEN", "--factory", F1);
+  expect(made).toMatchObject({ code: 0, out: "agent a1 (helper)" });
+  expect(seen[0]!.body).toEqual({ name: "helper", prompt: "Help.", secrets: [{ name: "TOKEN" }], factory_uid: F1 });
+  expect((await millwright("agent", "create", "helper", "--prompt", "Help.", "--file", "x.md")).code).toBe(2);
+  const agent = { uid: "a1", name: "helper", available: true, description: "Helps." };
+  answers["GET /api/v1/agent/identities"] = { status: 200, body: { agents: [agent] } };
+  expect((await millwright("agent", "list")).out).toMatch(/a1 +helper +yes +Helps\./);
+  answers["POST /api/v1/agent/runs"] = { status: 200, body: { run_id: "r1", state: "QUEUED" } };
+  expect((await millwright("run", "create", "hello", "--agent", "a1")).code).toBe(0);
+  expect(seen.at(-1)!.body).toEqual({ prompt: "hello", agent_identity_uid: "a1", config: {} });
 });

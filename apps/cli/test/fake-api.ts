@@ -6,6 +6,12 @@ import { execute } from "../src/execute.ts";
 type Seen = { method: string; path: string; key: string | undefined; body: unknown };
 type Answer = { status: number; body?: unknown; text?: string; type?: string };
 
+/** What `GET /whoami` answers unless a test says otherwise; `--team` is checked with it. */
+const WHOAMI = "GET /api/v1/whoami";
+const DEFAULTS: Record<string, Answer> = {
+  [WHOAMI]: { status: 200, body: { principal: { type: "user", uid: "u1" }, teams: [{ uid: "t1" }] } },
+};
+
 /** For each test of a file an API that answers as it is told, by method and path, and keeps what it was asked; and the client, pointed at it. */
 export function fakeApi() {
   const seen: Seen[] = [];
@@ -21,8 +27,10 @@ export function fakeApi() {
       request.on("data", (chunk) => (text += String(chunk)));
       request.on("end", () => {
         const isJson = request.headers["content-type"] === "application/json";
-        seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
-        const answer = answers[`${request.method} ${request.url}`] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
+        const name = `${request.method} ${request.url}`;
+        const isRecorded = name !== WHOAMI || answers[WHOAMI] !== undefined;
+        if (isRecorded) seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
+        const answer = answers[name] ?? DEFAULTS[name] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
         response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
         response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
       });
@@ -35,16 +43,18 @@ export function fakeApi() {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  const millwright = async (...argv: string[]) => {
+  const run = async (isColour: boolean, argv: string[]) => {
     const out: string[] = [];
     const err: string[] = [];
     const code = await execute(argv, {
       env: { MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: "mw_test", HOME: "/nonexistent" },
-      isColour: false,
+      isColour,
       print: (text) => out.push(text),
       printError: (text) => err.push(text),
     });
     return { code, out: out.join("\n"), err: err.join("\n") };
   };
-  return { seen, answers, millwright, url: () => url };
+  const millwright = (...argv: string[]) => run(false, argv);
+  const inColour = (...argv: string[]) => run(true, argv);
+  return { seen, answers, millwright, inColour, url: () => url };
 }

@@ -2,15 +2,13 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
-import { egressRangesSetting } from "@millwright/gateway/compose";
-import { allowedInternalHosts, LOOPBACK } from "@millwright/outbound";
+import { chosenKey, egressRangesSetting } from "@millwright/gateway/compose";
+import { allowedInternalHosts, defaultInternalHosts } from "@millwright/outbound";
 import { modelSettings } from "@millwright/orchestrator/compose";
 import { loadTracingSettings } from "@millwright/telemetry";
+import { workerEnvironment } from "./worker-environment.ts";
 
 export type StandaloneConfig = ReturnType<typeof loadConfig>;
-
-/** What every process has, and the settings that the worker reads itself. */
-const WORKER_VARIABLES = /^(?:PATH|HOME|LANG|TZ|KUBECONFIG|MILLWRIGHT_BACKEND(?:_\w+)?|MILLWRIGHT_KUBERNETES_\w+|MILLWRIGHT_SANDBOX_\w+|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_HARNESS_\w+|MILLWRIGHT_PARKED_WORKSPACES|MILLWRIGHT_REPOSITORY_CACHE|MILLWRIGHT_WORKER_SKILLS)$/;
 
 /** Everything `npm start` reads (runtime contract). */
 export const loadConfig = (env: Env) => {
@@ -31,7 +29,9 @@ export const loadConfig = (env: Env) => {
     /** Addresses and networks of proxies in front of it, with commas between: whose `X-Forwarded-For` names the sender of a webhook. */
     trustedProxies: optional.list("MILLWRIGHT_TRUSTED_PROXIES", []),
     /** API key of the first team's owner; generated and printed once when absent. */
-    bootstrapApiKey: optional.secret("MILLWRIGHT_BOOTSTRAP_API_KEY"),
+    bootstrapApiKey: chosenKey("MILLWRIGHT_BOOTSTRAP_API_KEY"),
+    /** Reads `/metrics` and nothing else, for Prometheus; absent: only platform administrators read it. */
+    metricsKey: chosenKey("MILLWRIGHT_METRICS_KEY"),
     /** An external PostgreSQL server; one database per service is created there. Absent: embedded PostgreSQL. */
     databaseUrl: optional.url("MILLWRIGHT_DATABASE_URL"),
     /** A NATS server with JetStream, to which the lifecycle events are published. Absent: nowhere. */
@@ -40,7 +40,7 @@ export const loadConfig = (env: Env) => {
     workers: optional.int("MILLWRIGHT_WORKERS", 1),
     /** Runs at once per worker. */
     workerSlots: optional.int("MILLWRIGHT_WORKER_SLOTS", 4),
-    /** "auto", "bwrap" or "none". */
+    /** "auto", "bwrap", "none" or "optional"; checked by the worker. */
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
     /** Directories below which local code hosts and definition repositories may lie; none by default. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
@@ -49,7 +49,7 @@ export const loadConfig = (env: Env) => {
     /** Between two looks at the head of a tracked branch. */
     headPollMs: optional.duration("MILLWRIGHT_BRANCH_POLL_INTERVAL", "30s"),
     egressRanges: egressRangesSetting,
-    /** Internal hosts and networks that addresses set by teams may lead to; by default this machine, while the platform listens on its loopback address only. */
+    /** Internal hosts and networks that addresses set by teams may lead to; by default this machine, if only its own users reach the platform. */
     allowedInternalHosts,
     ...modelSettings,
     /** How long the newest workspace of a conversation is kept for a follow-up. */
@@ -64,16 +64,17 @@ export const loadConfig = (env: Env) => {
     logLevel: optional.string("LOG_LEVEL", "info"),
   });
   const tracing = loadTracingSettings(env);
-  const internalHosts = values.allowedInternalHosts ?? (/^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/.test(values.host) ? LOOPBACK : []);
+  const { host, publicUrl, webhookUrl, trustedProxies } = values;
+  const internalHosts = values.allowedInternalHosts ?? defaultInternalHosts({ host, origins: [publicUrl, webhookUrl], trustedProxies });
   return {
     ...values,
     tracing,
     allowedInternalHosts: internalHosts,
     dataDir: resolve(values.dataDir),
     workerName: hostname(),
-    /** What a worker process inherits of ours: of secrets, only what lets it send its spans to the same collector. */
+    /** All that worker processes inherit; the only secrets are those that authenticate to the collector of spans. */
     workerEnvironment: {
-      ...(Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && WORKER_VARIABLES.test(name))) as Record<string, string>),
+      ...workerEnvironment(env),
       ...tracing.environment,
       MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: internalHosts.join(","),
     },

@@ -1,11 +1,19 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+/** A running platform uses the data directory. */
+export class DirectoryTaken extends Error {
+  constructor(pid: number, dataDir: string) {
+    super(`Another platform (process ${pid}) uses ${dataDir}. Stop it, or set MILLWRIGHT_DATA_DIR.`);
+    this.name = "DirectoryTaken";
+  }
+}
+
 /**
  * Takes a data directory for this process; answers how to give it back. Two platforms on one directory would stop each
  * other's database. A lock whose process is gone is taken over.
  *
- * Errors: a plain Error naming the process that has the directory.
+ * Errors: DirectoryTaken, which names the process that has the directory.
  */
 export function takeDirectory(dataDir: string): () => void {
   const path = join(dataDir, "standalone.pid");
@@ -17,7 +25,7 @@ export function takeDirectory(dataDir: string): () => void {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     }
     const holder = Number(read(path));
-    if (holder > 0 && isPlatform(holder)) throw new Error(`Another platform (process ${holder}) uses ${dataDir}. Stop it, or set MILLWRIGHT_DATA_DIR.`);
+    if (holder > 0 && isPlatform(holder)) throw new DirectoryTaken(holder, dataDir);
     rmSync(path, { force: true });
   }
 }

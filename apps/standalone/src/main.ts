@@ -1,9 +1,10 @@
 import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
-import { createLogger } from "@millwright/telemetry";
+import { createLogger, ignoreStandardStreamErrors } from "@millwright/telemetry";
 import { loadConfig } from "./config.ts";
 import { startStandalone } from "./standalone.ts";
 import { tidyHeapLater } from "./tidy-heap.ts";
 
+ignoreStandardStreamErrors(process);
 try {
   await main();
 } catch (error) {

@@ -109,6 +109,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
     egressRanges: config.egressRanges,
+    publicMetrics: { metricsKey: config.metricsKey },
     workerDoor: orchestrator.workerDoor,
     runTokenKeys: localKeys([orchestrator.runTokenJwk]),
   });

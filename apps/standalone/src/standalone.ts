@@ -1,15 +1,17 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Lifecycle } from "@millwright/lifecycle";
 import { answerOperations, listen } from "@millwright/service";
 import { createLogger, Metrics, startTracing, type Logger } from "@millwright/telemetry";
-import { loadOrCreateMasterKey } from "@millwright/vault";
 import type { StandaloneConfig } from "./config.ts";
+import { prepareDataDirectory } from "./data-directory.ts";
 import { startDatabases, type Databases } from "./databases.ts";
 import { logFile } from "./log-file.ts";
+import { rotateLogs } from "./log-rotation.ts";
 import { takeDirectory } from "./instance-lock.ts";
+import { hasPlatform, openMasterKey } from "./master-key.ts";
 import { composeServices, type Services } from "./services.ts";
-import { WorkerSupervisor, type WorkerSettings } from "./worker-supervisor.ts";
+import { StartupWarnings } from "./startup-warnings.ts";
+import { workerLog, WorkerSupervisor, type WorkerSettings } from "./worker-supervisor.ts";
 
 export type Standalone = {
   /** Origin of the public port as it listens. */
@@ -25,22 +27,25 @@ export type Standalone = {
  * kept a part from starting; everything started before is stopped again.
  */
 export async function startStandalone(config: StandaloneConfig): Promise<Standalone> {
-  await mkdir(join(config.dataDir, "logs"), { recursive: true, mode: 0o700 });
+  const isExisting = hasPlatform(config.dataDir);
+  prepareDataDirectory(config.dataDir);
   const giveBack = takeDirectory(config.dataDir);
-  const log = openLog(config);
+  const masterKey = openMasterKey(config.dataDir, isExisting);
+  const { log, started } = openLog(config);
   const metrics = new Metrics({ processMetrics: true });
   const tracing = await startTracing(config.tracing, { log, metrics });
   const server = await listen(config.host, config.port); // first, so that a taken port is said before anything else happens
-  const url = `http://${config.host}:${server.port}`;
+  const url = originOf(config.host, server.port);
   const publicUrl = config.publicUrl ?? url;
-  const masterKey = loadOrCreateMasterKey(join(config.dataDir, "master.key"));
 
   let databases: Databases | undefined;
   let services: Services | undefined;
   let workers: WorkerSupervisor | undefined;
+  let stopRotation: (() => void) | undefined;
   const lifecycle = new Lifecycle();
   lifecycle
     .add("data directory", { stop: giveBack })
+    .add("log rotation", { start: () => void (stopRotation = rotateLogs(logFiles(config), log)), stop: () => stopRotation?.() })
     .add("tracing", { stop: () => tracing.stop() })
     .add("database", {
       start: async () => void (databases = await startDatabases(config, log)),
@@ -55,12 +60,12 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
       ready: () => services?.ready() ?? false,
     })
     .add("public port", {
-      start: () => server.serve(answerOperations({ lifecycle, metrics, others: services!.requestListener })),
+      start: () => server.serve(answerOperations({ lifecycle, others: services!.requestListener })),
       stop: () => server.stop(),
     })
     .add("workers", {
       start: () => {
-        workers = new WorkerSupervisor(workerSettings(config, url, services!.bootstrap.workerKey), log, (text) => void process.stderr.write(`${text}\n`));
+        workers = new WorkerSupervisor(workerSettings(config, url, services!.bootstrap.workerKey), log, printWarning);
         workers.start();
       },
       stop: () => workers?.stop(),
@@ -71,6 +76,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
     await server.stop();
     throw error;
   }
+  started();
   return {
     url: publicUrl,
     apiKey: services!.bootstrap.apiKey ?? config.bootstrapApiKey,
@@ -90,8 +96,28 @@ const workerSettings = (config: StandaloneConfig, url: string, workerKey: string
   env: config.workerEnvironment,
 });
 
-function openLog(config: StandaloneConfig): Logger {
-  const level = config.logLevel as "info";
-  if (config.log === "-") return createLogger({ service: "standalone", level });
-  return createLogger({ service: "standalone", level, destination: logFile(config.log || join(config.dataDir, "logs", "millwright.log")) });
+/** The origin that a browser on this machine can open: a platform that listens on every address is reached by its loopback address. */
+export function originOf(host: string, port: number): string {
+  const opened = ({ "": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1" } as Readonly<Record<string, string>>)[host] ?? host;
+  return `http://${opened.includes(":") ? `[${opened}]` : opened}:${port}`;
 }
+
+/** "-" means standard output. */
+const logDestination = ({ log, dataDir }: StandaloneConfig): string => log || join(dataDir, "logs", "millwright.log");
+
+/** Every log that grows while the platform runs. */
+function logFiles(config: StandaloneConfig): string[] {
+  const workerLogs = Array.from({ length: config.workers }, (_, index) => workerLog(join(config.dataDir, "workers"), index));
+  return [logDestination(config), join(config.dataDir, "postgres", "postgres.log"), ...workerLogs];
+}
+
+/** The log, and what ends the copying of its warnings to the console. */
+function openLog(config: StandaloneConfig): { log: Logger; started: () => void } {
+  const options = { service: "standalone", level: config.logLevel as "info" };
+  const path = logDestination(config);
+  if (path === "-") return { log: createLogger(options), started: () => {} };
+  const destination = new StartupWarnings(logFile(path), printWarning);
+  return { log: createLogger({ ...options, destination }), started: () => destination.started() };
+}
+
+const printWarning = (line: string): void => void process.stderr.write(`${line}\n`);

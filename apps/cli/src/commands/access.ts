@@ -1,7 +1,8 @@
 import { text as readAll } from "node:stream/consumers";
 import { ApiClient } from "@millwright/api-client";
 import { table } from "@millwright/terminal";
-import { checkedId, checkedUrl, NotFound, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import { CHOICES } from "../choices.ts";
+import { checkedId, checkedUrl, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
 import { writeLogin } from "../login-file.ts";
 
 type WhoAmI = { principal: { type: string; uid: string; display_name?: string; email?: string }; teams: { uid: string; name?: string; role?: string }[] };
@@ -15,24 +16,13 @@ export async function teamOf(cli: Cli, named: string | undefined): Promise<strin
   return me.teams[0]!.uid;
 }
 
-/** The member of a team with an e-mail address. */
-async function memberUid(cli: Cli, team: string, email: string): Promise<string> {
-  let cursor: string | undefined;
-  do {
-    const page = await cli.api().get<{ members: { uid: string; email: string }[]; page_info: { next_cursor?: string } }>(`/team/${team}/members`, { cursor });
-    const found = page.members.find((member) => member.email === email.toLowerCase());
-    if (found) return found.uid;
-    cursor = page.page_info.next_cursor;
-  } while (cursor !== undefined);
-  throw new NotFound(`${email} is no member of team ${team}: millwright user add ${email}.`);
-}
-
 /** Who may call: login, teams, users, keys, secrets. */
 export const accessCommands: Command[] = [
   {
     words: "login",
     args: ["URL", "API_KEY"],
     summary: "Check a key and remember it for later commands.",
+    ignoresTeam: true,
     run: async (cli, [url, apiKey]) => {
       const me = await new ApiClient({ url: checkedUrl(url!), apiKey: apiKey! }).get<WhoAmI>("/whoami");
       const file = writeLogin(cli.env, { url: url!, apiKey: apiKey! });
@@ -72,12 +62,12 @@ export const accessCommands: Command[] = [
   {
     words: "user add",
     args: ["EMAIL"],
-    options: { role: { type: "string" } },
-    summary: "Add a member to the team (role: owner, admin, member, viewer).",
+    options: { role: { type: "string", choices: CHOICES.roles } },
+    summary: "Add a person who is new to the platform (--role, by default member); prints their first key once. Others: `invitation create`.",
     run: async (cli, [email], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
-      const member = await cli.api().post<Record<string, unknown>>(`/team/${team}/members`, { email, role: textOption(values, "role") ?? "member" });
-      cli.show(member, () => `${email} is now ${String(member["role"])} of team ${team}.`);
+      const member = await cli.api().post<{ role: string; api_key: string }>(`/team/${team}/members`, { email, role: textOption(values, "role") ?? "member" });
+      cli.show(member, () => `${email} is now ${member.role} of team ${team}.\nTheir first API key, shown once: ${member.api_key}\nWith it they create a key of their own: millwright key create NAME`);
     },
   },
   {
@@ -93,8 +83,14 @@ export const accessCommands: Command[] = [
   {
     words: "key create",
     args: ["NAME"],
-    options: { worker: { type: "boolean" }, agent: { type: "string" }, user: { type: "string" }, "all-teams": { type: "boolean" }, scope: { type: "string", multiple: true }, "expires-at": { type: "string" } },
-    summary: "Create an API key for yourself (--all-teams: for every team you are in), a member (--user EMAIL), an agent (--agent UID) or workers (--worker); printed once.",
+    options: {
+      worker: { type: "boolean" },
+      agent: { type: "string" },
+      "all-teams": { type: "boolean" },
+      scope: { type: "string", choices: CHOICES.scopes, multiple: true },
+      "expires-at": { type: "string" },
+    },
+    summary: "Create an API key for yourself (--all-teams: for every team you are in), an agent (--agent UID) or workers (--worker); printed once.",
     run: async (cli, [name], values) => {
       const team = await teamOf(cli, textOption(values, "team"));
       const scopes = textOptions(values, "scope");
@@ -102,7 +98,6 @@ export const accessCommands: Command[] = [
         name,
         kind: values["worker"] ? "worker" : "api",
         ...(textOption(values, "agent") && { agent_uid: textOption(values, "agent") }),
-        ...(textOption(values, "user") && { user_uid: await memberUid(cli, team, textOption(values, "user")!) }),
         ...(values["all-teams"] && { all_teams: true }),
         ...(scopes.length > 0 && { scopes }),
         ...(textOption(values, "expires-at") && { expires_at: textOption(values, "expires-at") }),

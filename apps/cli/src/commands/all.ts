@@ -1,10 +1,14 @@
 import type { Command } from "../command.ts";
 import { accessCommands } from "./access.ts";
+import { agentCommands } from "./agent.ts";
 import { automationCommands } from "./automation.ts";
+import { backupCommands } from "./backup.ts";
 import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
+import { environmentCommands } from "./environment.ts";
 import { eventCommands } from "./event.ts";
 import { factoryCommands } from "./factory.ts";
+import { invitationCommands } from "./invitation.ts";
 import { localRunCommand } from "./local-run.ts";
 import { runCommands } from "./run.ts";
 import { scheduleCommands } from "./schedule.ts";
@@ -13,4 +17,21 @@ import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
 /** Every command; longer words first, so that "run create" is found before anything called "run". */
-export const COMMANDS: Command[] = [...accessCommands, ...automationCommands, ...catalogCommands, ...codeHostCommands, ...eventCommands, ...factoryCommands, localRunCommand, ...runCommands, ...scheduleCommands, ...taskCommands, ...webhookCommands, ...workerCommands];
+export const COMMANDS: Command[] = [
+  ...accessCommands,
+  ...agentCommands,
+  ...automationCommands,
+  ...backupCommands,
+  ...catalogCommands,
+  ...codeHostCommands,
+  ...environmentCommands,
+  ...eventCommands,
+  ...factoryCommands,
+  ...invitationCommands,
+  localRunCommand,
+  ...runCommands,
+  ...scheduleCommands,
+  ...taskCommands,
+  ...webhookCommands,
+  ...workerCommands,
+];

@@ -5,7 +5,7 @@ import { FACTORY, factoryUid } from "../which-factory.ts";
 
 type Trigger = { provider: string; event: string };
 type Automation = { uid: string; name: string; enabled: boolean; agent: string | null; prompt: string; triggers: Trigger[]; management: string; last_fired_at: string | null };
-type Decision = { event_uid: string; automation: string; provider: string; event: string; outcome: string; explanation: string; run_id: string | null; decided_at: string };
+type Decision = { event_uid: string; automation: string; provider: string; event: string; outcome: string; explanation: string; run_id: string | null; decided_at: string; next_attempt_at?: string | null };
 
 const pathOf = async (cli: Cli, values: Values, ...more: readonly string[]): Promise<string> => [`/factory/${await factoryUid(cli, values)}`, ...more].join("/");
 
@@ -15,6 +15,8 @@ const said = (one: Automation): string =>
 export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
 export const saidOfReplay = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
 const decided = (one: Decision): string => `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
+
+const why = ({ explanation, next_attempt_at: next }: Decision): string => (next ? `${explanation} Next attempt: ${next}.` : explanation);
 
 const turn = (word: "enable" | "disable", summary: string): Command => ({
   words: `automation ${word}`,
@@ -30,7 +32,7 @@ const turn = (word: "enable" | "disable", summary: string): Command => ({
 });
 
 const showDecisions = (cli: Cli, decisions: Decision[]): void =>
-  cli.show(decisions, () => table(["DECIDED", "AUTOMATION", "EVENT", "OUTCOME", "RUN", "WHY"], decisions.map((one) => [one.decided_at, one.automation, `${one.provider} ${one.event}`, one.outcome, one.run_id ?? "", one.explanation])));
+  cli.show(decisions, () => table(["DECIDED", "AUTOMATION", "EVENT", "OUTCOME", "RUN", "WHY"], decisions.map((one) => [one.decided_at, one.automation, `${one.provider} ${one.event}`, one.outcome, one.run_id ?? "", why(one)])));
 
 /** Automations of factories. */
 export const automationCommands: Command[] = [

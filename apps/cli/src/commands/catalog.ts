@@ -1,16 +1,21 @@
 import { table } from "@millwright/terminal";
-import { textOption, UsageError, type Command } from "../command.ts";
+import { CHOICES } from "../choices.ts";
+import { textOption, type Command } from "../command.ts";
 
 type Skill = { name: string; variants: { id: string; description: string; error?: string; last_run_timestamp?: string | null }[] };
-type Environment = { uid: string; config: { name?: string; github_repos?: { owner: string; repo: string }[] }; last_updated: string; scope?: { type: string } };
 type Model = { id: string; provider: string; disabled: boolean; disabled_message?: string };
 
-/** What runs can use: skills, environments, models, and where their requests come from. */
+/** What runs can use: skills and models, and where their requests come from. */
 export const catalogCommands: Command[] = [
   {
     words: "skill list",
     args: [],
-    options: { repo: { type: "string" }, sort: { type: "string" }, refresh: { type: "boolean" }, malformed: { type: "boolean" } },
+    options: {
+      repo: { type: "string" },
+      sort: { type: "string", choices: CHOICES.skillOrders },
+      refresh: { type: "boolean" },
+      malformed: { type: "boolean" },
+    },
     summary: "List skills (--repo OWNER/REPO, --sort name|last_run, --refresh, --malformed).",
     run: async (cli, _args, values) => {
       const query = new URLSearchParams();
@@ -22,28 +27,6 @@ export const catalogCommands: Command[] = [
       const { agents } = await cli.api().get<{ agents: Skill[] }>(`/agent${query.size > 0 ? `?${query.toString()}` : ""}`);
       const rows = agents.flatMap(({ name, variants }) => variants.map((one) => [name, one.id, one.last_run_timestamp ?? "", one.error ?? one.description]));
       cli.show(agents, () => table(["SKILL", "ID", "LAST RUN", "DESCRIPTION"], rows));
-    },
-  },
-  {
-    words: "environment list",
-    args: [],
-    summary: "List environments, newest change first.",
-    run: async (cli) => {
-      const { environments } = await cli.api().get<{ environments: Environment[] }>("/agent/environments");
-      const rows = environments.map(({ uid, config, last_updated: updated, scope }) => [uid, config.name ?? "", scope?.type ?? "", (config.github_repos ?? []).map(({ owner, repo }) => `${owner}/${repo}`).join(" "), updated]);
-      cli.show(environments, () => table(["ENVIRONMENT", "NAME", "OF", "REPOSITORIES", "UPDATED"], rows));
-    },
-  },
-  {
-    words: "environment share",
-    args: ["ENVIRONMENT"],
-    options: { user: { type: "string" } },
-    summary: "Open an environment to a team (--team UID) or a user (--user UID).",
-    run: async (cli, [uid], values) => {
-      const [team, user] = [textOption(values, "team"), textOption(values, "user")];
-      if ((team === undefined) === (user === undefined)) throw new UsageError("Name one team with --team UID, or one user with --user UID.");
-      const grant = await cli.api().post<{ uid: string }>(`/agent/environments/${uid}/grants`, team === undefined ? { user_uid: user } : { team_uid: team });
-      cli.show(grant, () => `grant ${grant.uid}`);
     },
   },
   {

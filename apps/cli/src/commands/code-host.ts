@@ -1,5 +1,6 @@
 import { text as readAll } from "node:stream/consumers";
 import { table } from "@millwright/terminal";
+import { CHOICES } from "../choices.ts";
 import { EXIT, textOption, textOptions, type Cli, type Command, type Values } from "../command.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
 import { teamOf } from "./access.ts";
@@ -22,7 +23,13 @@ export const codeHostCommands: Command[] = [
   {
     words: "code-host connect",
     args: ["NAME"],
-    options: { kind: { type: "string" }, "base-url": { type: "string" }, root: { type: "string" }, "secret-name": { type: "string" }, owner: { type: "string", multiple: true } },
+    options: {
+      kind: { type: "string", choices: CHOICES.codeHosts },
+      "base-url": { type: "string" },
+      root: { type: "string" },
+      "secret-name": { type: "string" },
+      owner: { type: "string", multiple: true },
+    },
     summary: "Connect a code host (--kind github, gitlab or local; --secret-name of the token; --owner, as often as you like).",
     run: async (cli, [name], values) => {
       const body = { name, kind: textOption(values, "kind") ?? "github", base_url: textOption(values, "base-url"), root: textOption(values, "root"), secret_name: textOption(values, "secret-name"), owners: textOptions(values, "owner") };

@@ -36,7 +36,8 @@ export const eventCommands: Command[] = [
       for await (const { event, data } of cli.api().events(`/agent/events?${query.toString()}`)) {
         if (event === "open") continue;
         const told = JSON.parse(data) as TeamEvent;
-        cli.print(values["json"] ? data : `${told.sequence}  ${told.occurred_at}  ${told.run_id}  ${told.event_type}`);
+        if (cli.isJson) cli.printJson(data);
+        else cli.print(`${told.sequence}  ${told.occurred_at}  ${told.run_id}  ${told.event_type}`);
       }
     },
   },

@@ -1,6 +1,6 @@
 import { parseDefinition } from "@millwright/definition";
 import { table } from "@millwright/terminal";
-import { EXIT, textOption, type Cli, type Command } from "../command.ts";
+import { EXIT, textOption, UsageError, type Cli, type Command } from "../command.ts";
 import { readDefinitionDirectory } from "../definition-directory.ts";
 import { FACTORY, factoryUid, type Factory } from "../which-factory.ts";
 
@@ -17,6 +17,18 @@ const planLines = (plan: PlanItem[]): string =>
 type Applied = { source: { active_version: number; state: string }; plan: PlanItem[] };
 const showApplied = (cli: Cli, applied: Applied): void =>
   cli.show(applied, () => `${planLines(applied.plan)}\nversion ${applied.source.active_version} is ${applied.source.state.toLowerCase()}.`);
+
+type Source = { kind: string; repository_url: string | null; branch: string | null };
+
+/** Files in place of a repository end the tracking of its branches: that is not done by accident. */
+async function requireNoRepository(cli: Cli, uid: string): Promise<void> {
+  const source = await cli.api().get<Source>(`/factory/${uid}/source`);
+  if (source.kind !== "git") return;
+  throw new UsageError(
+    `The definition of this factory comes from ${source.repository_url} (branch ${source.branch}). ` +
+      "Commit the change there, or add --replace-source to define the factory by these files instead.",
+  );
+}
 
 /** Factories and their definitions. */
 export const factoryCommands: Command[] = [
@@ -56,10 +68,11 @@ export const factoryCommands: Command[] = [
   {
     words: "factory apply",
     args: ["DIR"],
-    options: FACTORY,
-    summary: "Upload a definition directory and put it in force.",
+    options: { ...FACTORY, "replace-source": { type: "boolean" } },
+    summary: "Upload a definition directory and put it in force (--replace-source: also when the definition comes from a git repository).",
     run: async (cli, [dir], values) => {
       const uid = await factoryUid(cli, values);
+      if (values["replace-source"] !== true) await requireNoRepository(cli, uid);
       await cli.api().request("PUT", `/factory/${uid}/source`, { body: { files: await readDefinitionDirectory(dir!) } });
       showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`));
     },
@@ -93,6 +106,7 @@ export const factoryCommands: Command[] = [
     words: "validate",
     args: ["DIR"],
     summary: "Check a definition directory offline.",
+    ignoresTeam: true,
     run: async (cli, [dir]) => {
       const { diagnostics } = parseDefinition(await readDefinitionDirectory(dir!));
       const isValid = diagnostics.every((one) => one.severity === "warning");

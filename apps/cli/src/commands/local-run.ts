@@ -27,7 +27,7 @@ export const localRunCommand: Command = {
     const registered = await cli.api().post<Registered>("/agent/runs/local", body, { idempotencyKey: clientId });
     const state = await execute(cli, registered, clientId, command);
     if (values["json"]) cli.show({ run_id: registered.run_id, state }, () => "");
-    else process.stderr.write(`run ${registered.run_id}: ${state.toLowerCase()}\n`);
+    else cli.printError(`run ${registered.run_id}: ${state.toLowerCase()}`);
     return state === "SUCCEEDED" ? EXIT.done : EXIT.failed;
   },
 };
@@ -51,7 +51,7 @@ async function execute(cli: Cli, { run_id: runId, report_every_ms: everyMs }: Re
     const answer = await send(cli, runId, clientId, report, everyMs);
     report.acknowledged(answer.acked_seq);
     if (answer.lease !== "held") {
-      if (!report.isOver) process.stderr.write(`millwright: the platform no longer holds this run for us (${answer.state.toLowerCase()}); the command is ended.\n`);
+      if (!report.isOver) cli.printError(`millwright: the platform ended this run (${answer.state.toLowerCase()}); the command is stopped.`);
       if (!report.isOver) command.stop();
       await ended;
       return answer.state;

@@ -1,24 +1,51 @@
 import { describeRunEvent, table, type RunEventJson } from "@millwright/terminal";
+import { CHOICES } from "../choices.ts";
 import { EXIT, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
 import { readText } from "../files.ts";
 import { attachmentInputs, uploadFor } from "./attached-files.ts";
 
-type Run = { run_id: string; state: string; title: string; created_at: string; session_link?: string; status_message?: { message: string }; request_usage?: { total_tokens?: number; inference_cost_usd?: number } };
+type Run = {
+  run_id: string; state: string; title: string; created_at: string; finished_at?: string | null; session_link?: string;
+  status_message?: { message: string; session_debug_until?: string };
+  request_usage?: { total_tokens?: number; inference_cost_usd?: number };
+};
 
 type TerminalBlock = { command: string; output: string; exit_code: number | null; state: string };
 
 const MARKS = { start: "·", say: "»", work: "✓", done: "●", fail: "✗", wait: "…", note: "!" } as const;
 
-/** Follows a run until it ends, one line for each thing worth reading. Answers the run as it ended. */
-async function watch(cli: Cli, runId: string): Promise<Run> {
-  for await (const event of cli.api().events(`/agent/runs/${runId}/events`)) {
-    if (event.event === "text_delta") continue; // the step that has it whole comes soon
-    const line = describeRunEvent(JSON.parse(event.data) as RunEventJson);
-    if (!line) continue;
-    cli.print(`${MARKS[line.mark]} ${line.text}`);
-    for (const detail of line.detail ?? []) cli.print(cli.paint.dim(`    ${detail}`));
+/**
+ * Prints the run and its link, then one line for each event that people read, until the run ends; with `--json` the events themselves.
+ * Returns the exit code.
+ */
+async function watch(cli: Cli, runId: string): Promise<number> {
+  const current = () => cli.api().get<Run>(`/agent/runs/${runId}`);
+  const { session_link: link } = await current();
+  if (!cli.isJson) cli.print([`run ${runId}`, ...(link ? [link] : [])].join("\n"));
+  for await (const { event, data } of cli.api().events(`/agent/runs/${runId}/events`)) {
+    if (event === "text_delta") continue; // the step that has it whole comes soon
+    const told = JSON.parse(data) as RunEventJson;
+    printEvent(cli, told, data);
+    // The stream goes on while a debug window is open, and it has the ends of earlier executions too.
+    const run = told.kind === "run_finished" ? await current() : undefined;
+    if (run?.finished_at && told.occurred_at >= run.finished_at) return ended(cli, run);
   }
-  return cli.api().get<Run>(`/agent/runs/${runId}`);
+  return ended(cli, await current());
+}
+
+function printEvent(cli: Cli, event: RunEventJson, data: string): void {
+  if (cli.isJson) return cli.printJson(data);
+  const line = describeRunEvent(event);
+  if (!line) return;
+  cli.print(`${MARKS[line.mark]} ${line.text}`);
+  for (const detail of line.detail ?? []) cli.print([{ text: `    ${detail}`, style: "dim" }]);
+}
+
+/** Mentions an open debug window. Returns the exit code of a run's end. */
+function ended(cli: Cli, { run_id: id, state, status_message: status }: Run): number {
+  const until = status?.session_debug_until;
+  if (until && !cli.isJson) cli.print(`! debug window open until ${until}: millwright run follow-up ${id} MESSAGE works in what the setup left`);
+  return state === "SUCCEEDED" ? EXIT.done : EXIT.failed;
 }
 
 /** What its model calls used, once they used any; without a price there is none. */
@@ -27,15 +54,21 @@ function spentBy({ request_usage: usage }: Run): string[] {
   return [`${usage.total_tokens} tokens${usage.inference_cost_usd === undefined ? "" : `, $${usage.inference_cost_usd.toFixed(6)}`}`];
 }
 
-const exitOf = (run: Run): number => (run.state === "SUCCEEDED" ? EXIT.done : EXIT.failed);
-
 /** Runs: start, follow, steer, stop. */
 export const runCommands: Command[] = [
   {
     words: "run create",
     args: ["[PROMPT]"],
-    options: { file: { type: "string" }, title: { type: "string" }, model: { type: "string" }, environment: { type: "string" }, attach: { type: "string", multiple: true }, watch: { type: "boolean" } },
-    summary: "Start a run with a prompt (or --file FILE) and files (--attach FILE, again for more); --watch follows it.",
+    options: {
+      file: { type: "string" },
+      title: { type: "string" },
+      model: { type: "string" },
+      environment: { type: "string" },
+      agent: { type: "string" },
+      attach: { type: "string", multiple: true },
+      watch: { type: "boolean" },
+    },
+    summary: "Start a run with a prompt (or --file FILE) and files (--attach FILE, repeatable), as an agent (--agent UID); --watch follows it.",
     run: async (cli, [prompt], values) => {
       const file = textOption(values, "file");
       const body = file ? await readText(file) : prompt;
@@ -45,16 +78,17 @@ export const runCommands: Command[] = [
         prompt: body,
         ...(attachments.length > 0 && { attachments }),
         ...(textOption(values, "title") && { title: textOption(values, "title") }),
+        ...(textOption(values, "agent") && { agent_identity_uid: textOption(values, "agent") }),
         config: { ...(textOption(values, "model") && { model_id: textOption(values, "model") }), ...(textOption(values, "environment") && { environment_id: textOption(values, "environment") }) },
       });
       if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
-      return exitOf(await watch(cli, made.run_id));
+      return watch(cli, made.run_id);
     },
   },
   {
     words: "run list",
     args: [],
-    options: { state: { type: "string" }, limit: { type: "string" } },
+    options: { state: { type: "string", choices: CHOICES.runStates }, limit: { type: "string" } },
     summary: "List runs, most recently changed first.",
     run: async (cli, _args, values) => {
       const { runs } = await cli.api().get<{ runs: Run[] }>("/agent/runs", { state: textOption(values, "state"), limit: textOption(values, "limit") });
@@ -75,7 +109,7 @@ export const runCommands: Command[] = [
     words: "run watch",
     args: ["RUN"],
     summary: "Follow a run until it ends; exit 1 when it did not succeed.",
-    run: async (cli, [id]) => exitOf(await watch(cli, id!)),
+    run: (cli, [id]) => watch(cli, id!),
   },
   {
     words: "run cancel",
@@ -95,7 +129,7 @@ export const runCommands: Command[] = [
     run: async (cli, [id], values) => {
       const made = await cli.api().post<{ run_id: string; state: string }>(`/agent/runs/${id}/retry`);
       if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
-      return exitOf(await watch(cli, made.run_id));
+      return watch(cli, made.run_id);
     },
   },
   {
@@ -142,13 +176,16 @@ export const runCommands: Command[] = [
     run: async (cli, [id]) => {
       const { conversation_id: conversation } = await cli.api().get<{ conversation_id: string }>(`/agent/runs/${id}`);
       const { blocks } = JSON.parse(await cli.api().download(`/agent/conversations/${conversation}/block-snapshot`)) as { blocks: TerminalBlock[] };
-      cli.show(blocks, () => blocks.map(({ command, output, exit_code: code, state }) => `${cli.paint.bold(`$ ${command}`)}\n${output}${code === 0 ? "" : `[${code ?? state}]\n`}`).join(""));
+      cli.show(blocks, () => blocks.flatMap(({ command, output, exit_code: code, state }) => [
+        { text: `$ ${command}`, style: "bold" as const },
+        { text: `\n${output}${code === 0 ? "" : `[${code ?? state}]\n`}` },
+      ]));
     },
   },
   {
     words: "run transcript",
     args: ["RUN"],
     summary: "Print a run's transcript (JSON Lines).",
-    run: async (cli, [id]) => cli.print((await cli.api().download(`/agent/runs/${id}/transcript`)).trimEnd()),
+    run: async (cli, [id]) => cli.printJson((await cli.api().download(`/agent/runs/${id}/transcript`)).trimEnd()),
   },
 ];

@@ -1,4 +1,5 @@
 import { table } from "@millwright/terminal";
+import { CHOICES } from "../choices.ts";
 import { textOption, UsageError, type Cli, type Command, type Values } from "../command.ts";
 import { readText } from "../files.ts";
 
@@ -8,7 +9,13 @@ type Schedule = {
 };
 type Slot = { slot_at: string; state: string; reason?: string; message?: string; run_id?: string };
 
-const SETTINGS = { prompt: { type: "string" as const }, file: { type: "string" as const }, zone: { type: "string" as const }, agent: { type: "string" as const }, overlap: { type: "string" as const } };
+const SETTINGS = {
+  prompt: { type: "string" },
+  file: { type: "string" },
+  zone: { type: "string" },
+  agent: { type: "string" },
+  overlap: { type: "string", choices: CHOICES.overlaps },
+} as const;
 
 const nextOf = ({ enabled, history }: Schedule): string => (enabled ? (history.next_run ?? "never") : "paused");
 const line = (schedule: Schedule): string => `schedule ${schedule.id} (${schedule.name}): ${schedule.cron_schedule}${schedule.time_zone ? ` ${schedule.time_zone}` : ""}, next ${nextOf(schedule)}`;
@@ -93,7 +100,7 @@ export const scheduleCommands: Command[] = [
   {
     words: "schedule slots",
     args: ["SCHEDULE"],
-    options: { state: { type: "string" }, limit: { type: "string" } },
+    options: { state: { type: "string", choices: CHOICES.slotStates }, limit: { type: "string" } },
     summary: "Show what became of a schedule's slots, newest first.",
     run: async (cli, [id], values) => {
       const { slots } = await cli.api().get<{ slots: Slot[] }>(`/agent/schedules/${id}/slots`, { state: textOption(values, "state"), limit: textOption(values, "limit") });

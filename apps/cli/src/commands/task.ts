@@ -1,4 +1,5 @@
 import { table } from "@millwright/terminal";
+import { CHOICES } from "../choices.ts";
 import { textOption, type Command } from "../command.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
 
@@ -9,7 +10,7 @@ export const taskCommands: Command[] = [
   {
     words: "task list",
     args: [],
-    options: { ...FACTORY, stage: { type: "string" } },
+    options: { ...FACTORY, stage: { type: "string", choices: CHOICES.stages } },
     summary: "List a factory's tasks, newest first.",
     run: async (cli, _args, values) => {
       const { tasks } = await cli.api().get<{ tasks: Task[] }>(`/factory/${await factoryUid(cli, values)}/tasks`, { stage: textOption(values, "stage") });
@@ -29,7 +30,7 @@ export const taskCommands: Command[] = [
   {
     words: "task create",
     args: ["CONVERSATION", "TITLE"],
-    options: { ...FACTORY, stage: { type: "string" }, description: { type: "string" } },
+    options: { ...FACTORY, stage: { type: "string", choices: CHOICES.stages }, description: { type: "string" } },
     summary: "Bind a new task to a conversation.",
     run: async (cli, [conversation, title], values) => {
       const body = { title, conversation_id: conversation, stage: textOption(values, "stage"), description: textOption(values, "description") };
@@ -60,8 +61,9 @@ export const taskCommands: Command[] = [
   {
     words: "task move",
     args: ["TASK", "STAGE"],
+    choices: { STAGE: CHOICES.stages },
     options: FACTORY,
-    summary: "Move a task to TRIAGE, SPEC, IMPLEMENT, REVIEW, COMPLETE or CANCELLED.",
+    summary: "Move a task to another stage.",
     run: async (cli, [uid, stage], values) => {
       const task = await cli.api().request<Task>("PATCH", `/factory/${await factoryUid(cli, values)}/tasks/${uid}`, { body: { stage } });
       cli.show(task, () => `${task.title} is in ${task.stage}.`);

@@ -1,5 +1,6 @@
 import { text as readAll } from "node:stream/consumers";
 import { table } from "@millwright/terminal";
+import { CHOICES } from "../choices.ts";
 import { EXIT, textOption, type Command, type Values } from "../command.ts";
 import { readJson } from "../files.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
@@ -28,7 +29,14 @@ export const webhookCommands: Command[] = [
   {
     words: "webhook create",
     args: ["NAME"],
-    options: { ...FACTORY, auth: { type: "string" }, scheme: { type: "string" }, "secret-name": { type: "string" }, "secret-stdin": { type: "boolean" }, "delivery-id-header": { type: "string" } },
+    options: {
+      ...FACTORY,
+      auth: { type: "string", choices: CHOICES.authModes },
+      scheme: { type: "string", choices: CHOICES.signatureSchemes },
+      "secret-name": { type: "string" },
+      "secret-stdin": { type: "boolean" },
+      "delivery-id-header": { type: "string" },
+    },
     summary: "Create a webhook (--auth token, url_token or signature with --scheme); a generated secret is printed once.",
     run: async (cli, [name], values) => {
       const secret = values["secret-stdin"] ? (await readAll(process.stdin)).replace(/\n$/, "") : undefined;

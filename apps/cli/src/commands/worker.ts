@@ -21,6 +21,7 @@ export const workerCommands: Command[] = [
     words: "worker start",
     args: [],
     summary: "Run a worker here; needs MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY (or an offer), nothing else.",
+    ignoresTeam: true,
     run: async (cli, _args, values) => {
       const url = textOption(values, "url") ?? cli.env["MILLWRIGHT_URL"];
       const isNamed = ["MILLWRIGHT_WORKER_KEY", "MILLWRIGHT_WORKER_OFFER", "MILLWRIGHT_WORKER_OFFER_FILE"].some((name) => cli.env[name]);

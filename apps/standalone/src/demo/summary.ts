@@ -3,8 +3,11 @@ import type { DemoRun, Task } from "./journey.ts";
 
 export type Outcome = { task: Task; runs: DemoRun[]; diff: string; links: Record<string, string> };
 
-/** The finished task as a person wants to see it: tree, change, cost, links. */
-export function summarise(outcome: Outcome, paint: Paint): string {
+const LINKS_OPEN = "Open in a browser";
+const LINKS_CLOSED = "Links (they open while the platform runs: npm run demo -- --keep)";
+
+/** Returns the finished task for people: tree, change, cost, links. `isRunning`: the platform stays up, so that the links can be opened. */
+export function summarise(outcome: Outcome, paint: Paint, isRunning: boolean): string {
   const { task, runs, diff } = outcome;
   const cost = runs.reduce((sum, run) => sum + (run.request_usage?.inference_cost_usd ?? 0), 0);
   const isPriced = runs.every((run) => run.request_usage?.inference_cost_usd !== undefined);
@@ -22,7 +25,7 @@ export function summarise(outcome: Outcome, paint: Paint): string {
     "",
     `${paint.bold("Cost")}  ${isPriced ? `$${cost.toFixed(6)} for model calls` : "not known: the model has no listed price"}  ${paint.dim(tokens === 0 ? "(scripted steps cost nothing)" : `(${tokens} tokens)`)}`,
     "",
-    paint.bold("Open in a browser"),
+    paint.bold(isRunning ? LINKS_OPEN : LINKS_CLOSED),
     ...Object.entries(outcome.links).map(([name, url]) => `  ${name.padEnd(14)} ${url}`),
   ].join("\n");
 }

@@ -1,0 +1,16 @@
+/** Allowed values of the API that commands take; a check compares them with the API reference. */
+export const CHOICES = {
+  runStates: ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"],
+  roles: ["owner", "admin", "member", "viewer"],
+  scopes: [
+    "factory.view", "factory.manage", "source.apply", "run.view", "run.create", "run.manage", "task.manage", "artifact.manage", "agent.manage",
+    "schedule.manage", "webhook.manage", "secret.manage", "team.manage",
+  ],
+  stages: ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"],
+  overlaps: ["allow", "skip", "buffer_one", "cancel_other"],
+  slotStates: ["due", "buffered", "fired", "skipped", "missed"],
+  skillOrders: ["name", "last_run"],
+  codeHosts: ["github", "gitlab", "local"],
+  authModes: ["token", "url_token", "signature"],
+  signatureSchemes: ["github", "pagerduty", "sentry", "standard_webhooks", "stripe", "vercel", "slack", "linear", "shopify", "gitlab", "generic_hmac_sha256"],
+} as const;

@@ -1,0 +1,89 @@
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { copyFileDurably, EmbeddedPostgres, takeBaseBackup } from "@millwright/database";
+import { masterKeyId, readKeyFile } from "@millwright/vault";
+import { DirectoryTaken, takeDirectory } from "../instance-lock.ts";
+import { masterKeyFile } from "../master-key.ts";
+import { copyTree, sizeOfTree, type TreeSize } from "./copy-tree.ts";
+import { isWithin, storeKey } from "./key-copy.ts";
+import { backupName, writeManifest } from "./manifest.ts";
+
+export type BackupOptions = {
+  readonly dataDir: string;
+  /** Contains the backups; created if it is missing. */
+  readonly destination: string;
+  /** Where the copy of the master key goes, by the key's identifier; outside of the backup. */
+  readonly keyFile: (keyId: string) => string;
+  readonly usesBucket: boolean;
+  readonly now: Date;
+};
+
+export type CreatedBackup = TreeSize & { readonly path: string; readonly keyFile: string };
+
+/**
+ * Backs up a standalone platform, running or not: all databases of one instant, and the files of runs. Everything is readable for the
+ * owner only, and ignored by git. The master key is copied to a place of its own.
+ *
+ * Errors: a plain Error that names what is wrong; no incomplete backup stays.
+ */
+export async function createBackup({ dataDir, destination, usesBucket, now, ...options }: BackupOptions): Promise<CreatedBackup> {
+  const pgData = join(dataDir, "postgres", "cluster");
+  if (!existsSync(join(pgData, "PG_VERSION"))) throw new Error(`There is no platform in ${dataDir}. Set MILLWRIGHT_DATA_DIR to its data directory.`);
+  if (isWithin(dataDir, resolve(destination))) throw new Error(`The backup must be outside of the data directory ${dataDir}.`);
+  const key = readKeyFile(masterKeyFile(dataDir));
+  const path = join(resolve(destination), backupName(now));
+  const keyFile = resolve(options.keyFile(masterKeyId(key)));
+  if (isWithin(path, keyFile)) throw new Error(`The copy of the master key must be outside of the backup ${path}.`);
+
+  const draft = `${path}.partial`;
+  await mkdir(resolve(destination), { recursive: true, mode: 0o700 });
+  await mkdir(draft, { mode: 0o700 }); // fails if another backup of the same second is being written
+  try {
+    await writeFile(join(draft, ".gitignore"), "*\n", { mode: 0o600 });
+    const blobs = { from: join(dataDir, "blobs"), to: join(draft, "blobs") };
+    // Before and after the databases: a file that any of their rows names exists at one of the two times.
+    if (!usesBucket) await copyTree(blobs.from, blobs.to);
+    await withServer(dataDir, (server) => takeBaseBackup({ url: server.url("postgres"), pgData, target: join(draft, "cluster") }));
+    if (!usesBucket) await copyTree(blobs.from, blobs.to);
+    await copyFileDurably(join(dataDir, "postgres", "password"), join(draft, "password"));
+    await storeKey(keyFile, key);
+    const size = await sizeOfBackup(draft);
+    await writeManifest(draft, { createdAt: now.toISOString(), masterKeyId: masterKeyId(key), blobs: usesBucket ? "bucket" : "included", ...size });
+    await rename(draft, path);
+    return { path, keyFile, ...size };
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** What a restore compares. */
+export async function sizeOfBackup(directory: string): Promise<TreeSize> {
+  const [cluster, blobs] = [await sizeOfTree(join(directory, "cluster")), await sizeOfTree(join(directory, "blobs"))];
+  return { files: cluster.files + blobs.files, bytes: cluster.bytes + blobs.bytes };
+}
+
+/** Uses the server of a running platform, or one that is started for the purpose while no platform can start. */
+async function withServer(dataDir: string, use: (server: EmbeddedPostgres) => Promise<void>): Promise<void> {
+  const giveBack = takeUnlessRunning(dataDir);
+  try {
+    const server = await EmbeddedPostgres.start({ dataDir: join(dataDir, "postgres") });
+    try {
+      await use(server);
+    } finally {
+      if (giveBack && !server.isAdopted) await server.stop();
+    }
+  } finally {
+    giveBack?.();
+  }
+}
+
+function takeUnlessRunning(dataDir: string): (() => void) | undefined {
+  try {
+    return takeDirectory(dataDir);
+  } catch (error) {
+    if (error instanceof DirectoryTaken) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,27 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { loadOrCreateMasterKey } from "@millwright/vault";
+
+/** Where the master key of a data directory is. */
+export const masterKeyFile = (dataDir: string): string => join(dataDir, "master.key");
+
+/** Whether a platform with an embedded database has been started in this directory. To be called before the directory is prepared. */
+export const hasPlatform = (dataDir: string): boolean =>
+  existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION")) && existsSync(join(dataDir, "logs"));
+
+/**
+ * Reads the master key, or creates it for a new platform.
+ *
+ * Errors: a plain Error with the remedy, if the key of an existing platform is missing: a new one could read none of its secrets.
+ */
+export function openMasterKey(dataDir: string, isExisting: boolean): Uint8Array {
+  const path = masterKeyFile(dataDir);
+  if (isExisting && !existsSync(path)) {
+    throw new Error(
+      `The master key ${path} is missing, and ${dataDir} contains a platform whose secrets are sealed with it. ` +
+        'Put the key back (mode 0600), for instance from the copy that "millwright backup" stored; ' +
+        "or, to give up this platform and start a new one, set MILLWRIGHT_DATA_DIR to an empty directory.",
+    );
+  }
+  return loadOrCreateMasterKey(path);
+}
