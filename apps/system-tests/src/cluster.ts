@@ -212,9 +212,9 @@ export class Cluster implements Deployment {
     const name = `worker-${index}`;
     const settings = Object.fromEntries(Object.entries(this.#options.env ?? {}).filter(([key]) => WORKERS_TOO.test(key)));
     const env = {
-      ...settings,
+      MILLWRIGHT_SANDBOX: "optional", ...settings,
       MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url, MILLWRIGHT_WORKER_KEY: this.#workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_SLOTS: String(this.#options.slots ?? 4),
-      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s", ...INTERNAL,
+      MILLWRIGHT_WORKER_DIR: this.path("data", "workers", name), MILLWRIGHT_WORKER_DRAIN: "1s", MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.path("repositories"), ...INTERNAL,
     };
     return new Member({ name, main: "worker/src/main.ts", log: this.path("logs", name), env, isReady: async (written) => written.includes('"registered"') });
   }

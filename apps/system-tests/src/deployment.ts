@@ -8,6 +8,8 @@ export type DeploymentOptions = {
   timeScale?: number;
   /** More settings, for its services, such as a bucket for files; OpenTelemetry's, those of harnesses and that of kept workspaces for the workers too. */
   env?: Readonly<Record<string, string>>;
+  /** A command that starts the standalone platform, such as bubblewrap with its options. */
+  wrapper?: readonly string[];
 };
 
 /** A platform of real processes, whatever it consists of. It keeps its address when it is started again. */

@@ -15,6 +15,7 @@ let hook: any;
 
 /** Its first slot comes while the other tests run. */
 let everyMinute: any;
+let disabled: any;
 
 beforeAll(async () => {
   platform = await startPlatform();
@@ -22,6 +23,7 @@ beforeAll(async () => {
   factory = await aFactory(api, definitionFiles(script("say: Done.")));
   hook = await aHook();
   everyMinute = await anAutomation({ name: "every minute", triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *", name: "often" } }] });
+  disabled = await anAutomation({ name: "disabled", enabled: false, triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "* * * * *" } }] });
 });
 afterAll(() => platform?.remove());
 
@@ -224,6 +226,15 @@ describe("an automation is started", () => {
     expect(run).toMatchObject({ source: "SCHEDULED_AGENT", metadata: { slot_at: decision.subject.slot_at } });
     expect(run.prompt).toContain(`[schedule]\nschedule: often (* * * * *)\nslot: ${decision.subject.slot_at}`);
     await api.delete(`${AUTOMATIONS()}/${everyMinute.uid}`);
+  });
+
+  test("not by its schedule while it is disabled, which is recorded for the slot", async () => {
+    const [decision] = await eventually(async (): Promise<any> => {
+      const found = (await api.get(`${AUTOMATIONS()}/${disabled.uid}/decisions?limit=1`)).decisions;
+      return found.length > 0 && found;
+    }, { timeoutMs: 2 * RUN_TIMEOUT_MS, everyMs: 500 });
+    expect(decision).toMatchObject({ provider: "schedule", outcome: "disabled", run_id: null });
+    await api.delete(`${AUTOMATIONS()}/${disabled.uid}`);
   });
 });
 

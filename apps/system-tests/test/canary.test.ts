@@ -166,7 +166,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
 
   needs("bwrap", "tells none of them: in no answer, trace, metric, database, log, transcript, blob or any other file", async () => {
     const told = [...answers, ...models.requests.map(({ body }) => JSON.stringify(body)), ...collector.bodies.map(({ bytes }) => bytes.toString())];
-    for (const url of metricsUrls(platform)) told.push((await api.fetch(`${url}/metrics`)).text);
+    for (const url of metricsUrls(platform)) told.push((await api.fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${api.key}` } })).text);
     const place = { dir: platform.dir, postgres: platform.path("data", "postgres") };
     expect(told.filter((text) => text.includes(SAID)).length).toBeGreaterThan(0);
     expect(collector.spans.length).toBeGreaterThan(100);

@@ -102,10 +102,15 @@ describe("published payloads of GitHub", () => {
   const exampleOf = (name: string, isWanted: (payload: any) => boolean): any => published.find((one) => one.name === name)!.examples.find(isWanted);
   let forge: Server;
   const asked: string[] = [];
+  let isAway = false;
 
   /** GitHub's REST API, as far as it tells of pull requests. */
   beforeAll(async () => {
     forge = createServer((request, response) => {
+      if (isAway) {
+        request.socket.destroy();
+        return;
+      }
       asked.push(`${request.method} ${request.url?.split("?")[0]} ${request.headers.authorization}`);
       const isFiles = request.url?.includes("/files") === true;
       response.setHeader("content-type", "application/json").end(JSON.stringify(isFiles ? [{ filename: "api/v1/a.ts" }] : { labels: [{ name: "agent" }], user: { login: "ada" }, base: { ref: "master" } }));
@@ -137,6 +142,30 @@ describe("published payloads of GitHub", () => {
     expect(await firedBy("check_suite", exampleOf("check_suite", ({ action, check_suite: suite }) => action === "completed" && suite.pull_requests.length > 0), 1)).toEqual({ [green]: true });
     expect(asked.every((line) => /^GET \/repos\/Codertocat\/Hello-World\/pulls\/\d+(\/files)? Bearer t0ken$/.test(line))).toBe(true);
     expect(asked.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test("delay only the automation whose filter needs a code host that cannot be reached, until it answers", async () => {
+    const { path, url, secret } = await aCodeHost(api, "github", { base_url: `http://127.0.0.1:${(forge.address() as AddressInfo).port}`, secret_name: "FORGE_TOKEN" });
+    const factory = await aFactory(api, definitionFiles("No script here."));
+    const automation = async (name: string, filter: object): Promise<string> =>
+      (await api.post(`/factory/${factory}/automations`, { name, prompt: script("say: Done."), triggers: [{ provider: "github", event: "pull_request_opened", filter }] })).uid;
+    const [needs, sibling] = [await automation("needs", { paths: ["api/**"] }), await automation("sibling", { base_branches: ["master"] })];
+    isAway = true;
+    const id = randomUUID();
+    await github(url, secret, id, JSON.stringify(exampleOf("pull_request", ({ action }) => action === "opened")), "pull_request");
+    const { uid } = (await logOf(path)).find((one) => one.delivery_id === id && one.outcome === "accepted");
+    const decided = (outcomes: object): Promise<any[]> =>
+      eventually(async () => {
+        const { status, body } = await api.call("GET", `/factory/${factory}/decisions?event_uid=${uid}`);
+        if (status !== 200) return false;
+        const found = Object.fromEntries(body.decisions.map((one: any) => [one.automation_uid, one.outcome]));
+        return Object.entries(outcomes).every(([one, outcome]) => found[one] === outcome) && body.decisions;
+      }, { timeoutMs: RUN_TIMEOUT_MS });
+    const waiting = (await decided({ [needs]: "pending", [sibling]: "fired" })).find((one) => one.automation_uid === needs);
+    expect(waiting).toMatchObject({ run_id: null, next_attempt_at: expect.any(String) });
+    isAway = false;
+    const fired = (await decided({ [needs]: "fired", [sibling]: "fired" })).find((one) => one.automation_uid === needs);
+    expect(fired).toMatchObject({ run_id: expect.any(String), next_attempt_at: null });
   });
 
   test("reach the run whole though they have more than what clients may attach", async () => {

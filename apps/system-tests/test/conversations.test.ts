@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, script, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, reached, RUN_TIMEOUT_MS, runOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
@@ -132,6 +132,18 @@ describe("what a conversation leaves behind", () => {
     for (const [who, id, uid] of [[api!, other.conversation_id, data.artifact_uid], [api!, run.conversation_id, randomUUID()], [others!, run.conversation_id, data.artifact_uid]] as const) {
       expect(await who.call("GET", `/agent/conversations/${id}/screenshots/${uid}/download`)).toMatchObject({ status: 404, body: { reason: "screenshot_not_found" } });
     }
+  });
+
+  test("is a screenshot of a child run too, by every conversation that shows it", async () => {
+    const child = script("write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif");
+    const parent = await succeeded(api!, await startRun(api!, script(spawn(child), "wait: all")));
+    const [{ run_id: childId }] = (await api!.get(`/agent/runs?ancestor_run_id=${parent.run_id}`)).runs.filter((one: any) => one.run_id !== parent.run_id);
+    const { artifacts, conversation_id: own } = await runOf(api!, childId);
+    const path = (id: string) => `/agent/conversations/${id}/screenshots/${artifacts[0].data.artifact_uid}/download`;
+    expect(JSON.stringify(await api!.get(`/agent/conversations/${parent.conversation_id}`))).toContain(artifacts[0].data.artifact_uid);
+    for (const id of [own, parent.conversation_id]) expect((await follow(path(id))).text).toBe("GIF89a");
+    expect(await api!.call("GET", path(run.conversation_id))).toMatchObject({ status: 404 });
+    expect(await others!.call("GET", path(parent.conversation_id))).toMatchObject({ status: 404 });
   });
 
   test("is no raw transcript on the platform's own harness, but one per run", async () => {

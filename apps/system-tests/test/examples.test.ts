@@ -8,6 +8,8 @@ import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, script, startRun, succeeded } from "./support/runs.ts";
 import { applied, teamOf } from "./support/world.ts";
 
+const FIRST_FACTORY = join(import.meta.dirname, "../../../examples/first-factory");
+const PRICE_LIST = join(import.meta.dirname, "../../../examples/price-list");
 const EXAMPLES = join(import.meta.dirname, "../../../examples/factories");
 const names = readdirSync(EXAMPLES).filter((name) => statSync(join(EXAMPLES, name)).isDirectory());
 
@@ -32,10 +34,11 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.remove());
 
-const filesOf = (name: string) =>
-  readdirSync(join(EXAMPLES, name), { recursive: true, encoding: "utf8" })
-    .filter((path) => statSync(join(EXAMPLES, name, path)).isFile())
-    .map((path) => ({ path, content: readFileSync(join(EXAMPLES, name, path), "utf8") }));
+const filesOf = (name: string) => filesBelow(join(EXAMPLES, name));
+const filesBelow = (directory: string) =>
+  readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .filter((path) => statSync(join(directory, path)).isFile())
+    .map((path) => ({ path, content: readFileSync(join(directory, path), "utf8") }));
 
 test("there is one for each of the seven situations", () => {
   expect(names.toSorted()).toEqual(["common-automations", "full-lifecycle", "harness-per-agent", "review-only", "self-hosted-worker", "single-repo", "ui-verification"]);
@@ -62,4 +65,20 @@ test.each(names)("%s applies as it stands, a second time without any change, and
   expect(events.filter(({ kind }) => kind === "repository_cloned").length).toBe(repositories.length);
   const images = filesOf(name).flatMap(({ content }) => [...content.matchAll(/dockerImage: (.+)/g)].map(([, image]) => image));
   expect(events.filter(({ kind }) => kind === "image_substituted").map(({ payload }) => payload.image)).toEqual(images);
+});
+
+test("an automation of the first factory starts a run that succeeds, although it has no task to move", async () => {
+  const program = Object.fromEntries(filesBelow(PRICE_LIST).map(({ path, content }) => [path, content]));
+  bareRepository(platform.path("repositories"), "acme", "price-list", program);
+  const { uid } = await api.post("/factory", { name: "First" });
+  const files = filesBelow(FIRST_FACTORY);
+  const scripted = files.map(({ path, content }) => ({ path, content: content.replace("model: auto", "model: scripted") }));
+  await api.put(`/factory/${uid}/source`, { files: scripted });
+  await applied(api, uid);
+  const triggers = [{ provider: "schedule", event: "cron_fired", schedule: { cron: "0 0 1 1 *" } }];
+  const automation = await api.post(`/factory/${uid}/automations`, { name: "yearly", prompt: "The tests fail.", triggers });
+  const { run_id: runId } = await api.post(`/factory/${uid}/automations/${automation.uid}/run`, {});
+  await succeeded(api, runId);
+  const moves = (await eventsOf(api, runId)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "set_task_stage");
+  expect(moves.map(({ payload }) => payload.state)).toEqual(["failed"]);
 });

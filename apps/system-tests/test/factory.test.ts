@@ -53,6 +53,17 @@ describe("work on a repository", () => {
     const cookie = signedIn.headers.get("set-cookie")!.split(";")[0]!;
     expect((await api.fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(200);
   });
+  test("is merged by the commands that its page shows, in a clone", async () => {
+    const { text } = await api.fetch(pullRequest().url + new URL(run.session_link).search);
+    const [, commands = ""] = /<h2>Merge<\/h2>[^]*?<pre>([^<]*)<\/pre>/.exec(text) ?? [];
+    expect(commands.split("\n")).toHaveLength(5);
+    // A repository of its own stands for the code host, so that the pull request stays open for the other tests.
+    const host = platform.path("merged.git");
+    git(platform.dir, "clone", "--quiet", "--mirror", bare, host);
+    git(platform.dir, "clone", "--quiet", host, "clone");
+    for (const command of commands.split("\n")) git(platform.path("clone"), ...command.split(" ").slice(1));
+    expect(git(host, "show", "main:src/a.txt")).toBe("new\n");
+  });
   test("is an output of its task", async () => {
     const task = await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${run.run_id}`)); // made when factories hears of the run
     expect(task.outputs.map((one: any) => [one.artifact_type, one.data.url])).toEqual([["PULL_REQUEST", pullRequest().url]]);

@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 
 function startWorker(name: string): void {
-  const env = { MILLWRIGHT_URL: relay.url, MILLWRIGHT_WORKER_KEY: workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`), MILLWRIGHT_SANDBOX: "bwrap" };
+  const env = { MILLWRIGHT_URL: relay.url, MILLWRIGHT_WORKER_KEY: workerKey, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: platform.path(`worker-${name}`), MILLWRIGHT_SANDBOX: "bwrap", MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: platform.path("repositories") };
   workers.set(name, new Program("worker/src/main.ts", { log: platform.path(`worker-${name}.log`), env }));
 }
 async function stopWorkers(): Promise<void> {
@@ -72,6 +72,8 @@ describe("what the failure matrix says of processes", () => {
     expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
     expect(await commandsOf(runId)).toEqual(["echo one >> out.txt", "sleep 5", "sleep 5", "cat out.txt note.txt"]);
     expect((await shellOutputs(api, runId)).at(-1)).toBe("one\ntwo");
+    const starts = (await eventsOf(api, runId)).filter(({ kind }) => kind === "tool_start");
+    expect(starts.filter(({ payload }) => payload.repeated).map(({ attempt, payload }) => [attempt, payload.input.command])).toEqual([[2, "sleep 5"]]);
     expect((await eventsOf(api, runId)).filter(({ kind }) => kind === "worker_lost")).toHaveLength(1);
   });
 

@@ -109,6 +109,17 @@ for (const one of PROGRAMS)
       expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
     });
 
+    test("runs commands after its plan is approved", async () => {
+      const answers = [call(platform("plan", { title: "P", markdown: "M" })), call(shell("echo two > a.txt && cat a.txt")), say("Done.")];
+      lead((step) => answers[step] ?? say("Nothing more."));
+      const runId = await works.startRun((program = one), "Plan, then do it.", { mode: "plan" });
+      await reached(api, runId, "BLOCKED");
+      await api.post(`/agent/runs/${runId}/followups`, { message: "Go ahead." });
+      await succeeded(api, runId);
+      const commands = (await commandsOf(runId)).map(({ state, output }) => [state, output.output]);
+      expect(commands).toEqual([["completed", expect.stringContaining("two")]]);
+    });
+
     test("is cancelled without leaving a process", async () => {
       lead(() => call(shell("setsid sleep 600 & sleep 600")));
       const runId = await start("Sleep.");

@@ -1,6 +1,6 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, expect } from "@jest/globals";
-import { aFakeHarness, AGENT_PROGRAMS, eventually, ModelServer, needs, type FakeHarness } from "@millwright/testing";
+import { aFakeHarness, AGENT_PROGRAMS, eventually, ModelServer, needs, type FakeHarness, type ModelAnswer, type ModelRequest } from "@millwright/testing";
 import { newDirectory, removeDirectory } from "../src/directory.ts";
 import { git } from "../src/git.ts";
 import type { Program } from "../src/index.ts";
@@ -24,7 +24,7 @@ let directory: string;
 let worker: Program;
 
 beforeAll(async () => {
-  models = await ModelServer.start([{ text: "hello", usage: { input: 100, output: 10 } }]);
+  models = await ModelServer.start(answerTo);
   directory = await newDirectory();
   const files = await Promise.all(HARNESSES.map(async ({ type }) => [type, await aFakeHarness(directory, type)] as const));
   works = await HarnessPlatform.start(models, Object.fromEntries(files));
@@ -36,6 +36,14 @@ afterAll(async () => {
   await models?.stop();
   if (directory) await removeDirectory(directory);
 });
+
+/** The prompt decides what the model answers, so that several runs can talk to it. */
+function answerTo({ body }: ModelRequest): ModelAnswer {
+  const text = JSON.stringify(body);
+  if (text.includes("Never end")) return { text: "It begins", usage: { input: 70, output: 900 }, until: new Promise(() => {}) };
+  if (text.includes("Refuse")) return { status: 400, message: "Not like this." };
+  return { text: "hello", usage: { input: 100, output: 10 } };
+}
 
 const lines = (...orders: string[]) => orders.join("\n");
 const start = (type: FakeHarness, ...orders: string[]) => works.startRun(AGENT_PROGRAMS[type], lines(...orders));
@@ -64,6 +72,8 @@ for (const { type, name, shell } of HARNESSES) {
     expect(run.artifacts).toMatchObject([{ artifact_type: "FILE" }, { artifact_type: "PULL_REQUEST" }]);
     expect([git(works.repository, "show", `agent/${runId}:a.txt`), git(works.repository, "log", "--format=%s", `main..agent/${runId}`)]).toEqual(["two\n", "two\n"]);
     expect(run.request_usage.total_tokens).toBe(110);
+    // The team has set an address of its own for each provider.
+    expect(run.request_usage.model_token_usage.map(({ usage_type: usageType }: any) => usageType)).toEqual(["custom_endpoint"]);
     const { steps } = await api.get(`/agent/runs/${runId}/conversation`);
     for (const part of ["I begin.", "run_command", 'The model said \\"hello\\"', "report_artifact", "open_pull_request", "I end."]) expect(textOf(steps)).toContain(part);
     expect((await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: kind }: any) => kind)).toEqual(expect.arrayContaining(["agent_started", "oz_run_done"]));
@@ -112,6 +122,30 @@ for (const { type, name, shell } of HARNESSES) {
     expect(usage.executionId).toBeGreaterThan(first.usage.executionId);
   });
 
+  needs("bwrap", `a model call that ${type} gives up ends at the provider; the run's usage includes it`, async () => {
+    const runId = await start(type, "abort Never end", "model");
+    const { request_usage: usage } = await succeeded(api, runId);
+    expect(models.abandoned.filter(({ wire }) => wire === AGENT_PROGRAMS[type].provider)).toHaveLength(1);
+    const recorded = (await eventsOf(api, runId)).filter(({ kind }) => kind === "usage_recorded").map(({ payload }) => payload);
+    expect(recorded.map(({ estimated = false }) => estimated)).toEqual([true, false]);
+    const tokens = recorded.reduce((sum, { input_tokens: input, output_tokens: output }) => sum + input + output, 0);
+    expect([usage.total_tokens, tokens > 110]).toEqual([tokens, true]);
+  });
+
+  needs("bwrap", `a run with ${type} ends with the provider's refusal`, async () => {
+    const runId = await start(type, "model Refuse", "say never said");
+    const { status_message: status } = await reached(api, runId, "FAILED");
+    expect(status).toMatchObject({ error_code: "invalid_request", retryable: false, message: expect.stringContaining("400: Not like this.") });
+  });
+
+  needs("bwrap", `a run with ${type} runs commands after its plan is approved`, async () => {
+    const plan = 'tool plan {"title": "P", "markdown": "M"}';
+    const runId = await works.startRun(AGENT_PROGRAMS[type], lines(plan, "say never said"), { mode: "plan" });
+    await reached(api, runId, "BLOCKED");
+    await goOn(runId, "bash echo two > a.txt && cat a.txt");
+    expect(await shellEndsOf(runId)).toEqual(["two\n"]);
+  });
+
   needs("bwrap", `a run with ${type} is cancelled with every process; what it has not counted is unavailable, not zero`, async () => {
     const runId = await start(type, "hang");
     await begun(runId, 1);
@@ -144,6 +178,10 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
     expect(await shellEndsOf(runId)).toEqual(["", "interrupted"]);
   }
 
+  // The first worker took with it what the program had counted, and which tools it had called.
+  const usages = (await Promise.all(runs.map(usageOf))).filter(({ available }) => available);
+  expect(usages.map(({ usage }) => usage.snapshot.coverage)).toEqual(Array(2).fill({ tokenStatus: "partial", toolStatus: "partial" }));
+
   await second.kill();
   works.startWorker("three");
   await works.hasWorker("three");
@@ -154,6 +192,12 @@ needs("bwrap", "whose worker is killed in the middle of a tool, a run with each 
     expect((await shellEndsOf(runId)).at(-1)).toBe("two\ntwo\n");
     expect(git(works.repository, "log", "--format=%s", `main..agent/${runId}`)).toBe("two\n");
   }
+});
+
+needs("bwrap", "the usage of a program that died in the middle of a turn is partial", async () => {
+  const runId = await start("codex", "model", "die");
+  await succeeded(api, runId);
+  expect((await usageOf(runId)).usage.snapshot.coverage).toEqual({ tokenStatus: "partial", toolStatus: "known" });
 });
 
 needs("bwrap", "the platform's own runs have no usage of a harness", async () => {

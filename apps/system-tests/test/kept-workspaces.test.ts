@@ -18,7 +18,7 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 5 });
   api = await connect(platform);
   const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" });
-  env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "one", MILLWRIGHT_WORKER_DIR: platform.path("worker"), MILLWRIGHT_SANDBOX: "bwrap" };
+  env = { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: key, MILLWRIGHT_WORKER_ID: "one", MILLWRIGHT_WORKER_DIR: platform.path("worker"), MILLWRIGHT_SANDBOX: "bwrap", MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: platform.path("repositories") };
   startWorker();
 });
 afterAll(async () => {
@@ -32,6 +32,15 @@ async function notSetUp(minutes: number): Promise<any> {
   const { uid } = await api.post("/agent/environments", { config });
   return reached(api, await startRun(api, script("say: never"), { config: { environment_id: uid } }), "FAILED");
 }
+/** The run once the worker of its debug window is known to be lost. */
+const lost = (runId: string): Promise<any> =>
+  eventually(
+    async () => {
+      const run = await runOf(api, runId);
+      return !run.debug_agent_available && run;
+    },
+    { timeoutMs: RUN_TIMEOUT_MS, everyMs: 20 },
+  );
 const processesOf = (runId: string): number => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).length;
 const fatesOf = async (runId: string) => (await api.get(`/agent/runs/${runId}/followups`)).followups.map(({ message, state, reason }: any) => [message, state, reason]);
 const followUp = (runId: string, message: string) => api.post(`/agent/runs/${runId}/followups`, { message });
@@ -56,10 +65,13 @@ describe("a run that failed during environment setup, with a debug window", () =
       await sees(api, id, ({ kind, payload }) => kind === "tool_start" && payload.input.command === "sleep 600"); // nothing is heard before that ends
     }
     await worker.kill();
-    await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "worker_lost");
-    const after = await runOf(api, id);
+    const after = await lost(id);
     expect([lasting(after), after.debug_agent_available, after.status_message.session_debug_until]).toEqual([lasting(failed), false, undefined]);
-    expect(await fatesOf(id)).toEqual([[command, "delivered", undefined], [busy, "delivered", undefined], ["Are you there?", "undeliverable", "debug_session_lost"]]);
+    expect(await followUp(id, "Go on.")).toMatchObject({ outcome: "handoff_execution" }); // at once, not only when the reaper has closed the window
+    const fates = [[command, "delivered", undefined], [busy, "delivered", undefined], ["Are you there?", "undeliverable", "debug_session_lost"]];
+    expect(await fatesOf(id)).toEqual([...fates, ["Go on.", "queued", undefined]]);
+    await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "worker_lost");
+    await api.post(`/agent/runs/${id}/cancel`, {});
     await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
     startWorker();
   });

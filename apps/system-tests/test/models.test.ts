@@ -81,7 +81,8 @@ needs("bwrap", "a model edits, runs a command and opens a pull request; tokens a
 
   // 1,512 input at $4, 240 output at $20, 7,001 read at $0.20 and 3,000 written at $5 per million tokens: each call rounded to the micro-dollar.
   expect(run.request_usage).toMatchObject({ total_tokens: 11_753, inference_cost_usd: 0.027_248 });
-  expect(run.request_usage.usage_by_category.primary_agent.byok_inference_usage["claude-opus-5-5"].token_count).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
+  expect(run.request_usage.usage_by_category.primary_agent.direct_api_inference_usage["claude-opus-5-5"].token_count).toEqual({ input: 1_512, output: 240, input_cache_read: 7_001, input_cache_write: 3_000 });
+  expect(run.request_usage.model_token_usage.map(({ usage_type: type }: any) => type)).toEqual(["warp"]); // the operator's key
 
   const events = await eventsOf(api, runId);
   expect(events.filter(({ kind }) => kind === "model_retry").map(({ payload }) => payload)).toEqual([expect.objectContaining({ text: expect.stringContaining("529: overloaded"), status: 529, try: 2 })]);
@@ -129,13 +130,33 @@ needs("bwrap", "a team's own key serves its runs alone, and a key that is refuse
   expect([byDefault, listed.find(({ id }: any) => id === "gpt-5.1").disabled]).toEqual(["claude-opus-5-5", true]);
   const run = await succeeded(other, await startRun(other, "Only talk.", { config: { model_id: "anthropic/claude-next" } }));
   expect(models.requests.at(-1)).toMatchObject({ key: TEAM_KEY, model: "claude-next" });
-  expect(run.request_usage).toMatchObject({ total_tokens: 10 });
+  expect(run.request_usage).toMatchObject({ total_tokens: 10, model_token_usage: [{ usage_type: "custom_endpoint" }] }); // its own key, at its own address
   expect(run.request_usage).not.toHaveProperty("inference_cost_usd"); // nobody knows its price
 
   await other.put(`/team/${own}/secrets/ANTHROPIC_API_KEY`, { value: "wrong" });
   const refused = await ended(other, await startRun(other, "Only talk."));
   expect([refused.state, refused.status_message.error_code]).toEqual(["FAILED", "external_authentication_required"]);
   expect(refused.status_message.message).toContain("401: invalid x-api-key: ***");
+});
+
+needs("bwrap", "the address of an OpenAI-compatible server, as the only secret, makes its first model the default", async () => {
+  const plain = await startPlatform();
+  try {
+    const owner = await connect(plain);
+    const id = "openai-compatible/default";
+    const listed = async () => {
+      const { default_model_id: byDefault, models: all } = await owner.get("/agent/models");
+      return { byDefault, model: all.find((model: any) => model.id === id) };
+    };
+    expect(await listed()).toMatchObject({ byDefault: "scripted", model: { disabled: true, disabled_message: expect.stringContaining("OPENAI_COMPATIBLE_BASE_URL") } });
+    await owner.put(`/team/${await teamOf(owner)}/secrets/OPENAI_COMPATIBLE_BASE_URL`, { value: `${models.url}/v1` });
+    expect(await listed()).toMatchObject({ byDefault: id, model: { disabled: false } });
+    const run = await succeeded(owner, await startRun(owner, "Only talk."));
+    expect(run.agent_config.model_id).toBe(id);
+    expect(models.requests.at(-1)).toMatchObject({ wire: "openai-compatible", model: "served-model", key: undefined });
+  } finally {
+    await plain.remove();
+  }
 });
 
 /** What a foreman and an implementer do of their own accord, told by their instructions and by how far they have come. */

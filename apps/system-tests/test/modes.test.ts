@@ -4,7 +4,7 @@ import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { toolServer } from "./support/mcp.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
+import { eventsOf, reached, runOf, RUN_TIMEOUT_MS, script, sees, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
 const SERVER = toolServer.config;
@@ -55,6 +55,37 @@ describe("a run that asks for a plan first", () => {
     expect((await plansOf(runId, 2)).map(({ input }) => input.title)).toEqual(["First", "Second"]);
     expect((await reached(api, runId, "BLOCKED")).status_message.message).toMatch(/^awaiting_approval/);
   });
+});
+
+describe("a follow-up to a live session", () => {
+  const idle = (runId: string) => sees(api, runId, ({ kind }) => kind === "turn_end");
+  const write = script("write: {path: late.txt, content: late}");
+
+  test.each([undefined, "normal"])("leaves the gate of a plan closed (mode %s)", async (mode) => {
+    const runId = await startRun(api, script("say: I wait."), { mode: "plan", interactive: true });
+    await idle(runId);
+    expect(await followup(runId, write, mode)).toMatchObject({ outcome: "live_session" });
+    await reached(api, runId, "FAILED");
+    expect(await ends(runId)).toMatchObject([{ name: "edit_files", state: "denied" }]);
+  });
+
+  test("in the mode plan denies a normal run nothing", async () => {
+    const runId = await startRun(api, script("say: I wait."), { interactive: true });
+    await idle(runId);
+    expect(await followup(runId, write, "plan")).toMatchObject({ outcome: "live_session" });
+    await sees(api, runId, ({ kind }) => kind === "tool_end");
+    expect(await ends(runId)).toMatchObject([{ name: "edit_files", state: "completed" }]);
+    await api.post(`/agent/runs/${runId}/cancel`, {});
+  });
+});
+
+test("a plan that is reported again under its title is the same artifact with its new text", async () => {
+  const runId = await startRun(api, script("plan: {title: Plan, markdown: '1'}", "say: never said"), { mode: "plan" });
+  const [before] = (await reached(api, runId, "BLOCKED")).artifacts;
+  await followup(runId, script("plan: {title: Plan, markdown: '2'}", "plan: {title: Other, markdown: '3'}"), "plan");
+  await plansOf(runId, 2);
+  expect((await runOf(api, runId)).artifacts).toEqual([before]);
+  expect(await api.get(`/agent/artifacts/${before.data.artifact_uid}`)).toMatchObject({ data: { title: "Plan", content: "2" } });
 });
 
 /** The plans of a run, once there are so many. */

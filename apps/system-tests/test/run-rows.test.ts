@@ -24,8 +24,7 @@ beforeAll(async () => {
   states = new States(api, await HandWorker.register(api, "by-hand", ["oz", "claude"]));
   stranger = await aTeam(api, "Others");
   const team = await teamOf(api);
-  const { uid } = await api.post(`/team/${team}/members`, { email: `viewer-${randomUUID()}@example.com`, role: "viewer" });
-  viewer = api.as((await api.post(`/team/${team}/keys`, { name: "viewer", user_uid: uid })).api_key);
+  viewer = api.as((await api.post(`/team/${team}/members`, { email: `viewer-${randomUUID()}@example.com`, role: "viewer" })).api_key);
 });
 afterAll(() => platform?.remove());
 afterEach(() => states.clear());

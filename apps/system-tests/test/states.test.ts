@@ -34,6 +34,14 @@ test.each([...LIVE, ...ENDED])("a run can be brought to %s", async (state) => {
   expect([run.state, run.finished_at === null, run.started_at === null]).toEqual([shown(state), (LIVE as readonly string[]).includes(state), ["QUEUED", "PENDING", "CLAIMED"].includes(state)]);
 });
 
+test("a status message has at most 8,192 characters", async () => {
+  const { runId, lease } = await bring("INPROGRESS");
+  const error = { code: "agent_reported_failure", message: "x".repeat(1_000_000), retryable: false, reason: "agent_failed" };
+  await worker.complete(lease, "FAILED", { error });
+  const { status_message: status } = await runOf(api, runId);
+  expect([status.message.length, status.message.slice(0, 8_000)]).toEqual([8_192, "x".repeat(8_000)]);
+});
+
 describe("cancelling", () => {
   test.each(["QUEUED", "CLAIMED", "INPROGRESS", "waiting"])("a run that is %s answers its id, and the run is CANCELLED at once", async (state) => {
     const { runId } = await bring(state);
@@ -175,11 +183,12 @@ test("a tree may be ten deep beneath its root, and no deeper", async () => {
 });
 
 test("the queue tells a run's place and why it waits", async () => {
-  const [first, second] = [await startRun(api, "one"), await startRun(api, "two")];
+  const { uid: agent } = await api.post("/agent/identities", { name: "queued" });
+  const [first, second] = [await startRun(api, "one"), await startRun(api, "two", { agent_identity_uid: agent })];
   const [one, two] = [await api.get(`/agent/runs/${first}/queue`), await api.get(`/agent/runs/${second}/queue`)];
-  expect([one.state, one.position, two.position]).toEqual(["QUEUED", 1, 2]);
+  expect([one.state, one.owner_position, two.owner_position]).toEqual(["QUEUED", 1, 2]);
   expect([one.reason, one.message.length > 0]).toEqual([expect.stringMatching(/^[a-z_]+$/), true]);
   await cancel(first);
-  expect((await api.get(`/agent/runs/${second}/queue`)).position).toBe(1);
+  expect((await api.get(`/agent/runs/${second}/queue`)).owner_position).toBe(1);
   expect(await api.get(`/agent/runs/${first}/queue`)).toMatchObject({ state: "CANCELLED", reason: "none" });
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { randomUUID } from "node:crypto";
-import type { Deployment } from "../src/index.ts";
+import OzAPI from "oz-agent-sdk";
+import { OWNER_KEY, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
@@ -204,6 +205,28 @@ describe("cancelling a task", () => {
     expect(await cancelTask(task)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
   });
 
+  test("cancels the newest top-level run and its whole tree: a child in the same conversation, and one that a client executes", async () => {
+    const task = await aTask();
+    const assignment = await held();
+    const child = (await api.post("/agent/runs", { prompt: "Help.", conversation_id: conversation }, { key: assignment.runToken })).run_id;
+    const client = { client_id: randomUUID() };
+    const local = (await api.post("/agent/runs/local", { ...client, command: ["sleep", "60"], parent_run_id: child })).run_id;
+    expect(await listed(task, "include_current_run=true")).toMatchObject({ current_run: { run_id: runId } });
+    expect(await cancelTask(task)).toMatchObject({ status: 200, body: { stage: "CANCELLED" } });
+    expect(await Promise.all([runId, child, local].map(async (id) => (await runOf(api, id)).state))).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
+    expect(await api.post(`/agent/runs/${local}/report`, { ...client, events: [] })).toMatchObject({ lease: "stopping" });
+    await worker.complete(assignment, "CANCELLED");
+  });
+
+  test.each(["task", "run"])("of the %s leaves a stage that is set right afterwards", async (what) => {
+    const task = await aTask();
+    await (what === "task" ? cancelTask(task) : api.post(`/agent/runs/${runId}/cancel`));
+    await api.patch(`${TASKS()}/${task.uid}`, { stage: "REVIEW" });
+    const later = await aLaterTask();
+    await eventually(async () => (await stageOf(later)) === "CANCELLED"); // events are applied in order
+    expect(await stageOf(task)).toBe("REVIEW");
+  });
+
   test("repeated with its key is answered as the first time, whatever has become of the task since", async () => {
     const task = await aTask();
     const ask = { headers: { "idempotency-key": randomUUID() } };
@@ -215,6 +238,13 @@ describe("cancelling a task", () => {
     expect(await api.get(`${TASKS()}/${task.uid}`)).toMatchObject({ title: "Once more", stage: "CANCELLED" });
   });
 
+  test("of a run that is PENDING succeeds with the default retries of the published client", async () => {
+    const client = new OzAPI({ apiKey: OWNER_KEY, baseURL: `${platform.url}/api/v1`, logLevel: "off" });
+    await offerOf(runId);
+    await client.agent.runs.cancel(runId);
+    expect((await runOf(api, runId)).state).toBe("CANCELLED");
+  });
+
   test("is refused while the current run is being handed out", async () => {
     const task = await aTask();
     const lease = await offerOf(runId);
@@ -224,14 +254,13 @@ describe("cancelling a task", () => {
     expect(await cancelTask(task)).toMatchObject({ status: 200 });
   });
 
-  test("needs access to the current run: a colleague's own run leaves the task readable, its cancel a 403", async () => {
+  test("acts on the team's newest run, whatever personal run a colleague has in the conversation", async () => {
     const task = await aTask();
-    await worker.complete(await held(), "DONE");
     const colleague = await aColleague();
     await colleague.post("/agent/runs", { prompt: "Mine.", conversation_id: conversation, team: false });
-    expect(await api.get(`${TASKS()}/${task.uid}`)).toMatchObject({ uid: task.uid });
-    expect(await listed(task, "include_current_run=true")).not.toHaveProperty("current_run");
-    expect(await cancelTask(task)).toMatchObject({ status: 403 });
+    expect(await listed(task, "include_current_run=true")).toMatchObject({ current_run: { run_id: runId } });
+    await worker.complete(await held(), "DONE");
+    expect(await cancelTask(task)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
   });
 
   test("of the run itself cancels the task as well", async () => {
@@ -250,6 +279,14 @@ describe("cancelling a task", () => {
     expect(await stageOf(task)).toBe("TRIAGE");
   });
 
+  /** A task whose run was cancelled after everything before. */
+  async function aLaterTask(): Promise<any> {
+    const run = await startRun(api, "Later.");
+    const task = await aTask({ conversation_id: (await runOf(api, run)).conversation_id });
+    await api.post(`/agent/runs/${run}/cancel`);
+    return task;
+  }
+
   async function offerOf(run: string): Promise<Lease> {
     for (;;) {
       const lease = await worker.offer();
@@ -260,8 +297,7 @@ describe("cancelling a task", () => {
 
   async function aColleague(): Promise<Client> {
     const team = await teamOf(api);
-    const { uid: user } = await api.post(`/team/${team}/members`, { email: `colleague-${randomUUID()}@example.com`, role: "member" });
-    const { api_key: key } = await api.post(`/team/${team}/keys`, { name: "colleague", user_uid: user });
-    return api.as(key);
+    const { api_key: first } = await api.post(`/team/${team}/members`, { email: `colleague-${randomUUID()}@example.com`, role: "member" });
+    return api.as((await api.as(first).post(`/team/${team}/keys`, { name: "own" })).api_key);
   }
 });

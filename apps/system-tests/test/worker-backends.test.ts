@@ -30,7 +30,7 @@ onDeployments(["standalone"], (name) => {
       await succeeded(api, there);
       const ordinary = new Program("worker/src/main.ts", {
         log: platform.path("ordinary.log"),
-        env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: depot.key, MILLWRIGHT_WORKER_ID: "ordinary", MILLWRIGHT_WORKER_DIR: platform.path("ordinary"), MILLWRIGHT_SANDBOX: "none" },
+        env: { MILLWRIGHT_URL: platform.url, MILLWRIGHT_WORKER_KEY: depot.key, MILLWRIGHT_WORKER_ID: "ordinary", MILLWRIGHT_WORKER_DIR: platform.path("ordinary"), MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root" },
       });
       try {
         const here = await startRun(api, prompt, { config: { worker_host: "ordinary" } });

@@ -4,6 +4,8 @@ import type { ChildPlan } from "./workload.ts";
 const TERMINAL = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
 /** Written when an execution no longer holds its run. */
 const RELEASES = ["worker_lost", "run_queued", "run_waiting", "run_finished"];
+/** Written when an attempt is over and its run is not. */
+const INTERRUPTIONS = ["worker_lost", "worker_stopped", "attempt_failed"];
 /** What costs or stays; nothing of it may follow the end of its execution. */
 const EFFECTS = ["usage_recorded", "artifact_created"];
 
@@ -51,7 +53,7 @@ function zombies({ events }: RunFacts): string[] {
   let newest: readonly [number, number] = [0, 0];
   const breaches: string[] = [];
   for (const { seq, kind, executionId, attempt, payload } of events) {
-    if (kind === "worker_lost") lost.add(`${executionId}/${payload["attempt"]}`);
+    if (INTERRUPTIONS.includes(kind)) lost.add(`${executionId}/${payload["attempt"]}`);
     if (kind === "run_finished" && executionId !== null) ended.add(executionId);
     if (EFFECTS.includes(kind) && executionId !== null && ended.has(executionId)) breaches.push(`event ${seq}, ${kind}, comes after the end of its execution`);
     if (attempt === null || executionId === null) continue;
@@ -124,5 +126,6 @@ export const reasonOf = ({ events }: Pick<RunFacts, "events">): string => (event
 export function isGivenUp({ state, errorCode, events }: RunFacts): boolean {
   const reason = reasonOf({ events });
   if (/_limit$/.test(reason)) return true;
-  return state === "ERROR" && errorCode === "resource_unavailable" && reason === "worker_lost" && events.filter(({ kind }) => kind === "worker_lost").length > 2;
+  const losses = events.filter(({ kind }) => kind === "worker_lost" || kind === "attempt_failed");
+  return state === "ERROR" && errorCode === "resource_unavailable" && (reason === "worker_lost" || reason === "sandbox_start_failed") && losses.length > 2;
 }

@@ -54,7 +54,7 @@ export class HarnessPlatform {
   }
 
   startWorker(name: string): Program {
-    const env = { ...this.#env, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: this.platform.path(`worker-${name}`) };
+    const env = { ...this.#env, MILLWRIGHT_WORKER_ID: name, MILLWRIGHT_WORKER_DIR: this.platform.path(`worker-${name}`), MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: this.platform.path("repositories") };
     const worker = new Program("worker/src/main.ts", { log: this.platform.path(`worker-${name}.log`), env });
     this.#workers.push(worker);
     return worker;
@@ -65,10 +65,10 @@ export class HarnessPlatform {
     await eventually(async () => (await this.api.get("/agent/connected-self-hosted-workers")).workers.some(({ worker_host: host }: any) => host === name), { timeoutMs: RUN_TIMEOUT_MS });
   }
 
-  /** A run in the repository; answers its id. */
-  async startRun({ type, modelId, provider }: AgentProgram, prompt: string): Promise<string> {
+  /** Starts a run in the repository and returns its id; `more`: further fields of the request. */
+  async startRun({ type, modelId, provider }: AgentProgram, prompt: string, more: object = {}): Promise<string> {
     const harness = { type, model_id: type === "opencode" ? `${provider}/${modelId}` : modelId };
-    return (await this.api.post("/agent/runs", { prompt, config: { harness, environment_id: this.#environment } })).run_id;
+    return (await this.api.post("/agent/runs", { prompt, config: { harness, environment_id: this.#environment }, ...more })).run_id;
   }
 
   async remove(): Promise<void> {

@@ -18,7 +18,7 @@ const log = openSync(directory + "/machines.log", "a");
 const argv = ["--conditions=@millwright/source", "--no-warnings", ${JSON.stringify(WORKER_MAIN)}];
 spawn(process.execPath, argv, {
   detached: true, stdio: ["ignore", log, log],
-  env: { PATH: process.env.PATH, HOME: process.env.HOME, MACHINE_OF: run_id, MILLWRIGHT_WORKER_DIR: directory + "/machine-" + run_id, MILLWRIGHT_SANDBOX: "none", ...env },
+  env: { PATH: process.env.PATH, HOME: process.env.HOME, MACHINE_OF: run_id, MILLWRIGHT_WORKER_DIR: directory + "/machine-" + run_id, MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root", ...env },
 }).unref();
 `;
 

@@ -6,7 +6,7 @@ import type { World } from "./world.ts";
 /** The collection whose id a member of a body or query names. A new one must be added here: its isolation is then probed too. */
 const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
   team_uid: "team", filter_team_uid: "team", factory_uid: "factory", run_id: "runs", run_ids: "runs", parent_run_id: "runs", ancestor_run_id: "runs", conversation_id: "conversations",
-  webhook_ids: "webhooks", delivery_uid: "deliveries", event_uid: "deliveries", automation_uid: "automations", agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members", schedule_id: "schedules",
+  webhook_ids: "webhooks", delivery_uid: "deliveries", event_uid: "deliveries", automation_uid: "automations", automation_id: "automations", agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members", schedule_id: "schedules",
 };
 
 /** Members that look like ids but name nothing that a team owns. */

@@ -48,7 +48,7 @@ export const PUBLISHED: readonly Operation[] = [
       state: { enum: STATES, many: true }, task_status: { enum: ["running", "complete", "failed", "blocked", "cancelled"], many: true },
       name: TEXT, model_id: TEXT, creator: TEXT, executor: TEXT, source: { enum: SOURCES, many: true }, execution_location: { enum: ["LOCAL", "REMOTE"] },
       created_after: TIME, created_before: TIME, updated_after: TIME, environment_id: TEXT, skill: TEXT, skill_spec: TEXT, schedule_id: TEXT,
-      factory_uid: { many: true }, ancestor_run_id: TEXT, metadata: { is: "map" },
+      factory_uid: { many: true }, factory_only: { is: "boolean" }, automation_id: TEXT, ancestor_run_id: TEXT, metadata: { is: "map" },
       artifact_type: { enum: ["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"] }, q: TEXT,
     },
   },

@@ -12,12 +12,14 @@ export type Operation = {
   readonly query: readonly { readonly name: string; readonly schema: Schema; readonly isRequired: boolean }[];
   readonly body: Schema | undefined;
   readonly takesTeamHeader: boolean;
+  /** What a key must be allowed to; empty: nothing in particular. */
+  readonly permissions: readonly string[];
   /** "none": credentials are not looked at; "optional": anonymous callers may see some. */
   readonly access: "required" | "optional" | "none";
 };
 
 export const operationsOf = (document: ApiDocument): Operation[] =>
-  Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(document.paths).filter(([path]) => path.startsWith("/api/v1/")).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, declared]) => {
       const parameters: any[] = declared.parameters ?? [];
       const security: object[] = declared.security ?? [{ apiKey: [] }];
@@ -28,6 +30,7 @@ export const operationsOf = (document: ApiDocument): Operation[] =>
         query: parameters.filter((one) => one.in === "query").map((one) => ({ name: one.name, schema: one.schema, isRequired: one.required === true })),
         body: declared.requestBody?.content["application/json"].schema,
         takesTeamHeader: parameters.some((one) => one.in === "header" && /team-uid$/i.test(one.name)),
+        permissions: declared["x-required-permissions"] ?? [],
         access: security.length === 0 ? "none" : security.some((one) => Object.keys(one).length === 0) ? "optional" : "required",
       };
     }),

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { eventually } from "@millwright/testing";
 import { bareRepository } from "../../src/git.ts";
 import type { Deployment } from "../../src/index.ts";
-import type { Client } from "./client.ts";
+import { connect, type Client } from "./client.ts";
 import { RUN_TIMEOUT_MS, script, succeeded } from "./runs.ts";
 
 /** A definition with a foreman and a helper, without repositories, so that nothing is cloned. */
@@ -78,6 +78,8 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   const grant = await api.post(`/agent/environments/${environment.uid}/grants`, { user_uid: principal.uid });
   const identity = await api.post("/agent/identities", { name: "extra" });
   const { key } = await api.post(`/team/${team}/keys`, { name: "second" });
+  const guest = await aTeam(await connect(platform), "guest"); // an invitation needs a person with a personal key
+  const invitation = await api.post(`/team/${team}/invitations`, { email: (await guest.get("/whoami")).principal.email });
   await api.put(`/team/${team}/secrets/TOKEN`, { value: "hidden" });
   await api.post(`/team/${team}/code-hosts`, { name: "local", kind: "local", root });
   const codeHost = await api.post(`/team/${team}/code-hosts`, { name: "hub", kind: "github", owners: ["nobody"] });
@@ -94,7 +96,7 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   });
   const schedule = await api.post("/agent/schedules", { name: "yearly", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   return {
-    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid,
+    team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid, invitations: invitation.uid,
     secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid,
   };
 }

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { VERBS } from "@millwright/caller";
+import type { Deployment } from "../src/index.ts";
+import { connect, type Client } from "./support/client.ts";
+import { startPlatform } from "./support/deployment.ts";
+import { collectionsOfPath, idIn, pathWith, snapshot } from "./support/prober.ts";
+import { runOf, script, startRun, succeeded } from "./support/runs.ts";
+import { operationsOf, Samples, type Operation } from "./support/samples.ts";
+import { aTeam, aWorld, teamOf, type World } from "./support/world.ts";
+
+/** One key per single scope of one person, who owns a team with one thing of each kind and some personal things. */
+let platform: Deployment;
+let owner: Client;
+let worlds: { readonly team: World; readonly personal: World };
+let operations: Operation[];
+let samples: Samples;
+let keys: { readonly scope: string; readonly api: Client }[];
+let before: string[];
+
+/** Operations that need no permission: what they return depends on the caller, or is public within the platform. */
+const WITHOUT_PERMISSION: readonly string[] = [
+  "DELETE /invitations/{invitationUid}", "DELETE /team/{uid}/keys/{keyUid}", "GET /agent/identities", "GET /agent/identities/{uid}", "GET /agent/models", "GET /factory-files/schemas",
+  "GET /factory-files/schemas/{schema_version}", "GET /factory-files/schemas/{schema_version}/{document}", "GET /invitations", "GET /networking/egress-ranges", "GET /openapi.json", "GET /team",
+  "GET /team/{uid}", "GET /team/{uid}/keys", "GET /team/{uid}/members", "GET /whoami", "POST /factory-files/validate", "POST /invitations/{invitationUid}/accept", "POST /team", "POST /team/{uid}/keys",
+];
+
+beforeAll(async () => {
+  platform = await startPlatform({ workers: 1 });
+  owner = await aTeam(await connect(platform), "scopes");
+  const team = await aWorld(owner, platform);
+  const run = await startRun(owner, script("say: Mine."), { team: false });
+  await succeeded(owner, run);
+  const schedule = await owner.post("/agent/schedules", { name: "mine", cron_schedule: "0 0 1 1 *", prompt: "Go.", team: false });
+  const environment = await owner.post("/agent/environments", { config: { name: "mine" }, team: false });
+  const conversation = (await runOf(owner, run)).conversation_id;
+  worlds = { team, personal: { ...team, runs: run, conversations: conversation, schedules: schedule.id, environments: environment.uid } };
+  operations = operationsOf(owner.document);
+  samples = new Samples(owner.document);
+  const uid = await teamOf(owner);
+  keys = await Promise.all(VERBS.map(async (scope) => ({ scope, api: owner.as((await owner.post(`/team/${uid}/keys`, { name: scope, scopes: [scope] })).api_key) })));
+  before = await snapshot(owner, operations, worlds.personal);
+});
+afterAll(() => platform?.remove());
+
+const nameOf = ({ method, path }: Operation): string => `${method} ${path}`;
+
+test("every operation declares the permission that it needs, or is known to need none", () => {
+  const without = operations.filter(({ permissions }) => permissions.length === 0).map(nameOf);
+  expect(without.toSorted()).toEqual(WITHOUT_PERMISSION.toSorted());
+});
+
+test("a key of a single scope gets nothing from any operation that needs another permission, of its team or personal", async () => {
+  const found: string[] = [];
+  const left = keys.flatMap(({ scope, api }) =>
+    operations.filter(({ permissions }) => permissions.length > 0 && !permissions.includes(scope)).flatMap((operation) => Object.values(worlds).map((world) => ({ scope, api, operation, world }))));
+  const work = async (): Promise<void> => {
+    for (let one = left.shift(); one; one = left.shift()) {
+      const fault = await probe(one.api, one.operation, one.world);
+      if (fault) found.push(`${one.scope}: ${nameOf(one.operation)}: ${fault}`);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, work));
+  expect([...new Set(found)]).toEqual([]);
+});
+
+test("nothing has changed by all this", async () => expect(await snapshot(owner, operations, worlds.personal)).toEqual(before));
+
+/** What is wrong with the answer to a key that may not do this; undefined: nothing. */
+async function probe(api: Client, operation: Operation, world: World): Promise<string | undefined> {
+  const ids = Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]));
+  const required = operation.query.filter(({ isRequired }) => isRequired).map(({ name, schema }) => [name, String(samples.valid(schema))]);
+  const query = new URLSearchParams(Object.fromEntries(required)).toString();
+  const body = operation.body && { prompt: "p", ...(samples.valid(operation.body) as object), ...(world === worlds.personal ? { team: false } : {}) };
+  const { status, body: answer } = await api.call(operation.method, pathWith(operation.path, ids) + (query && `?${query}`), body ? { body } : {});
+  if ([400, 403, 404].includes(status)) return undefined;
+  const text = JSON.stringify(answer);
+  const shown = SHOWN.flatMap((collection) => (text.includes(world[collection]!) ? [collection] : []));
+  if (operation.method === "GET" && status === 200 && shown.length === 0) return undefined;
+  return `${status} with ${shown.join(", ")}: ${text.slice(0, 200)}`;
+}
+
+/** Kinds of things that an answer without the permission must not name. */
+const SHOWN = ["factory", "runs", "tasks", "conversations", "artifacts", "environments", "grants", "code-hosts", "webhooks", "automations", "deliveries", "schedules", "branches", "invitations"];
