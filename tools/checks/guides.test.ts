@@ -1,3 +1,5 @@
+/* oxlint-disable jest/no-standalone-expect -- withOwnNode declares a test */
+import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "@jest/globals";
@@ -16,6 +18,25 @@ const prose = (text: string): string => text.replace(/^(`{3,})[^]*?^\1$/gm, "").
 /** The anchors of a page's headings, as code hosts make them. */
 const anchorsOf = (page: string): string[] =>
   [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-"));
+
+/** The Node.js that comes with npm, on Linux. */
+const OWN_NODE = join(root, "node_modules/.bin/node");
+const withOwnNode = existsSync(OWN_NODE) ? test : test.skip;
+
+withOwnNode("the documented command starts every service, whatever Node.js the shell has", () => {
+  const [command = ""] = /^node_modules\/\.bin\/node [^#\n]+/m.exec(read("docs/operations/processes.md")) ?? [];
+  for (const service of ["gateway", "orchestrator", "factories", "scheduler", "webhook-ingress"]) {
+    const words = command.trim().replace("gateway", service).split(/ +/);
+    const { status, stderr } = spawnSync(words[0]!, words.slice(1), { cwd: root, encoding: "utf8", env: { PATH: "/usr/bin:/bin" } });
+    expect([service, status, stderr]).toEqual([service, 1, expect.stringMatching(/^Invalid configuration:\n {2}DATABASE_URL is required/)]);
+  }
+});
+
+test("a page with a server that npx downloads names the host that must be allowed", () => {
+  const pages = PAGES.filter((page) => /"command": "npx"/.test(read(page)));
+  expect(pages).toEqual(["docs/guides/mcp.md"]);
+  expect(pages.filter((page) => !read(page).includes("MILLWRIGHT_EGRESS_ALLOW=registry.npmjs.org"))).toEqual([]);
+});
 
 test("every link between the pages leads somewhere", () => {
   const dead = PAGES.flatMap((page) =>

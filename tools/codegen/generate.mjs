@@ -4,9 +4,16 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import * as fs from "node:fs"; // named imports would fail before the check of the version
 import { dirname, join } from "node:path";
 
+const NODE_MIN = 24;
+if (Number(process.versions.node.split(".")[0]) < NODE_MIN) {
+  process.stderr.write(`Millwright needs Node.js ${NODE_MIN} or newer (this is ${process.version}). On Linux \`npm ci\` installs it; elsewhere install it first.\n`);
+  process.exit(1);
+}
+
+const { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } = fs;
 const root = join(import.meta.dirname, "../..");
 const STAMP = join(root, ".nx/generated");
 const INPUTS = ["proto/**/*.proto", "buf*.yaml", "apps/*/prisma/schema.prisma", "apps/*/prisma.config.ts", "package-lock.json", "tools/codegen/*"];

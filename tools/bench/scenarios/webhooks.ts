@@ -146,7 +146,9 @@ async function deliverPaced(deliver: Deliver, body: Buffer, seconds: number): Pr
   for (let n = 0; n < seconds * PACE_PER_SECOND; n++) {
     const dueMs = beganMs + (n * 1000) / PACE_PER_SECOND;
     while (performance.now() < dueMs) await pause(1);
-    under.push(deliver(body).then(() => performance.now() - dueMs));
+    const latencyMs = deliver(body).then(() => performance.now() - dueMs);
+    latencyMs.catch(() => {}); // reported by Promise.all below; an unhandled rejection before that would end the bench
+    under.push(latencyMs);
   }
   return Promise.all(under);
 }
