@@ -70,6 +70,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     consumer("audit", "factories", readFeed(o.neighbours.factories), auditOf("factories")),
     consumer("audit", "orchestrator", readFeed(o.neighbours.orchestrator), auditOf("orchestrator")),
     consumer("audit", "scheduler", readFeed(o.neighbours.scheduler), auditOf("scheduler")),
+    consumer("audit", "scoring", readFeed(o.neighbours.scoring), auditOf("scoring")),
     consumer("audit", "webhook-ingress", readFeed(o.neighbours.webhookIngress), auditOf("webhook-ingress")),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });

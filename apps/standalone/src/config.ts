@@ -54,6 +54,8 @@ export const loadConfig = (env: Env) => {
     ...modelSettings,
     /** How long the newest workspace of a conversation is kept for a follow-up. */
     snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
+    /** How long a run must have been terminal before it is scored automatically. */
+    scoringCoolDownMs: optional.duration("MILLWRIGHT_SCORING_COOL_DOWN", "30s"),
     /** How long schedules tell what became of a slot. */
     slotDays: optional.int("MILLWRIGHT_SLOT_DAYS", 90),
     /** Divides every lease, offer and heartbeat time; for tests of failures. */

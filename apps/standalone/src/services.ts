@@ -11,6 +11,7 @@ import { composeOrchestrator, migrationsDir as orchestratorMigrations, platformP
 import { outboundRule } from "@millwright/outbound";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
 import { allowedServices as schedulerAllow, composeScheduler, migrationsDir as schedulerMigrations } from "@millwright/scheduler/compose";
+import { allowedServices as scoringAllow, composeScoring, migrationsDir as scoringMigrations } from "@millwright/scoring/compose";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
 import { allowedServices as webhooksAllow, composeWebhookIngress, migrationsDir as webhooksMigrations } from "@millwright/webhook-ingress/compose";
@@ -25,7 +26,7 @@ export type Door = { readonly routes: Routes; readonly options: ServerOptions };
 
 export type Services = {
   /** By service; `workers` is the orchestrator's own for workers. */
-  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "scheduler" | "webhook-ingress" | "workers", Door>>;
+  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "webhook-ingress" | "workers", Door>>;
   /** Everything public but health and metrics. */
   readonly requestListener: RequestListener;
   /** `apiKey` only when this start made it. */
@@ -38,21 +39,23 @@ export type Services = {
 /** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
   const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
-  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, webhooksUrl] = await Promise.all([
+  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, webhooksUrl] = await Promise.all([
     prepareDatabase(databases, "gateway", gatewayMigrations),
     prepareDatabase(databases, "orchestrator", orchestratorMigrations),
     prepareDatabase(databases, "factories", factoriesMigrations),
     prepareDatabase(databases, "scheduler", schedulerMigrations),
+    prepareDatabase(databases, "scoring", scoringMigrations),
     prepareDatabase(databases, "webhook-ingress", webhooksMigrations),
   ]);
   const signers = {
     gateway: await CallerSigner.create("gateway"), orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories"),
     scheduler: await CallerSigner.create("scheduler"),
+    scoring: await CallerSigner.create("scoring"),
     "webhook-ingress": await CallerSigner.create("webhook-ingress"),
   };
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
   const transports = {
-    identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), scheduler: deferredTransport(), webhookIngress: deferredTransport(),
+    identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), scheduler: deferredTransport(), scoring: deferredTransport(), webhookIngress: deferredTransport(),
   };
   const blobSigningKey = deriveKey(masterKey, "blob urls");
   const blobs =
@@ -94,6 +97,13 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     slotDays: config.slotDays,
     timeScale: config.timeScale,
   });
+  const scoring = composeScoring({
+    ...of("scoring"),
+    databaseUrl: scoringUrl,
+    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories },
+    coolDownMs: config.scoringCoolDownMs,
+    timeScale: config.timeScale,
+  });
   const webhooks = composeWebhookIngress({
     ...of("webhook-ingress"),
     databaseUrl: webhooksUrl,
@@ -104,7 +114,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const gateway = await composeGateway({
     ...of("gateway"),
     databaseUrl: gatewayUrl,
-    neighbours: { orchestrator: transports.orchestrator, factories: transports.factories, scheduler: transports.scheduler, webhookIngress: transports.webhookIngress },
+    neighbours: { orchestrator: transports.orchestrator, factories: transports.factories, scheduler: transports.scheduler, scoring: transports.scoring, webhookIngress: transports.webhookIngress },
     webhookDoor: webhooks.requestListener,
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
@@ -119,6 +129,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     orchestrator: { routes: orchestrator.routes, options: serving("orchestrator", { allow: orchestrator.allow }) },
     factories: { routes: (router: ConnectRouter) => factories.routes(router), options: serving("factories", { allow: factoriesAllow }) },
     scheduler: { routes: (router: ConnectRouter) => scheduler.routes(router), options: serving("scheduler", { allow: schedulerAllow }) },
+    scoring: { routes: (router: ConnectRouter) => scoring.routes(router), options: serving("scoring", { allow: scoringAllow }) },
     "webhook-ingress": { routes: (router: ConnectRouter) => webhooks.routes(router), options: serving("webhook-ingress", { allow: webhooksAllow }) },
     workers: { routes: orchestrator.workerRoutes, options: serving("orchestrator", { open: [worker.WorkerService.typeName] }) },
   };
@@ -126,9 +137,10 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   transports.orchestrator.become(inProcess(doors.orchestrator.routes, doors.orchestrator.options));
   transports.factories.become(inProcess(doors.factories.routes, doors.factories.options));
   transports.scheduler.become(inProcess(doors.scheduler.routes, doors.scheduler.options));
+  transports.scoring.become(inProcess(doors.scoring.routes, doors.scoring.options));
   transports.webhookIngress.become(inProcess(doors["webhook-ingress"].routes, doors["webhook-ingress"].options));
 
-  const inOrder = [gateway, orchestrator, factories, scheduler, webhooks];
+  const inOrder = [gateway, orchestrator, factories, scheduler, scoring, webhooks];
   const bootstrap = await gateway.bootstrap();
   return {
     doors,

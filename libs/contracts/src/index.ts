@@ -7,5 +7,6 @@ export * as identity from "./gen/millwright/identity/v1/identity_pb.ts";
 export * as orchestrator from "./orchestrator.ts";
 export * as rpc from "./gen/millwright/rpc/v1/error_detail_pb.ts";
 export * as scheduler from "./gen/millwright/scheduler/v1/schedule_pb.ts";
+export * as scoring from "./scoring.ts";
 export * as worker from "./gen/millwright/worker/v1/worker_pb.ts";
 export * as webhooks from "./webhooks.ts";

@@ -1,6 +1,6 @@
 import type { Client, Transport } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
-import { factories, orchestrator, scheduler, webhooks } from "@millwright/contracts";
+import { factories, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner, type CallSettings } from "@millwright/rpc";
 import type { RequestInfo } from "../rest/index.ts";
 
@@ -14,11 +14,13 @@ export type Neighbours = {
   readonly tasks: Client<typeof factories.TaskService>;
   readonly automations: Client<typeof factories.AutomationService>;
   readonly schedules: Client<typeof scheduler.ScheduleService>;
+  readonly scorers: Client<typeof scoring.ScorerService>;
+  readonly benchmarks: Client<typeof scoring.BenchmarkService>;
   readonly webhooks: Client<typeof webhooks.WebhookService>;
   readonly codeHostWebhooks: Client<typeof webhooks.CodeHostWebhookService>;
 };
 
-export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport; scheduler: Transport; webhookIngress: Transport }, signer: CallerSigner): Neighbours {
+export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport; scheduler: Transport; scoring: Transport; webhookIngress: Transport }, signer: CallerSigner): Neighbours {
   return {
     runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
@@ -28,6 +30,8 @@ export function connectNeighbours(transports: { orchestrator: Transport; factori
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),
     automations: clientFor(factories.AutomationService, transports.factories, { signer }),
     schedules: clientFor(scheduler.ScheduleService, transports.scheduler, { signer }),
+    scorers: clientFor(scoring.ScorerService, transports.scoring, { signer }),
+    benchmarks: clientFor(scoring.BenchmarkService, transports.scoring, { signer }),
     webhooks: clientFor(webhooks.WebhookService, transports.webhookIngress, { signer }),
     codeHostWebhooks: clientFor(webhooks.CodeHostWebhookService, transports.webhookIngress, { signer }),
   };

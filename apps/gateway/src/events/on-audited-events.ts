@@ -14,11 +14,12 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
   factories: { factory: ["created", "updated", "deleted"], branch: ["created", "deleted"], definition: ["activated"], task: ["created", "updated"], automation: ["created", "updated", "deleted", "requested"] },
   orchestrator: { run: ["created", "finished"] },
   scheduler: { schedule: ["created", "updated", "deleted"] },
+  scoring: { scorer: ["created", "updated", "deleted"], benchmark_suite: ["created", "updated", "deleted"], benchmark_run: ["created", "finished"] },
   "webhook-ingress": { webhook: ["created", "updated", "deleted"], code_host_webhook: ["created", "updated", "deleted"] },
 };
 
 /** The services whose feeds are audited. */
-type Source = "gateway" | "factories" | "orchestrator" | "scheduler" | "webhook-ingress";
+type Source = "gateway" | "factories" | "orchestrator" | "scheduler" | "scoring" | "webhook-ingress";
 
 /** Notes the audited events of one source. */
 export function onAuditedEvents(source: Source): EventsHandlers {

@@ -29,7 +29,7 @@ export const ALLOWED_SERVICES = {
     resolveSecrets: ["orchestrator", "webhook-ingress", "factories"],
   }),
   ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
-  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler"] }),
+  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler", "scoring"] }),
 };
 
 /** The RPC door of the gateway: identity, its part of definitions, its event feed. */

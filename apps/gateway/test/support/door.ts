@@ -7,7 +7,7 @@ import { expect, test } from "@jest/globals";
 import { directoryBlobs, type BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
-import { factories, orchestrator, scheduler, webhooks } from "@millwright/contracts";
+import { factories, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
 import { DomainError, ERROR_KINDS, type ErrorKindName } from "@millwright/errors";
 import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, requestContextOf, type Routes } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
@@ -48,7 +48,7 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, scoring.ScorerService, scoring.BenchmarkService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -92,7 +92,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   };
   const allow = allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"] });
   const transport = inProcess(routes, { service: "neighbour", verifier: new CallerVerifier([signer.jwk]), log, metrics, allow });
-  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport, scheduler: transport, webhookIngress: transport }, signer);
+  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, webhookIngress: transport }, signer);
 
   const dir = await mkdtemp(join(tmpdir(), "millwright-door-"));
   const signingKey = new Uint8Array(32).fill(7);

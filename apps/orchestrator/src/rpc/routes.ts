@@ -26,5 +26,5 @@ export function routes(router: ConnectRouter, { runs, runViewMethods, catalogRou
 /** Which services may call the methods composed here in their own name. */
 export const ALLOWED_SERVICES: Readonly<Record<string, readonly string[]>> = {
   ...runAllowList,
-  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "scheduler"] }),
+  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "scheduler", "scoring"] }),
 };

@@ -1,0 +1,77 @@
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import { events } from "@millwright/contracts";
+import { Database } from "@millwright/database";
+import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type ConsumerDeps, type FeedReader } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { allowServices, call, clientFor } from "@millwright/rpc";
+import { watchService, type ServiceOptions } from "@millwright/service";
+import { WorkQueue, type WorkHandler } from "@millwright/work";
+import { scoringRoutes } from "./rpc/routes.ts";
+
+/** Applied before the service is composed. */
+export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+/** Which services may call in their own name. */
+export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway"] });
+
+export type ScoringOptions = ServiceOptions & {
+  readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
+  /** How long a run must have been terminal before it is scored automatically; 30 s by default. */
+  readonly coolDownMs?: number;
+  /** Divides every wait; for tests of failures. Default 1. */
+  readonly timeScale?: number;
+};
+
+export type Scoring = {
+  routes(router: ConnectRouter): void;
+  start(): Promise<void>;
+  /** Stops background work; RPCs are still served. Called before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  /** Whether the database answers. */
+  ready(): Promise<boolean>;
+  readonly consumers: readonly Consumer[];
+  readonly work: WorkQueue;
+};
+
+/** The object graph of this service. */
+export function composeScoring(o: ScoringOptions): Scoring {
+  const { clock, log, signer } = o;
+  const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "scoring" });
+  const bell = o.doorbell ? { doorbell: o.doorbell } : {};
+  const eventLog = new EventLog({ database, clock, log, ...bell });
+  const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
+  const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
+    new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
+  const consumers = [consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), { handlers: {} })];
+  const handlers: Readonly<Record<string, WorkHandler>> = {};
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers });
+  const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
+  const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
+  const pause = async (): Promise<void> => void (await Promise.all([work.stop(), ...consumers.map((each) => each.stop())]));
+  return {
+    consumers,
+    work,
+    routes(router) {
+      scoringRoutes(router, { scorers: {}, benchmarks: {} });
+      router.service(events.EventFeedService, serveEventFeed(eventLog));
+    },
+    async start() {
+      eventLog.start();
+      relay?.start();
+      work.start();
+      for (const each of consumers) each.start();
+    },
+    pause,
+    async stop() {
+      unwatch();
+      await pause();
+      await relay?.stop();
+      await eventLog.stop();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+  };
+}

@@ -1,0 +1,19 @@
+import { runService } from "@millwright/service";
+import { allowedServices, composeScoring, migrationsDir } from "./compose.ts";
+import { loadConfig } from "./config.ts";
+
+await runService({
+  name: "scoring",
+  env: process.env,
+  loadConfig,
+  neighbours: (config) => ({
+    gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
+    orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
+    factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+  }),
+  migrationsDir,
+  compose: async (config, base, { gateway, orchestrator, factories }) => {
+    const scoring = composeScoring({ ...base, neighbours: { identity: gateway, orchestrator, factories }, coolDownMs: config.coolDownMs, timeScale: config.timeScale });
+    return { ...scoring, allow: allowedServices };
+  },
+});

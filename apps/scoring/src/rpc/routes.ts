@@ -1,0 +1,11 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { benchmarkRoutes, type BenchmarkRoutesDeps } from "./benchmark-routes.ts";
+import { scorerRoutes, type ScorerRoutesDeps } from "./scorer-routes.ts";
+
+export type RoutesDeps = { readonly scorers: ScorerRoutesDeps; readonly benchmarks: BenchmarkRoutesDeps };
+
+/** Every RPC of this service and the use case that serves it. */
+export function scoringRoutes(router: ConnectRouter, { scorers, benchmarks }: RoutesDeps): void {
+  scorerRoutes(router, scorers);
+  benchmarkRoutes(router, benchmarks);
+}

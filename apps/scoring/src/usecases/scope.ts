@@ -1,0 +1,41 @@
+import { requireVerb, type Caller, type Verb } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { as, isUuid } from "@millwright/ids";
+import type { Scorer, ScorerUid } from "../domain/scorer.ts";
+
+/** A factory as its owner describes it. */
+export type FactoryView = {
+  readonly uid: string;
+  readonly teamUid: string;
+  /** live, service_files or external_files. */
+  readonly management: string;
+  /** Overrides for judge runs. */
+  readonly scorerDefaults: { readonly [key: string]: unknown };
+  /** Model that judges benchmark tasks; absent: the platform's default. */
+  readonly scoringDefaultModel?: string;
+};
+
+export type ScopeDeps = {
+  factories: {
+    /** Returns the factory as the caller sees it. Errors: factory_not_found (absent or not visible). */
+    get(caller: Caller, uid: string): Promise<FactoryView>;
+  };
+};
+
+export type ScorerScopeDeps = ScopeDeps & { scorers: { find(uid: ScorerUid): Promise<Scorer | undefined> } };
+
+/** Resolves a factory and checks the right. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
+export async function findFactory(deps: ScopeDeps, caller: Caller, uid: string, verb: Verb): Promise<FactoryView> {
+  if (!isUuid(uid)) throw notFound("factory");
+  const factory = await deps.factories.get(caller, uid);
+  requireVerb(caller, factory.teamUid, verb, "factory");
+  return factory;
+}
+
+/** Resolves a scorer of a factory and checks the right. Errors: those of `findFactory` · scorer_not_found (absent, malformed or of another factory). */
+export async function findScorer(deps: ScorerScopeDeps, caller: Caller, factoryUid: string, scorerUid: string, verb: Verb): Promise<{ factory: FactoryView; scorer: Scorer }> {
+  const factory = await findFactory(deps, caller, factoryUid, verb);
+  const scorer = isUuid(scorerUid) ? await deps.scorers.find(as<ScorerUid>(scorerUid.toLowerCase())) : undefined;
+  if (!scorer || scorer.factoryUid !== factory.uid) throw notFound("scorer");
+  return { factory, scorer };
+}
