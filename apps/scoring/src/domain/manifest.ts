@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import { isUuid } from "@millwright/ids";
+import { canonicalJson, type JsonObject } from "@millwright/json";
+import type { Rule } from "./rule.ts";
+import type { Label } from "./scorer.ts";
+
+/** A repository at the commit that was current when the benchmark was launched. */
+export type PinnedRepo = { readonly code_forge: string; readonly owner: string; readonly repo: string; readonly commit: string };
+
+export type ManifestTask = {
+  readonly title: string;
+  readonly prompt: string;
+  readonly success_criteria: string;
+  /** Decides correctness in place of a model. */
+  readonly rule: JsonObject | null;
+  readonly tags: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  /** What its trials start from. */
+  readonly repositories: readonly PinnedRepo[];
+};
+
+export type ManifestAgent = {
+  readonly name: string;
+  /** Most specific first; without identifiers of the installation. */
+  readonly layers: readonly { readonly source: string; readonly config: JsonObject }[];
+  /** Content of the environment that its layers name. */
+  readonly environment: JsonObject | null;
+  readonly skills: readonly { readonly name: string; readonly description: string; readonly body: string }[];
+};
+
+export type ManifestOverride = { readonly agent_name: string; readonly harness: string; readonly model: string; readonly harness_auth_secret_name: string | null };
+
+export type ManifestConfiguration = {
+  readonly role: "baseline" | "candidate";
+  readonly display_name: string;
+  readonly harness: string;
+  readonly model: string;
+  readonly runner: string;
+  readonly harness_auth_secret_name: string | null;
+  /** One entry per agent of `agents`, in that order. */
+  readonly agent_configs: readonly ManifestOverride[];
+};
+
+/** What its judge works with; the members of `AttemptConfig` but the version. */
+export type ManifestScorer = {
+  readonly name: string;
+  readonly kind: string;
+  readonly labels: readonly Label[];
+  readonly threshold: number;
+  readonly scoring_prompt: string;
+  readonly model_id: string;
+  readonly rule: Rule | null;
+  readonly agent_config: JsonObject | null;
+};
+
+/** Everything that decides how a benchmark run comes out, without uids, times or numbers of an installation. */
+export type ManifestContent = {
+  readonly format: "millwright.benchmark.v1";
+  readonly repetition_count: number;
+  /** The agent that tasks run as, then the agents that it can delegate to, by name. */
+  readonly agents: readonly ManifestAgent[];
+  readonly tasks: readonly ManifestTask[];
+  readonly configurations: readonly ManifestConfiguration[];
+  /** The correctness scorer first, the others by name. */
+  readonly scorers: readonly ManifestScorer[];
+};
+
+/** Which records of this installation the content stands for; lists have the order of the content's. Not part of the hash. */
+export type ManifestIdentifiers = {
+  readonly factory_uid: string;
+  readonly suite_uid: string;
+  readonly suite_version: number;
+  readonly agents: readonly { readonly uid: string; readonly layers: readonly { readonly source: string; readonly uid: string; readonly version: number }[] }[];
+  readonly tasks: readonly { readonly uid: string; readonly id: number; readonly source_run_uid: string | null }[];
+  readonly configurations: readonly { readonly uid: string; readonly id: number; readonly runner_uid: string }[];
+  readonly scorers: readonly { readonly uid: string; readonly id: number; readonly version: number }[];
+  /** As people chose them; empty: all applicable. */
+  readonly scorer_selection: readonly string[];
+};
+
+/** As stored and shown: anyone can compute the hash of `content` again. */
+export type Manifest = { readonly content: ManifestContent; readonly identifiers: ManifestIdentifiers };
+
+/** Returns the SHA-256 of the canonical JSON of the content, in lower-case hex. */
+export const manifestHash = (content: ManifestContent): string => createHash("sha256").update(canonicalJson(content)).digest("hex");
+
+/** Members of configurations whose values name records of one installation, whatever their form. */
+const IDENTIFIER_KEYS: ReadonlySet<string> = new Set(["environment_id", "runner_id", "warp_id", "memory_stores"]);
+
+/** Returns a configuration without the members that identify records of one installation. */
+export function withoutIdentifiers(json: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(json).flatMap(([key, value]) => (IDENTIFIER_KEYS.has(key) || isUid(value) ? [] : [[key, withoutIdentifiersIn(value)]])),
+  ) as JsonObject;
+}
+
+const isUid = (value: unknown): boolean => typeof value === "string" && isUuid(value);
+
+const withoutIdentifiersIn = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.filter((entry) => !isUid(entry)).map(withoutIdentifiersIn)
+    : value !== null && typeof value === "object"
+      ? withoutIdentifiers(value as JsonObject)
+      : value;
