@@ -1,0 +1,121 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { isMember, type Caller } from "@millwright/caller";
+import { events, orchestrator } from "@millwright/contracts";
+import { DomainError, notFound } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { allowServices, callerOf } from "@millwright/rpc";
+import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+
+type Described = Partial<Omit<orchestrator.ScoredRun, "$typeName" | "$unknown">>;
+type Evidence = Partial<Pick<orchestrator.GetRunEvidenceResponse, "prompt" | "finalMessage" | "conversationJson" | "diff">>;
+
+/** `described`: what EvidenceService returns of it. `request` and `caller`: of runs that this service created. */
+export type FakeRun = { uid: string; teamUid: string; described: Described; evidence: Evidence; request?: orchestrator.RunRequest; caller?: Caller; causeKey?: string };
+
+export const MODELS = ["judge-large", "judge-small"];
+const FINISHED_AT = timestampFromDate(new Date("2026-11-20T09:00:00.000Z"));
+const TERMINAL = ["SUCCEEDED", "FAILED", "ERROR", "CANCELLED"];
+
+/** Runs, models and the run feed in memory. */
+export class FakeOrchestrator {
+  static readonly allow = {
+    ...allowServices(events.EventFeedService, { read: ["scoring"] }),
+    ...allowServices(orchestrator.RunService, { createRuns: ["scoring"], getRun: ["scoring"], cancelRun: ["scoring"] }),
+    ...allowServices(orchestrator.CatalogService, { listModels: ["scoring"] }),
+    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"] }),
+  };
+  readonly runs = new Map<string, FakeRun>();
+  /** In the order of the calls. */
+  readonly cancelled: string[] = [];
+  readonly feed: FakeEvent[] = [];
+  /** Before runs are created or cancelled; may throw. */
+  beforeCreate: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
+  beforeCancel: (runUid: string) => Promise<void> | void = () => {};
+
+  /** Adds a run that succeeded: of an agent, with a conversation. */
+  aRun({ teamUid, evidence = {}, ...described }: { teamUid: string; evidence?: Evidence } & Described): FakeRun {
+    const uid = newUid();
+    const run: FakeRun = {
+      uid,
+      teamUid,
+      described: {
+        uid, ownerType: "team", ownerUid: teamUid, source: "API", state: "SUCCEEDED", version: 4n, conversationUid: newUid(), hasConversation: true, title: "Fix the build",
+        creatorUid: newUid(), runTimeMs: 61_000n, ...described,
+      },
+      evidence: { prompt: "Fix the build.", finalMessage: "Done.", conversationJson: "[]", ...evidence },
+    };
+    if (TERMINAL.includes(run.described.state!)) run.described.finishedAt ??= FINISHED_AT;
+    this.runs.set(uid, run);
+    return run;
+  }
+
+  /** Ends a run and publishes it. Errors: run_not_found · run_already_finished. */
+  finish(uid: string, state = "SUCCEEDED"): void {
+    const run = this.#get(uid);
+    if (TERMINAL.includes(run.described.state!)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has finished." });
+    run.described = { ...run.described, state, version: run.described.version! + 1n, finishedAt: FINISHED_AT };
+    this.publishFinished(uid);
+  }
+
+  /** Publishes that a run has finished. */
+  publishFinished(uid: string): void {
+    const { teamUid, described } = this.#get(uid);
+    this.feed.push({
+      type: "millwright.run.finished.v1", entityUid: uid, entityVersion: Number(described.version), teamUid,
+      payload: { run_uid: uid, root_run_uid: uid, conversation_uid: described.conversationUid!, source: described.source!, state: described.state! },
+    });
+  }
+
+  routes(router: ConnectRouter): void {
+    router.service(orchestrator.RunService, {
+      createRuns: async ({ runs: requests }, context) => {
+        await this.beforeCreate(requests);
+        return { runs: requests.map((request) => this.#create(request, callerOf(context))) };
+      },
+      getRun: async ({ runUid }, context) => {
+        const run = this.#get(runUid);
+        const caller = callerOf(context);
+        if (caller.principal.type !== "service" && !isMember(caller, run.teamUid)) throw notFound("run");
+        return { run: { uid: run.uid, state: run.described.state!, title: run.described.title!, ownerType: "team", ownerUid: run.teamUid } };
+      },
+      cancelRun: async ({ runUid }) => {
+        await this.beforeCancel(runUid);
+        this.finish(runUid, "CANCELLED");
+        this.cancelled.push(runUid);
+        return {};
+      },
+    });
+    router.service(orchestrator.CatalogService, { listModels: async () => ({ defaultModelId: MODELS[0]!, models: MODELS.map((id) => ({ id })) }) });
+    router.service(orchestrator.EvidenceService, {
+      describeRuns: async ({ runUids }) => ({ runs: runUids.flatMap((uid) => this.runs.get(uid)?.described ?? []) }),
+      getRunEvidence: async ({ runUid }) => ({ ...this.#get(runUid).evidence, run: this.#get(runUid).described }),
+    });
+    serveFeed(router, "0199a000-0000-7000-8000-000000000000", this.feed);
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.runs.clear();
+    this.cancelled.length = this.feed.length = 0;
+    this.beforeCreate = this.beforeCancel = () => {};
+  }
+
+  #get(uid: string): FakeRun {
+    const run = this.runs.get(uid);
+    if (!run) throw notFound("run");
+    return run;
+  }
+
+  #create(request: orchestrator.RunRequest, caller: Caller) {
+    const causeKey = request.causeKey ?? newUid();
+    const known = [...this.runs.values()].find((run) => run.causeKey === causeKey && run.teamUid === request.ownerUid);
+    if (known) return { run: { uid: known.uid }, created: false };
+    const run = this.aRun({
+      teamUid: request.ownerUid, factoryUid: request.factoryUid ?? "", agentUid: request.agentUid ?? "", source: request.source, state: "QUEUED", version: 1n,
+      title: request.title ?? "",
+    });
+    Object.assign(run, { request, caller, causeKey });
+    return { run: { uid: run.uid }, created: true };
+  }
+}
