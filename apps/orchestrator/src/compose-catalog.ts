@@ -29,6 +29,7 @@ import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definit
 import { artifactRoutes } from "./rpc/artifact-routes.ts";
 import { catalogRoutes } from "./rpc/catalog-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
+import { evidenceAllowList, evidenceRoutes } from "./rpc/evidence-routes.ts";
 import { runMessage } from "./rpc/run-messages.ts";
 import { runViewMethods } from "./rpc/run-view-routes.ts";
 import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
@@ -49,6 +50,7 @@ import { conversationsByUrl, findByReference, listChildren, listOfConversation, 
 import { listOpenRuns } from "./store/open-run-store.ts";
 import { findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
+import { scoredRunStore } from "./store/scored-run-store.ts";
 import { skillStore, type ReadRepository } from "./store/skill-store.ts";
 import { snapshotStore } from "./store/snapshot-store.ts";
 import { sweepStore } from "./store/sweep-store.ts";
@@ -222,8 +224,13 @@ export function composeCatalog(options: CatalogOptions) {
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
       workerArtifactMethods({ ...shared, deleteLater, harnessTranscripts: harnessTranscriptStore, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId) }),
-    /** ArtifactService, CatalogService and DefinitionOwnerService. */
+    /** ArtifactService, CatalogService, DefinitionOwnerService and EvidenceService. */
     routes(router: ConnectRouter): void {
+      evidenceRoutes(router, {
+        ...reads,
+        listScoredRuns: (uids) => scoredRunStore.list(sql, uids),
+        ancestorAgents: (uids) => scoredRunStore.ancestorAgents(sql, uids),
+      });
       artifactRoutes(router, { ...reads, ...shared, setPublic: (uid, isPublic) => artifactStore.setPublic(sql, uid, isPublic) });
       catalogRoutes(router, {
         ...skills,
@@ -254,6 +261,7 @@ export function composeCatalog(options: CatalogOptions) {
 /** Which services may call the methods composed here in their own name. */
 export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
   ...definitionAllowList,
+  ...evidenceAllowList,
   ...allowServices(orchestrator.RunService, {
     describeConversation: ["factories"],
     describeConversations: ["factories"],
@@ -264,5 +272,5 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
     listRunEvents: ["gateway"],
   }),
   ...allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"], getPullRequest: ["gateway"] }),
-  ...allowServices(orchestrator.CatalogService, { listModels: ["factories", "gateway"], listWorkers: ["factories"], describePullRequests: ["factories", "metrics"] }),
+  ...allowServices(orchestrator.CatalogService, { listModels: ["factories", "gateway", "scoring"], listWorkers: ["factories"], describePullRequests: ["factories", "metrics"] }),
 };

@@ -9,6 +9,7 @@ import { conversationsByUrl, findByReference, listChildren, listOfConversation, 
 import { pullRequestStore } from "../src/store/pull-request-store.ts";
 import { readQueuedLanes } from "../src/store/queue-status-store.ts";
 import { countLiveRuns, findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
+import { scoredRunStore } from "../src/store/scored-run-store.ts";
 import { skillStore } from "../src/store/skill-store.ts";
 import { environmentUse } from "../src/store/run-view-store.ts";
 import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
@@ -72,6 +73,8 @@ test.each(SORTS)("a page of runs by %s %s is read from an index, as is the next"
 
 test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["a run", (sql) => findRun(sql, run.uid)],
+  ["what scoring reads of runs", (sql) => scoredRunStore.list(sql, [run.uid, newUid()])],
+  ["the agents above a run", (sql) => scoredRunStore.ancestorAgents(sql, [run.uid])],
   ["the tree below a run", (sql) => listTreeUids(sql, caller, [run.uid])],
   ["the live tree below a run", (sql) => liveDescendants(sql, run.uid)],
   ["children", (sql) => listChildren(sql, caller, [run.uid], 100)],

@@ -11,7 +11,7 @@ type Views = Omit<RunService, keyof ReturnType<typeof runMethods> | keyof Return
 export type RoutesDeps = {
   readonly runs: RunRoutesDeps & LocalRunRoutesDeps;
   readonly runViewMethods: Views;
-  /** ArtifactService, CatalogService, DefinitionOwnerService. */
+  /** ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService. */
   readonly catalogRoutes: (router: ConnectRouter) => void;
   readonly eventLog: EventLog;
 };

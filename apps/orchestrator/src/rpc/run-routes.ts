@@ -47,9 +47,9 @@ type Methods = Pick<
 
 /** Only the gateway checks run tokens; everything else is asked for a caller. */
 export const runAllowList = allowServices(orchestrator.RunService, {
-  createRuns: ["factories", "scheduler"],
-  getRun: ["factories", "gateway"],
-  cancelRun: ["factories", "scheduler"],
+  createRuns: ["factories", "scheduler", "scoring"],
+  getRun: ["factories", "gateway", "scoring"],
+  cancelRun: ["factories", "scheduler", "scoring"],
   createFollowup: ["factories"],
   continueConversation: ["factories"],
   checkLease: ["gateway"],

@@ -50,8 +50,8 @@ export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
 export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[]; managedMcpServers?: ManagedMcpServers; clock?: Clock } = {}) {
   const clock = overrides.clock ?? systemClock;
   const known = fakeIdentity();
-  const [gateway, own, factories] = await Promise.all([CallerSigner.create("gateway"), CallerSigner.create("orchestrator"), CallerSigner.create("factories")]);
-  const verifier = new CallerVerifier([gateway.jwk, own.jwk, factories.jwk]);
+  const [gateway, own, factories, scoring] = await Promise.all(["gateway", "orchestrator", "factories", "scoring"].map((service) => CallerSigner.create(service)));
+  const verifier = new CallerVerifier([gateway!.jwk, own!.jwk, factories!.jwk, scoring!.jwk]);
   const server = (service: string, entrance: Verifier = verifier): ServerOptions => ({ service, verifier: entrance, log: memoryLog(), metrics: new Metrics(), allow: allowed });
   const us = ["orchestrator"];
   const allowed = { ...catalogAllowList, "millwright.identity.v1.IdentityService/ResolveSecrets": us, "millwright.identity.v1.IdentityService/ResolveAgent": us };
@@ -69,7 +69,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
   const { database, life } = platform;
   const eventLog = new EventLog({ database, clock: systemClock, log: memoryLog() });
   const catalog = composeCatalog({
-    ...{ database, blobs, clock, snapshotDays: 30, signer: own, bell: life.bell, liveTexts: life.liveTexts, eventLog, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], modelAliases: {}, managedMcpServers: overrides.managedMcpServers ?? {} },
+    ...{ database, blobs, clock, snapshotDays: 30, signer: own!, bell: life.bell, liveTexts: life.liveTexts, eventLog, publicUrl: "http://public.test", modelProviders: overrides.modelProviders ?? [], modelAliases: {}, managedMcpServers: overrides.managedMcpServers ?? {} },
     timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),
@@ -90,13 +90,16 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
   return {
     ...platform,
     ...{ known, blobs, dir, catalog, work, eventLog },
-    runs: clientFor(orchestrator.RunService, transport, { signer: gateway }),
-    artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway }),
-    catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway }),
-    catalogueByFactories: clientFor(orchestrator.CatalogService, transport, { signer: factories }),
-    definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories }),
+    runs: clientFor(orchestrator.RunService, transport, { signer: gateway! }),
+    artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway! }),
+    catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway! }),
+    catalogueByFactories: clientFor(orchestrator.CatalogService, transport, { signer: factories! }),
+    definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories! }),
+    evidence: clientFor(orchestrator.EvidenceService, transport, { signer: scoring! }),
+    /** The same service, called by one that is not on its allow-list. */
+    evidenceByGateway: clientFor(orchestrator.EvidenceService, transport, { signer: gateway! }),
     /** The same door, entered by a service that has no business there. */
-    definitionsByGateway: clientFor(definitions.DefinitionOwnerService, transport, { signer: gateway }),
+    definitionsByGateway: clientFor(definitions.DefinitionOwnerService, transport, { signer: gateway! }),
     workers: clientFor(worker.WorkerService, workerTransport),
     as: call,
     /** Carries out a signed URL as the gateway would. */

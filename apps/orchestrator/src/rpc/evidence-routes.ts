@@ -1,0 +1,59 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
+import { orchestrator } from "@millwright/contracts";
+import { notFound } from "@millwright/errors";
+import { present } from "@millwright/json";
+import { allowServices, callerOf } from "@millwright/rpc";
+import { totalsOf, type ScoredRun } from "../domain/scored-run.ts";
+import { requestUsage } from "../domain/usage.ts";
+import { describeScoredRuns, type DescribeScoredRunsDeps } from "../usecases/describe-scored-runs.ts";
+
+export type EvidenceRoutesDeps = DescribeScoredRunsDeps;
+
+export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"] });
+
+/** What scoring reads of runs. */
+export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps): void {
+  router.service(orchestrator.EvidenceService, {
+    async describeRuns({ runUids }, context) {
+      requireService(context);
+      return { runs: (await describeScoredRuns(deps, runUids)).map(scoredRunMessage) };
+    },
+  });
+}
+
+/** The allow-list bounds services only. Errors: run_not_found. */
+function requireService(context: HandlerContext): void {
+  if (callerOf(context).principal.type !== "service") throw notFound("run");
+}
+
+const scoredRunMessage = ({ run, ancestorAgentUids, hasConversation, hasWorkspace, usage }: ScoredRun): orchestrator.ScoredRun => {
+  const totals = totalsOf(usage);
+  return create(orchestrator.ScoredRunSchema, {
+    uid: run.uid,
+    ownerType: run.owner.type,
+    ownerUid: run.owner.uid,
+    factoryUid: run.factoryUid ?? "",
+    agentUid: run.agentUid ?? "",
+    ancestorAgentUids: [...ancestorAgentUids],
+    source: run.source,
+    state: run.state,
+    version: BigInt(run.version),
+    conversationUid: run.conversationUid,
+    hasConversation,
+    title: run.title,
+    creatorUid: run.creatorUid,
+    createdAt: timestampFromDate(run.createdAt),
+    runTimeMs: BigInt(run.runTimeMs),
+    costMicros: totals.costMicros,
+    totalTokens: BigInt(totals.tokens),
+    errorCode: run.status?.errorCode ?? "",
+    hasWorkspace,
+    ...present({
+      startedAt: run.startedAt && timestampFromDate(run.startedAt),
+      finishedAt: run.finishedAt && timestampFromDate(run.finishedAt),
+      requestUsage: requestUsage(usage),
+    }),
+  });
+};

@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid } from "@millwright/ids";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { teamOf } from "./support/platform.ts";
+
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+beforeAll(async () => {
+  p = await catalogPlatform();
+  worker = await p.worker({ slots: 20 });
+});
+beforeEach(() => void (caller = aCaller()));
+afterAll(() => p.close());
+
+const scoring = () => p.as(serviceCaller("scoring", newUid()));
+const describeRuns = async (...runUids: string[]) => (await p.evidence.describeRuns({ runUids }, scoring())).runs;
+const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+
+/** Leaves a stored workspace when the execution ends. */
+async function completeWithWorkspace(held: HeldExecution) {
+  const content = new TextEncoder().encode("tar");
+  const sha256 = createHash("sha256").update(content).digest("hex");
+  const { snapshotKey, uploadUrl } = await p.workers.putSnapshot({ ...lease(held), sizeBytes: 3n, sha256 }, bearer(worker));
+  await p.follow("PUT", uploadUrl, content);
+  await held.complete("DONE", { snapshotKey });
+}
+
+describe("DescribeRuns", () => {
+  test("returns owner, times, usage, cost, tokens, conversation and workspace of a run that ended", async () => {
+    const run = await p.run(caller, { title: "Add a page" });
+    const held = await holdStarted(p, worker);
+    await held.append(held.event("model_step", { step_id: "s1", text: "Done.", tool_calls: [] }));
+    await p.workers.reportUsage({ ...lease(held), callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } }, bearer(worker));
+    await completeWithWorkspace(held);
+    const [described] = await describeRuns(run.uid);
+    expect(described).toMatchObject({
+      ...{ uid: run.uid, ownerType: "team", ownerUid: teamOf(caller), factoryUid: "", agentUid: "", ancestorAgentUids: [], source: "API", state: "SUCCEEDED" },
+      ...{ title: "Add a page", creatorUid: run.creatorUid, conversationUid: run.conversationUid, hasConversation: true, hasWorkspace: true, errorCode: "" },
+      ...{ costMicros: 0n, totalTokens: 42n, requestUsage: { total_tokens: 42 } },
+      ...{ createdAt: expect.anything(), startedAt: expect.anything(), finishedAt: expect.anything() },
+    });
+    expect(described!.version).toBe(BigInt((await p.getRun(caller, run.uid)).version));
+  });
+
+  test("returns no conversation, usage or workspace of a run that no agent has worked on", async () => {
+    const run = await p.run(caller);
+    const [described] = await describeRuns(run.uid);
+    expect(described).toMatchObject({ state: "QUEUED", hasConversation: false, hasWorkspace: false, totalTokens: 0n, costMicros: 0n });
+    expect(described!.requestUsage).toBeUndefined();
+    expect(described!.startedAt).toBeUndefined();
+    await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  });
+
+  test("returns the error code of a run that failed, and no conversation when only its setup ran", async () => {
+    const run = await p.run(caller);
+    const held = await holdStarted(p, worker);
+    await held.complete("FAILED", { error: { code: "environment_setup_failed", message: "No.", retryable: false, reason: "setup_failed" } });
+    expect(await describeRuns(run.uid)).toMatchObject([{ state: "FAILED", errorCode: "environment_setup_failed", hasConversation: false, hasWorkspace: false }]);
+  });
+
+  test("names the agents of all runs above a run, nearest first and each once", async () => {
+    const [parentAgent, rootAgent, ownAgent] = [newUid(), newUid(), newUid()];
+    for (const uid of [parentAgent, rootAgent, ownAgent]) p.known.agents.set(uid, { agentUid: uid, agentName: "agent" });
+    const root = await p.run(caller, { agentUid: rootAgent });
+    const middle = await p.run(caller, { agentUid: parentAgent, parentRunUid: root.uid });
+    const inner = await p.run(caller, { agentUid: parentAgent, parentRunUid: middle.uid });
+    const run = await p.run(caller, { agentUid: ownAgent, parentRunUid: inner.uid });
+    const byUid = new Map((await describeRuns(run.uid, root.uid)).map((described) => [described.uid, described]));
+    expect(byUid.get(run.uid)).toMatchObject({ agentUid: ownAgent, ancestorAgentUids: [parentAgent, rootAgent] });
+    expect(byUid.get(root.uid)).toMatchObject({ agentUid: rootAgent, ancestorAgentUids: [] });
+    await p.life.cancelRun(caller, { runUid: root.uid, tree: true });
+  });
+
+  test("leaves out unknown and malformed uids, and refuses more than 500", async () => {
+    const run = await p.run(caller);
+    expect((await describeRuns(newUid(), "nonsense", run.uid)).map(({ uid }) => uid)).toEqual([run.uid]);
+    expect(await describeRuns(...Array.from({ length: 500 }, () => newUid()))).toEqual([]);
+    await expect(describeRuns(...Array.from({ length: 501 }, () => newUid()))).rejects.toEqual(domainError({ reason: "runs_count" }));
+    await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  });
+
+  test("is for the scoring service alone", async () => {
+    const run = await p.run(caller);
+    await expect(p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+    await expect(p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(caller))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  });
+});
