@@ -1,0 +1,4 @@
+export { DEFAULT_CONFIDENCE, type Confidence, type Interval } from "./interval.ts";
+export { mean } from "./mean.ts";
+export { isDistinguishable, pairedBootstrap, type PairedDifference } from "./paired-bootstrap.ts";
+export { wilson } from "./wilson.ts";
