@@ -33,7 +33,11 @@ import { followupRoutes } from "./routes/followups.ts";
 import { runViewRoutes } from "./routes/run-views.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
+import { scorerResultRoutes } from "./routes/scorer-results.ts";
+import { scorerRunRoutes } from "./routes/scorer-runs.ts";
+import { scorerRoutes } from "./routes/scorers.ts";
 import { secretRoutes } from "./routes/secrets.ts";
+import { selfImprovementRoutes } from "./routes/self-improvement.ts";
 import { skillRoutes } from "./routes/skills.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { teamEventRoutes } from "./routes/team-events.ts";
@@ -88,6 +92,10 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce }: { o
     ...taskRoutes(shared),
     ...automationRoutes(neighbours),
     ...webhookRoutes(neighbours),
+    ...scorerRoutes(neighbours),
+    ...scorerResultRoutes(neighbours),
+    ...scorerRunRoutes(neighbours),
+    ...selfImprovementRoutes(neighbours),
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),
     aboutErrorsRoute,

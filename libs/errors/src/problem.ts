@@ -55,6 +55,8 @@ export type ProblemContext = {
   readonly traceId: string;
   /** A create that carried no Idempotency-Key: after a 5xx it may have happened, so clients must not repeat it. */
   readonly isUnrepeatable: boolean;
+  /** The operation must not be retried by itself, whatever failed: every problem carries `x-should-retry: false`. */
+  readonly isNeverRetried?: boolean;
 };
 
 /** Anything that is not a `DomainError` is `internal`, unless a connection was lost or a disk is full: its text stays private. */
@@ -68,11 +70,11 @@ export function asDomainError(error: unknown): DomainError {
 /** The one translation of an error into a public answer (fields-runs §2.1, decisions "problem body"). */
 export function problemOf(error: DomainError, context: ProblemContext): { status: number; headers: Record<string, string>; body: ProblemBody } {
   const { status } = ERROR_KINDS[error.kind];
-  const retryable = error.retryable && !(context.isUnrepeatable && status >= 500);
+  const retryable = error.retryable && !context.isNeverRetried && !(context.isUnrepeatable && status >= 500);
   const message = withoutCredentials(error.message);
   const title = ERROR_CATALOG[error.code]?.title ?? error.code;
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
-  if (status === 409 || status === 429 || status >= 500) headers["x-should-retry"] = String(retryable);
+  if (context.isNeverRetried || status === 409 || status === 429 || status >= 500) headers["x-should-retry"] = String(retryable);
   if (status === 429 || (status === 409 && retryable)) headers["retry-after"] = String(error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER_SECONDS);
   return {
     status,

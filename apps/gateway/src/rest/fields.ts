@@ -30,6 +30,17 @@ export const uuid = () =>
     .transform((text) => text.toLowerCase())
     .meta({ type: "string", format: "uuid" });
 
+const NIL_UUID = /^[0-]+$/;
+
+/** 1 to 100 UUIDs other than the nil UUID, lower-cased and without duplicates; anything else: 400. */
+export const uuidList = () =>
+  z
+    .array(uuid().refine((uid) => !NIL_UUID.test(uid), "the nil UUID identifies nothing"))
+    .min(1)
+    .max(100)
+    .transform((uids) => [...new Set(uids)])
+    .meta({ type: "array", items: { type: "string", format: "uuid" }, minItems: 1, maxItems: 100 });
+
 /** Only `true` and `false` (fields-runs §1.1). */
 export const queryBoolean = () =>
   z

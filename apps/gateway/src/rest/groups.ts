@@ -14,6 +14,16 @@ const GROUPS: readonly Group[] = [
   { name: "Tracked branches", description: "Branches of a definition's repository: how fresh what serves is, and applying them.", paths: /^\/factory\/\{\w+\}\/branches(\/|$)/ },
   { name: "Automations", description: "Work of a factory that starts by itself, and why it did or did not.", paths: /^\/factory\/\{\w+\}\/(automations|decisions)(\/|$)/ },
   { name: "Webhooks", description: "Addresses of a factory to which outside systems POST, and the log of what they sent.", paths: /^(\/factory\/(\{\w+\}\/)?webhooks|\/webhooks)(\/|$)/ },
+  {
+    name: "Scorers",
+    description: "Judges that evaluate the finished runs of a factory, and their results.",
+    paths: /^\/factory\/(\{\w+\}\/scorers|\{\w+\}\/runs\/\{\w+\}\/scorer_dispatch|runs\/\{\w+\}\/scores)(\/|$)/,
+  },
+  {
+    name: "Benchmarks",
+    description: "Suites of tasks that measure configurations of an agent, their runs, trials and results.",
+    paths: /^\/factory\/\{\w+\}\/benchmarks(\/|$)/,
+  },
   { name: "Factories", description: "Agents, repositories and tasks under one name, and the door through which work enters.", paths: /^\/factory(\/|$)/ },
   { name: "Teams", description: "Members, invitations, keys, secrets, code hosts, audit log.", paths: /^\/(team|invitations)(\/|$)/ },
   { name: "Networking", description: "Where the platform's requests come from.", paths: /^\/networking(\/|$)/ },

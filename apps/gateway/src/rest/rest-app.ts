@@ -78,8 +78,9 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
       const error = asDomainError(thrown);
       const { route: declared, traceId } = ctx.state;
       const isCreate = declared?.method === "POST" && (declared.status === 201 || declared.idempotent === true);
-      const isUnrepeatable = isCreate && ctx.get("idempotency-key") === "";
-      const problem = problemOf(error, { publicUrl, path: ctx.path, traceId, isUnrepeatable });
+      const isUnrepeatable = (isCreate && ctx.get("idempotency-key") === "") || declared?.automaticRetry === "not_after_5xx";
+      const isNeverRetried = declared?.automaticRetry === "never";
+      const problem = problemOf(error, { publicUrl, path: ctx.path, traceId, isUnrepeatable, isNeverRetried });
       if (problem.status >= 500) log.error({ operation: operationOf(declared?.method, declared && fullPath(declared)), reason: error.reason, error }, "request failed");
       if (ctx.headerSent || !ctx.writable) return;
       // A body that was not read to its end must not be taken for the next request.

@@ -65,6 +65,8 @@ type Common = {
    * thing does so once per key, also when the answer was lost before it was kept. The others' answers are kept by whoever makes the thing.
    */
   readonly keepsAnswer?: boolean;
+  /** What clients may retry by themselves beyond what the error allows. `never`: no failure at all; `not_after_5xx`: it may have taken effect. */
+  readonly automaticRetry?: "never" | "not_after_5xx";
   /** Takes the active-team header; documented only. */
   readonly teamHeader?: boolean;
   /** Answers with an entity tag, and with 304 to an `If-None-Match` that has it; documented only. */

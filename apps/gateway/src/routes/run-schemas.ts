@@ -98,7 +98,7 @@ const InferenceUsage = z
 const byModel = () => z.record(z.string(), InferenceUsage).optional();
 
 /** fields-runs §6.6: what is unknown is left out, never 0. */
-const RequestUsage = z
+export const RequestUsage = z
   .object({
     inference_cost: z.number().optional(),
     compute_cost: z.number().optional(),

@@ -36,6 +36,10 @@ import { networkingRoutes } from "../../src/routes/networking.ts";
 import type { Profile } from "../../src/routes/profiles.ts";
 import { localRunRoutes } from "../../src/routes/local-runs.ts";
 import { followupRoutes } from "../../src/routes/followups.ts";
+import { scorerResultRoutes } from "../../src/routes/scorer-results.ts";
+import { scorerRunRoutes } from "../../src/routes/scorer-runs.ts";
+import { scorerRoutes } from "../../src/routes/scorers.ts";
+import { selfImprovementRoutes } from "../../src/routes/self-improvement.ts";
 import { runViewRoutes } from "../../src/routes/run-views.ts";
 import { runRoutes } from "../../src/routes/runs.ts";
 import { skillRoutes } from "../../src/routes/skills.ts";
@@ -106,6 +110,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
+    ...scorerRoutes(neighbours), ...scorerResultRoutes(neighbours), ...scorerRunRoutes(neighbours), ...selfImprovementRoutes(neighbours),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
