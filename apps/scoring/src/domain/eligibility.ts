@@ -1,0 +1,45 @@
+import type { ScopeAgent, ScopeMode } from "./scorer.ts";
+
+/** What decides whether a run is scored. */
+export type ScoredRun = {
+  readonly uid: string;
+  readonly ownerType: string;
+  readonly ownerUid: string;
+  readonly factoryUid: string;
+  /** The agent that executed it; "" = none. */
+  readonly agentUid: string;
+  readonly ancestorAgentUids: readonly string[];
+  readonly source: string;
+  readonly state: string;
+  readonly version: number;
+  readonly conversationUid: string;
+  readonly hasConversation: boolean;
+  readonly title: string;
+};
+
+export const JUDGE_SOURCE = "RUN_SCORER";
+export const TRIAL_SOURCE = "BENCHMARK_TRIAL";
+const TERMINAL = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
+
+export type Ineligible = { readonly reason: string; readonly message: string };
+
+/**
+ * Why a run of a factory cannot be scored by anyone; undefined: it can. A BLOCKED run counts as ended: it waits for a person.
+ * Source: API spec §4 "Manual dispatch rules".
+ */
+export function whyNotScoreable(run: ScoredRun, factory: { readonly uid: string; readonly teamUid: string }): Ineligible | undefined {
+  const not = (message: string): Ineligible => ({ reason: "run_not_scoreable", message: `Run ${run.uid} ${message}.` });
+  if (run.ownerType !== "team" || run.ownerUid !== factory.teamUid) return not("does not belong to the factory's team");
+  if (run.factoryUid !== factory.uid) return not("does not belong to this factory");
+  if (run.source === JUDGE_SOURCE) return not("is a scoring job");
+  if (run.agentUid === "") return not("was not executed by an agent of the factory");
+  if (!run.hasConversation) return not("has no conversation");
+  if (!TERMINAL.includes(run.state)) return not(`has not ended (it is ${run.state})`);
+  return undefined;
+}
+
+/** Whether a scorer is configured for a run's agent, or with descendants for an agent above it. */
+export function isInScope(run: ScoredRun, { scopeMode, agents }: { readonly scopeMode: ScopeMode; readonly agents: readonly ScopeAgent[] }): boolean {
+  if (scopeMode === "all_agents") return true;
+  return agents.some(({ agentUid, includeDescendants }) => agentUid === run.agentUid || (includeDescendants && run.ancestorAgentUids.includes(agentUid)));
+}
