@@ -8,6 +8,8 @@ import { newUid } from "@millwright/ids";
 import { allowServices, call, clientFor } from "@millwright/rpc";
 import { watchService, type ServiceOptions } from "@millwright/service";
 import { WorkQueue, type WorkHandler } from "@millwright/work";
+import { composeBenchmarkEngine, type BenchmarkEngine } from "./compose-benchmark-engine.ts";
+import { ofTrialRuns } from "./events/on-trial-run-events.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
 
 /** Applied before the service is composed. */
@@ -20,6 +22,8 @@ export type ScoringOptions = ServiceOptions & {
   readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
   /** How long a run must have been terminal before it is scored automatically; 30 s by default. */
   readonly coolDownMs?: number;
+  /** Trials of one team that run at once, over all its benchmark runs; 8 by default. */
+  readonly trialsPerTeam?: number;
   /** Divides every wait; for tests of failures. Default 1. */
   readonly timeScale?: number;
 };
@@ -34,7 +38,10 @@ export type Scoring = {
   ready(): Promise<boolean>;
   readonly consumers: readonly Consumer[];
   readonly work: WorkQueue;
+  readonly benchmarkEngine: BenchmarkEngine;
 };
+
+const TRIALS_PER_TEAM = 8;
 
 /** The object graph of this service. */
 export function composeScoring(o: ScoringOptions): Scoring {
@@ -45,15 +52,22 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
   const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
     new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
-  const consumers = [consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), { handlers: {} })];
-  const handlers: Readonly<Record<string, WorkHandler>> = {};
+  const benchmarkEngine = composeBenchmarkEngine({
+    database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
+  });
+  const consumers = [
+    consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), { handlers: {} }),
+    consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),
+  ];
+  const handlers: Readonly<Record<string, WorkHandler>> = { ...benchmarkEngine.handlers };
   const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers });
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
-  const pause = async (): Promise<void> => void (await Promise.all([work.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> => void (await Promise.all([benchmarkEngine.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
   return {
     consumers,
     work,
+    benchmarkEngine,
     routes(router) {
       scoringRoutes(router, { scorers: {}, benchmarks: {} });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
@@ -62,6 +76,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
       eventLog.start();
       relay?.start();
       work.start();
+      benchmarkEngine.start();
       for (const each of consumers) each.start();
     },
     pause,

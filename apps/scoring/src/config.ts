@@ -17,6 +17,8 @@ export const loadConfig = (env: Env) =>
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
     /** How long a run must have been terminal before it is scored automatically. */
     coolDownMs: optional.duration("MILLWRIGHT_SCORING_COOL_DOWN", "30s"),
+    /** Trials of one team that run at once, over all its benchmark runs. */
+    trialsPerTeam: optional.int("MILLWRIGHT_SCORING_TRIALS_PER_TEAM", 8),
     /** Divides every wait; for tests of failures. */
     timeScale: optional.int("MILLWRIGHT_TIME_SCALE", 1),
   });

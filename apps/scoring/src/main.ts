@@ -13,7 +13,8 @@ await runService({
   }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, factories }) => {
-    const scoring = composeScoring({ ...base, neighbours: { identity: gateway, orchestrator, factories }, coolDownMs: config.coolDownMs, timeScale: config.timeScale });
+    const { coolDownMs, trialsPerTeam, timeScale } = config;
+    const scoring = composeScoring({ ...base, neighbours: { identity: gateway, orchestrator, factories }, coolDownMs, trialsPerTeam, timeScale });
     return { ...scoring, allow: allowedServices };
   },
 });

@@ -32,6 +32,10 @@ export class FakeOrchestrator {
   /** Before runs are created or cancelled; may throw. */
   beforeCreate: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
   beforeCancel: (runUid: string) => Promise<void> | void = () => {};
+  /** After runs were created, before the response. */
+  beforeResponse: (runUids: readonly string[]) => Promise<void> | void = () => {};
+  /** Whether a created run finds its team at a limit. */
+  isAtCapacity = false;
 
   /** Adds a run that succeeded: of an agent, with a conversation. */
   aRun({ teamUid, evidence = {}, ...described }: { teamUid: string; evidence?: Evidence } & Described): FakeRun {
@@ -51,10 +55,10 @@ export class FakeOrchestrator {
   }
 
   /** Ends a run and publishes it. Errors: run_not_found · run_already_finished. */
-  finish(uid: string, state = "SUCCEEDED"): void {
+  finish(uid: string, state = "SUCCEEDED", errorCode = ""): void {
     const run = this.#get(uid);
     if (TERMINAL.includes(run.described.state!)) throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "The run has finished." });
-    run.described = { ...run.described, state, version: run.described.version! + 1n, finishedAt: FINISHED_AT };
+    run.described = { ...run.described, state, errorCode, version: run.described.version! + 1n, finishedAt: FINISHED_AT };
     this.publishFinished(uid);
   }
 
@@ -63,7 +67,7 @@ export class FakeOrchestrator {
     const { teamUid, described } = this.#get(uid);
     this.feed.push({
       type: "millwright.run.finished.v1", entityUid: uid, entityVersion: Number(described.version), teamUid,
-      payload: { run_uid: uid, root_run_uid: uid, conversation_uid: described.conversationUid!, source: described.source!, state: described.state! },
+      payload: { run_uid: uid, root_run_uid: uid, conversation_uid: described.conversationUid!, source: described.source!, state: described.state!, ...(described.errorCode && { error_code: described.errorCode }) },
     });
   }
 
@@ -71,7 +75,9 @@ export class FakeOrchestrator {
     router.service(orchestrator.RunService, {
       createRuns: async ({ runs: requests }, context) => {
         await this.beforeCreate(requests);
-        return { runs: requests.map((request) => this.#create(request, callerOf(context))) };
+        const created = requests.map((request) => this.#create(request, callerOf(context)));
+        await this.beforeResponse(created.map(({ run }) => run.uid));
+        return { runs: created };
       },
       getRun: async ({ runUid }, context) => {
         const run = this.#get(runUid);
@@ -98,7 +104,8 @@ export class FakeOrchestrator {
   clear(): void {
     this.runs.clear();
     this.cancelled.length = this.feed.length = 0;
-    this.beforeCreate = this.beforeCancel = () => {};
+    this.beforeCreate = this.beforeCancel = this.beforeResponse = () => {};
+    this.isAtCapacity = false;
   }
 
   #get(uid: string): FakeRun {
@@ -116,6 +123,7 @@ export class FakeOrchestrator {
       title: request.title ?? "",
     });
     Object.assign(run, { request, caller, causeKey });
-    return { run: { uid: run.uid }, created: true };
+    this.feed.push({ type: "millwright.run.created.v1", entityUid: run.uid, teamUid: run.teamUid, cause: causeKey, payload: { run_uid: run.uid, source: request.source } });
+    return { run: { uid: run.uid }, created: true, atCapacity: this.isAtCapacity };
   }
 }

@@ -1,9 +1,8 @@
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import { enqueueAllWork } from "@millwright/work";
-import { captureConfig, type ConfigOverrides } from "../domain/attempt-config.ts";
+import { captureConfig, type ConfigOverrides, type JudgeSource } from "../domain/attempt-config.ts";
 import type { AttemptUid, TriggerSource } from "../domain/attempt.ts";
-import type { Scorer } from "../domain/scorer.ts";
 import { findInFlight, insertAttempts, lockPairs, type NewAttempt } from "../store/attempt-store.ts";
 import { markTrialScoresPending } from "../store/trial-score-states.ts";
 
@@ -24,7 +23,7 @@ export type RunFacts = {
 };
 
 export type AttemptRequest = ConfigOverrides & {
-  readonly scorer: Scorer;
+  readonly scorer: JudgeSource;
   readonly run: RunFacts;
   readonly trigger: TriggerSource;
   /** For whom the judge run is created. */

@@ -199,6 +199,7 @@ CREATE TABLE trials (
   created_at        timestamptz(3) NOT NULL,
   started_at        timestamptz(3),
   completed_at      timestamptz(3),
+  measured_at       timestamptz(3),
   UNIQUE (benchmark_run_uid, position)
 ) WITH (fillfactor = 80);
 
@@ -208,12 +209,13 @@ CREATE TABLE trial_attempts (
   run_uid        uuid,
   state          text           NOT NULL CONSTRAINT trial_attempts_state CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'cancelled')),
   error_code     text,
+  at_capacity    boolean        NOT NULL DEFAULT false,
   started_at     timestamptz(3) NOT NULL,
   completed_at   timestamptz(3),
   PRIMARY KEY (trial_uid, attempt_number)
 );
--- The trial of a run.
-CREATE UNIQUE INDEX trial_attempts_by_run ON trial_attempts (run_uid) WHERE run_uid IS NOT NULL;
+-- The trials of a run: the one that it was created for, and those that replay it.
+CREATE INDEX trial_attempts_by_run ON trial_attempts (run_uid) WHERE run_uid IS NOT NULL;
 
 CREATE TABLE trial_scores (
   trial_uid      uuid             NOT NULL CONSTRAINT trial_scores_trial_uid_fkey REFERENCES trials (uid) ON DELETE CASCADE,

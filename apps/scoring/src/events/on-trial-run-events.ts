@@ -1,0 +1,39 @@
+import type { Sql } from "@millwright/database";
+import type { EventsHandlers, FeedReader, StoredEvent } from "@millwright/events";
+import { endingOf } from "../domain/infra-failure.ts";
+import { attemptOfCause } from "../domain/trial.ts";
+import { bindTrialRun, settleTrial, type RetryDelay } from "../usecases/settle-trial.ts";
+
+const CREATED = "millwright.run.created.v1";
+const FINISHED = "millwright.run.finished.v1";
+const OF_OTHERS = "millwright.run.of_others.v1";
+
+/** Passes over the events of runs that are no trials, like events that no one handles. */
+export const ofTrialRuns =
+  (read: FeedReader): FeedReader =>
+  async (range) => {
+    const page = await read(range);
+    return { ...page, events: page.events.map((event) => (event.payload["source"] === "BENCHMARK_TRIAL" ? event : { ...event, type: OF_OTHERS })) };
+  };
+
+/**
+ * Reactions to the runs of trials: a created run is recorded by its attempt, whatever became of the response to its creation, and a finished run
+ * ends its attempt.
+ */
+export function onTrialRunEvents(delay: RetryDelay): EventsHandlers {
+  const apply = async (tx: Sql, events: readonly StoredEvent[]): Promise<void> => {
+    for (const event of events) await (event.type === CREATED ? onCreated(tx, event) : onFinished(tx, delay, event));
+  };
+  return { [CREATED]: apply, [FINISHED]: apply };
+}
+
+async function onCreated(tx: Sql, { cause = "", entityUid }: StoredEvent): Promise<void> {
+  const attempt = attemptOfCause(cause);
+  if (attempt) await bindTrialRun(tx, attempt, entityUid);
+}
+
+async function onFinished(tx: Sql, delay: RetryDelay, { entityUid: runUid, payload, occurredAt }: StoredEvent): Promise<void> {
+  const state = String(payload["state"]);
+  const errorCode = typeof payload["error_code"] === "string" ? payload["error_code"] : null;
+  await settleTrial(tx, delay, { runUid, ending: endingOf({ state, errorCode }), errorCode }, occurredAt);
+}

@@ -1,0 +1,34 @@
+import type { Clock } from "@millwright/clock";
+import type { Database } from "@millwright/database";
+import { isDomainError } from "@millwright/errors";
+import type { TrialRunClient } from "../clients/trial-run-client.ts";
+import { trialRunOf } from "../domain/trial-run.ts";
+import { findBenchmarkOfTrial } from "../store/benchmark-life-store.ts";
+import { findAttempt, type AttemptRef } from "../store/trial-store.ts";
+import { bindTrialRun, settleTrial, type RetryDelay } from "./settle-trial.ts";
+
+export type StartTrialDeps = RetryDelay & { readonly database: Database; readonly clock: Clock; readonly runs: Pick<TrialRunClient, "create"> };
+
+/** After so many tries of one attempt the orchestrator counts as absent: the attempt fails for infrastructure. */
+const TRIES_MAX = 8;
+
+/**
+ * Creates the run of a started attempt. The run's cause is the attempt: whenever this process dies, the next try finds the run that exists, and the
+ * run's own event records it as well. Nothing is created for an attempt that has ended or whose trial was cancelled.
+ *
+ * Errors: those of CreateRuns that may pass, unless this was the last try.
+ */
+export async function startTrial({ database, clock, runs, retryDelayMs }: StartTrialDeps, ref: AttemptRef, tries: number): Promise<void> {
+  const [run, attempt] = await Promise.all([findBenchmarkOfTrial(database, ref.trialUid), findAttempt(database.sql, ref)]);
+  if (!run || !attempt || attempt.state !== "pending") return;
+  const end = (ending: "cancelled" | "infrastructure", errorCode: string | null): Promise<void> =>
+    database.transaction((tx) => settleTrial(tx, { retryDelayMs }, { ...ref, ending, errorCode }, clock.now()));
+  if (attempt.trialState !== "running") return end("cancelled", null);
+  try {
+    const { runUid, isAtCapacity } = await runs.create(trialRunOf(run, run.manifest, attempt));
+    await database.transaction((tx) => bindTrialRun(tx, ref, runUid, isAtCapacity));
+  } catch (error) {
+    if (!isDomainError(error) || (error.retryable && tries < TRIES_MAX)) throw error;
+    await end("infrastructure", error.reason);
+  }
+}
