@@ -10,7 +10,7 @@ const [TASK, OTHER_TASK, SOURCE_RUN] = [newUid(), newUid(), newUid()];
 const ATTEMPT = { trialUid: newUid(), attemptNumber: 2, taskUid: TASK, configurationUid: newUid() };
 const REPOSITORY = { code_forge: "github", owner: "o", repo: "r", commit: "a".repeat(40) };
 
-const aManifest = (configuration: Partial<ManifestConfiguration>, { runnerUid = "", agentLayer = {} as JsonObject } = {}): Manifest => ({
+const aManifest = (configuration: Partial<ManifestConfiguration>, { runnerUid = "", agentLayer = {} }: { runnerUid?: string; agentLayer?: JsonObject } = {}): Manifest => ({
   content: {
     format: "millwright.benchmark.v1", repetition_count: 1, scorers: [],
     agents: [{ name: "lead", layers: [{ source: "agent", config: agentLayer }], environment: null, skills: [] }],

@@ -33,7 +33,6 @@ async function onCreated(tx: Sql, { cause = "", entityUid }: StoredEvent): Promi
 }
 
 async function onFinished(tx: Sql, delay: RetryDelay, { entityUid: runUid, payload, occurredAt }: StoredEvent): Promise<void> {
-  const state = String(payload["state"]);
-  const errorCode = typeof payload["error_code"] === "string" ? payload["error_code"] : null;
+  const { state, error_code: errorCode = null } = payload as { state: string; error_code?: string };
   await settleTrial(tx, delay, { runUid, ending: endingOf({ state, errorCode }), errorCode }, occurredAt);
 }
