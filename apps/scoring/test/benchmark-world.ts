@@ -34,7 +34,7 @@ export async function aBenchmark(w: World, init: BenchmarkInit = {}): Promise<Be
         repositories: [{ code_forge: "local", owner: "acme", repo: "prices", commit: COMMIT }],
       })),
       configurations: times(configurations, (n) => ({ role: n === 0 ? "baseline" : "candidate", display_name: `C${n}`, harness: "", model: `model-${n}`, runner: "", harness_auth_secret_name: null, agent_configs: [] })),
-      scorers: scorers.map(({ uid: _, ...scorer }) => ({ name: "Correct", kind: "user", labels: LABELS, threshold: 0.5, scoring_prompt: "Good?", model_id: "judge-large", rule: null, agent_config: null, ...scorer })),
+      scorers: scorers.map(({ uid: _uid, ...scorer }) => ({ name: "Correct", kind: "user", labels: LABELS, threshold: 0.5, scoring_prompt: "Good?", model_id: "judge-large", rule: null, agent_config: null, ...scorer })),
     },
     identifiers: init.identifiers ?? {
       factory_uid: factoryUid, suite_uid: suiteUid, suite_version: 1, agents: [{ uid: agentUid, layers: [] }],

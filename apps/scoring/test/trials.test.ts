@@ -42,7 +42,7 @@ test("trials run in the order of the manifest, at most as many at once as the pa
     finishAll();
   }
   await settle(w.service);
-  expect(trialRuns(w).map(({ causeKey }) => causeKey).toSorted()).toEqual(uids.map((uid) => `trial:${uid}:1`).toSorted());
+  expect([trialRuns(w).length, new Set(trialRuns(w).map(({ causeKey }) => causeKey))]).toEqual([18, new Set(uids.map((uid) => `trial:${uid}:1`))]);
   const startedAt = await w.rows<{ position: number }>("SELECT position FROM trials ORDER BY started_at, position");
   expect(startedAt.map(({ position }) => position)).toEqual(uids.map((_, n) => n));
   expect(new Set((await trialsOf(w, benchmark)).map(({ state }) => state))).toEqual(new Set(["succeeded"]));
@@ -219,7 +219,7 @@ test("a replay scores the runs of the earlier trials again and starts no run", a
   const scorer = await aStoredScorer(w);
   const first = await aBenchmark(w, { tasks: 2 });
   await settle(w.service);
-  const [good, bad] = trialRuns(w);
+  const [good, bad] = (await trialsOf(w, first)).map(({ run_uid: run }) => w.orchestrator.runs.get(run!));
   Object.assign(good!.described, { costMicros: 7n, totalTokens: 5n });
   w.orchestrator.finish(good!.uid);
   w.orchestrator.finish(bad!.uid, "FAILED");
