@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import type { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
-import { LeaseLost } from "../src/executions/execution-errors.ts";
+import { DoorsClosed, LeaseLost } from "../src/executions/execution-errors.ts";
 import { cloneRepository } from "../src/git/clone.ts";
 import { commitAll } from "../src/git/commit.ts";
 import { LOOPBACK, outboundRule } from "@millwright/outbound";
@@ -185,6 +185,19 @@ inEachSandbox("commit and push", (kind) => {
       expect(git(bare, "branch", "--list", "agent/*")).toBe("");
       doors.end(new LeaseLost());
       await expect(ended).rejects.toBeInstanceOf(LeaseLost);
+    }));
+
+  test("a push that finds the lease not renewed is made again, also when it is renewed a moment later", () =>
+    withClone(kind, async ({ sandbox, copy, bare, dir }) => {
+      await sandbox.exec("cd shop && echo new > new.txt");
+      const sha = await commitAll(sandbox, copy, "Renewed in time");
+      let refusals = 0;
+      const assertOpen = () => {
+        if (refusals++ === 0) throw new DoorsClosed();
+      };
+      await push(copy, sha, { ...pushing(kind, sandbox, dir), doors: { assertOpen, whenOpen: () => Promise.resolve() } });
+      expect(refusals).toBeGreaterThan(1);
+      expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
     }));
 
   test("a push under way is ended when the doors close, changes nothing, and is made again when they open", () =>

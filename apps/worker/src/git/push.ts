@@ -7,6 +7,7 @@ import { EgressProxy } from "../egress/egress-proxy.ts";
 import { GitGateway } from "../egress/git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "../egress/policy.ts";
 import type { Doors, SandboxHandle } from "../executions/execution-context.ts";
+import { DoorsClosed } from "../executions/execution-errors.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -89,7 +90,7 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
     return true;
   } catch (error) {
     options.signal.throwIfAborted();
-    if (isEnded || !isOpen(options.doors)) return false; // ended for this, whatever git made of it
+    if (isEnded || error instanceof DoorsClosed || !isOpen(options.doors)) return false; // ended for this, whatever git made of it
     throw error;
   } finally {
     way?.close();
