@@ -7,8 +7,10 @@ import { Consumer, EventLog, feedReader, Relay, serveEventFeed, type ConsumerDep
 import { newUid } from "@millwright/ids";
 import { allowServices, call, clientFor } from "@millwright/rpc";
 import { watchService, type ServiceOptions } from "@millwright/service";
-import { WorkQueue, type WorkHandler } from "@millwright/work";
+import { WorkQueue } from "@millwright/work";
+import { factoriesClient } from "./clients/factories-client.ts";
 import { composeBenchmarkEngine, type BenchmarkEngine } from "./compose-benchmark-engine.ts";
+import { composeJudging } from "./compose-judging.ts";
 import { ofTrialRuns } from "./events/on-trial-run-events.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
 
@@ -42,6 +44,9 @@ export type Scoring = {
 };
 
 const TRIALS_PER_TEAM = 8;
+const COOL_DOWN_MS = 30_000;
+/** Items mostly wait for the orchestrator. */
+const WORK_CONCURRENCY = 8;
 
 /** The object graph of this service. */
 export function composeScoring(o: ScoringOptions): Scoring {
@@ -52,15 +57,16 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const readFeed = (transport: Transport): FeedReader => feedReader(clientFor(events.EventFeedService, transport, { signer }), () => call(serviceCaller(signer.service, newUid())));
   const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
     new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
+  const factories = factoriesClient(o.neighbours.factories, signer);
+  const judging = composeJudging({ database, clock, signer, factories, orchestrator: o.neighbours.orchestrator, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS });
   const benchmarkEngine = composeBenchmarkEngine({
     database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
   });
   const consumers = [
-    consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), { handlers: {} }),
+    consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
     consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),
   ];
-  const handlers: Readonly<Record<string, WorkHandler>> = { ...benchmarkEngine.handlers };
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...judging.work, ...benchmarkEngine.handlers }, concurrency: WORK_CONCURRENCY });
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pause = async (): Promise<void> => void (await Promise.all([benchmarkEngine.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
@@ -69,7 +75,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     work,
     benchmarkEngine,
     routes(router) {
-      scoringRoutes(router, { scorers: {}, benchmarks: {} });
+      scoringRoutes(router, { scorers: { judging }, benchmarks: {} });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     async start() {

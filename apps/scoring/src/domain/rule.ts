@@ -1,4 +1,4 @@
-/** What a rule checks; every given check must hold. Checks on usage and time compare with the run's own figures. */
+/** What a rule checks; every given check must hold. Public and stored JSON have the same members. */
 export type Check =
   /** A regular expression (RE2-like subset, no back-references) in the final message, the conversation or the diff. */
   | { readonly kind: "regex"; readonly target: "final_message" | "conversation" | "diff"; readonly pattern: string; readonly flags?: string; readonly negate?: boolean }
@@ -7,7 +7,7 @@ export type Check =
   /** A file of the workspace: whether it exists, and what it contains. */
   | { readonly kind: "file"; readonly path: string; readonly exists?: boolean; readonly contains?: string }
   /** A command in a fresh sandbox on the run's workspace. */
-  | { readonly kind: "command"; readonly command: string; readonly exitCode?: number; readonly timeoutSeconds?: number }
+  | { readonly kind: "command"; readonly command: string; readonly exit_code?: number; readonly timeout_seconds?: number }
   /** A figure of the run. */
   | { readonly kind: "metric"; readonly metric: "cost_usd" | "total_tokens" | "run_time_seconds"; readonly max?: number; readonly min?: number }
   /** The state the run ended in. */

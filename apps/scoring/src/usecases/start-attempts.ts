@@ -3,6 +3,7 @@ import { newUid } from "@millwright/ids";
 import { enqueueAllWork } from "@millwright/work";
 import { captureConfig, type ConfigOverrides, type JudgeSource } from "../domain/attempt-config.ts";
 import type { AttemptUid, TriggerSource } from "../domain/attempt.ts";
+import type { ScoredRun } from "../domain/eligibility.ts";
 import { findInFlight, insertAttempts, lockPairs, type NewAttempt } from "../store/attempt-store.ts";
 import { markTrialScoresPending } from "../store/trial-score-states.ts";
 
@@ -77,3 +78,14 @@ function newAttempt({ scorer, run, trigger, requester, trialUid, ...overrides }:
     attemptedAt: now,
   };
 }
+
+/** What an attempt records of a described run of a team. */
+export const factsOf = (run: ScoredRun): RunFacts => ({
+  uid: run.uid,
+  version: run.version,
+  factoryUid: run.factoryUid,
+  teamUid: run.ownerUid,
+  agentUid: run.agentUid || null,
+  conversationUid: run.conversationUid || null,
+  title: run.title,
+});

@@ -1,0 +1,55 @@
+import { EVIDENCE_FILES } from "./judge-prompt.ts";
+
+/** What a judge may read of a run. */
+export type RunEvidence = {
+  readonly state: string;
+  readonly errorCode: string;
+  readonly prompt: string;
+  readonly finalMessage: string;
+  readonly conversationJson: string;
+  readonly diff: string;
+  readonly artifacts: readonly unknown[];
+  readonly costMicros: number;
+  readonly totalTokens: number;
+  readonly runTimeMs: number;
+  readonly title: string;
+};
+
+export type EvidenceFile = { readonly fileName: string; readonly mimeType: string; readonly data: Uint8Array<ArrayBuffer> };
+
+/** Larger files are cut. */
+const FILE_CHARACTERS_MAX = 500_000;
+const TEXT_CHARACTERS_MAX = 100_000;
+
+/** Returns the files in which a judge finds the evidence; each is bounded, and a cut one says so where the text is missing. */
+export function evidenceFiles(run: RunEvidence): EvidenceFile[] {
+  const outcome = {
+    title: run.title,
+    task: cut(run.prompt, TEXT_CHARACTERS_MAX),
+    state: run.state,
+    ...(run.errorCode !== "" && { error_code: run.errorCode }),
+    cost_usd: run.costMicros / 1e6,
+    total_tokens: run.totalTokens,
+    run_time_seconds: run.runTimeMs / 1000,
+    final_message: cut(run.finalMessage, TEXT_CHARACTERS_MAX),
+  };
+  return [
+    file(EVIDENCE_FILES.outcome, "application/json", JSON.stringify(outcome, null, 2)),
+    file(EVIDENCE_FILES.conversation, "application/json", run.conversationJson),
+    file(EVIDENCE_FILES.diff, "text/plain", run.diff),
+    file(EVIDENCE_FILES.artifacts, "application/json", JSON.stringify(run.artifacts, null, 2)),
+  ];
+}
+
+/** Attachments may not be empty. */
+const file = (fileName: string, mimeType: string, text: string): EvidenceFile => ({
+  fileName, mimeType, data: new TextEncoder().encode(cut(text === "" ? "(none)\n" : text, FILE_CHARACTERS_MAX)),
+});
+
+/** Leaves the beginning and the end, where most of what matters is. */
+function cut(text: string, charactersMax: number): string {
+  if (text.length <= charactersMax) return text;
+  const half = Math.floor(charactersMax / 2);
+  const omitted = text.length - 2 * half;
+  return `${text.slice(0, half).toWellFormed()}\n[truncated: ${omitted} of ${text.length} characters are not shown]\n${text.slice(-half).toWellFormed()}`;
+}

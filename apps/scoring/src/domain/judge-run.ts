@@ -1,0 +1,77 @@
+import type { JsonObject } from "@millwright/json";
+import type { Attempt } from "./attempt.ts";
+import { JUDGE_SOURCE } from "./eligibility.ts";
+import { evidenceFiles, type EvidenceFile, type RunEvidence } from "./judge-evidence.ts";
+import { judgePrompt } from "./judge-prompt.ts";
+import type { Rule } from "./rule.ts";
+import { workspaceScript } from "./workspace-checks.ts";
+
+/** A run to be created for scoring. */
+export type JudgeRun = {
+  readonly title: string;
+  readonly prompt: string;
+  readonly teamUid: string;
+  readonly factoryUid: string;
+  readonly source: string;
+  /** One run per cause, for ever. */
+  readonly causeKey: string;
+  readonly config: JsonObject;
+  readonly files: readonly EvidenceFile[];
+  readonly judge?: { readonly scorerUid: string; readonly classifications: readonly string[] };
+  readonly workspaceOfRunUid?: string;
+  readonly agentUid?: string;
+};
+
+const CAUSE = "attempt:";
+/** Bounds of a judge: it reads four files and reports. */
+const STEP_LIMIT = 60;
+const COST_LIMIT_USD = 2;
+
+export const causeKeyOf = (attemptUid: string): string => `${CAUSE}${attemptUid}`;
+
+/** The attempt that a run was created for; undefined: for none. */
+export const attemptOfCause = (cause: string): string | undefined => (cause.startsWith(CAUSE) ? cause.slice(CAUSE.length) : undefined);
+
+/** Returns the run in which a model judges the evidence. */
+export function modelJudgeRun(attempt: Attempt, scorerName: string, evidence: RunEvidence, defaults: JsonObject): JudgeRun {
+  const { config, scorerUid } = attempt;
+  return {
+    ...common(attempt, scorerName),
+    prompt: judgePrompt(config, scorerUid),
+    config: { ...overrides(config.agent_config as JsonObject | null, defaults), model_id: config.model_id, step_limit: STEP_LIMIT, cost_limit_usd: COST_LIMIT_USD },
+    files: evidenceFiles(evidence),
+    judge: { scorerUid, classifications: config.labels.map(({ value }) => value) },
+  };
+}
+
+/** Returns the run that executes a rule's commands on the workspace that the evaluated run left. It gets no secrets and no MCP servers. */
+export function workspaceJudgeRun(attempt: Attempt, scorerName: string, rule: Rule, defaults: JsonObject): JudgeRun {
+  const { runner_id: runnerId } = overrides(attempt.config.agent_config as JsonObject | null, defaults);
+  return {
+    ...common(attempt, scorerName),
+    prompt: workspaceScript(rule),
+    config: { model_id: "scripted", ...(runnerId !== undefined && { runner_id: runnerId }) },
+    files: [],
+    judge: { scorerUid: attempt.scorerUid, classifications: [] },
+    workspaceOfRunUid: attempt.runUid,
+  };
+}
+
+const common = (attempt: Attempt, scorerName: string) => ({
+  title: `Score: ${scorerName} on ${attempt.title}`,
+  teamUid: attempt.teamUid,
+  factoryUid: attempt.factoryUid,
+  source: JUDGE_SOURCE,
+  causeKey: causeKeyOf(attempt.uid),
+});
+
+/** The scorer's own values over the factory's; null or absent inherits, an empty collection clears. */
+function overrides(own: JsonObject | null, defaults: JsonObject): JsonObject {
+  const value = (name: string) => own?.[name] ?? defaults[name];
+  const [runner, mcpServers, secrets] = [value("default_runner_uid"), value("mcp_servers"), value("secrets")];
+  return {
+    ...(runner !== undefined && runner !== "" && { runner_id: runner }),
+    ...(mcpServers !== undefined && { mcp_servers: mcpServers }),
+    ...(secrets !== undefined && { secrets }),
+  };
+}

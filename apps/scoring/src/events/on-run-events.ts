@@ -1,0 +1,57 @@
+import type { Sql } from "@millwright/database";
+import type { EventHandlers, EventsHandlers, StoredEvent } from "@millwright/events";
+import { enqueueAllWork } from "@millwright/work";
+import { JUDGE_SOURCE, TRIAL_SOURCE } from "../domain/eligibility.ts";
+import { attemptOfCause } from "../domain/judge-run.ts";
+import { lockAttempt, markJudging } from "../store/attempt-store.ts";
+import { noteFinishedRuns, teamsThatScore } from "../store/scored-run-store.ts";
+import { enqueueCancel } from "../usecases/cancel-judge-run.ts";
+import { JUDGE_ENDED_WORK } from "../usecases/end-judge-run.ts";
+import { SCORE_RUN_WORK } from "../usecases/score-run.ts";
+
+export type OnRunEventsDeps = {
+  /** How long a run must have been terminal before it is scored. */
+  readonly coolDownMs: number;
+};
+
+/**
+ * Reactions to the orchestrator's runs. A finished run is scored after the cool-down; the end of a judge run ends its attempt. The event of its
+ * creation names the attempt, so that a judge run whose creator died before it could record it is not lost.
+ */
+export const onRunEvents = ({ coolDownMs }: OnRunEventsDeps): { handlers: EventHandlers; together: EventsHandlers } => ({
+  handlers: {},
+  together: {
+    "millwright.run.created.v1": async (tx, events) => {
+      for (const event of events) if (event.payload["source"] === JUDGE_SOURCE) await judgeRunCreated(tx, event);
+    },
+    "millwright.run.finished.v1": async (tx, events) => {
+      await judgeRunsFinished(tx, events.filter(({ payload }) => payload["source"] === JUDGE_SOURCE));
+      await runsFinished(tx, events.filter(({ payload }) => payload["source"] !== JUDGE_SOURCE && payload["source"] !== TRIAL_SOURCE), coolDownMs);
+    },
+  },
+});
+
+async function judgeRunCreated(tx: Sql, { entityUid: runUid, teamUid, cause = "" }: StoredEvent): Promise<void> {
+  const attemptUid = attemptOfCause(cause);
+  if (attemptUid === undefined || teamUid === undefined) return;
+  const attempt = await lockAttempt(tx, attemptUid);
+  if (!attempt) return enqueueCancel(tx, { runUid, teamUid }); // its scorer was deleted
+  await markJudging(tx, attemptUid, runUid);
+}
+
+const judgeRunsFinished = (tx: Sql, events: readonly StoredEvent[]): Promise<void> =>
+  enqueueAllWork(tx, events.map(({ entityUid: runUid, entityVersion, teamUid }) => ({
+    kind: JUDGE_ENDED_WORK, key: `${runUid} ${entityVersion}`, payload: { runUid }, ...(teamUid !== undefined && { teamUid }),
+  })));
+
+async function runsFinished(tx: Sql, events: readonly StoredEvent[], coolDownMs: number): Promise<void> {
+  const ofTeams = events.flatMap((event) => (event.teamUid === undefined ? [] : [{ ...event, teamUid: event.teamUid }]));
+  if (ofTeams.length === 0) return;
+  const teams = await teamsThatScore(tx, [...new Set(ofTeams.map(({ teamUid }) => teamUid))]);
+  const runs = ofTeams.filter(({ teamUid }) => teams.has(teamUid)).map(({ entityUid: runUid, teamUid, entityVersion: version, occurredAt: finishedAt }) => ({ runUid, teamUid, version, finishedAt }));
+  if (runs.length === 0) return;
+  await noteFinishedRuns(tx, runs);
+  await enqueueAllWork(tx, runs.map(({ runUid, teamUid, version, finishedAt }) => ({
+    kind: SCORE_RUN_WORK, key: `${runUid} ${version}`, payload: { runUid, version }, teamUid, runAt: new Date(finishedAt.getTime() + coolDownMs),
+  })));
+}

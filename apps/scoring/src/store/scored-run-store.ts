@@ -1,0 +1,53 @@
+import type { Database, Sql } from "@millwright/database";
+import type { Scorer } from "../domain/scorer.ts";
+import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
+
+export type FinishedRun = { readonly runUid: string; readonly teamUid: string; readonly version: number; readonly finishedAt: Date };
+
+/** Scorers whose results nothing but a person or a schedule asks for. */
+const AUTOMATIC = "s.kind = 'user' AND s.enabled AND s.sampling_rate > 0";
+
+/** Which of these teams have a scorer that scores by itself. */
+export async function teamsThatScore(tx: Sql, teamUids: readonly string[]): Promise<Set<string>> {
+  const { rows } = await tx.query<{ team_uid: string }>(`SELECT DISTINCT s.team_uid FROM scorers s WHERE s.team_uid = ANY ($1::uuid[]) AND ${AUTOMATIC}`, [teamUids]);
+  return new Set(rows.map((row) => row.team_uid));
+}
+
+/** Records runs that wait for their cool-down; a later end of the same run replaces the earlier one. */
+export async function noteFinishedRuns(tx: Sql, runs: readonly FinishedRun[]): Promise<void> {
+  await tx.query(
+    `INSERT INTO finished_runs (run_uid, team_uid, version, finished_at)
+     SELECT DISTINCT ON (r.run_uid) r.run_uid, r.team_uid, r.version, r.finished_at
+       FROM jsonb_to_recordset($1::jsonb) AS r (run_uid uuid, team_uid uuid, version bigint, finished_at timestamptz)
+      ORDER BY r.run_uid, r.version DESC
+     ON CONFLICT (run_uid) DO UPDATE SET version = excluded.version, finished_at = excluded.finished_at WHERE finished_runs.version < excluded.version`,
+    [JSON.stringify(runs.map(({ runUid, teamUid, version, finishedAt }) => ({ run_uid: runUid, team_uid: teamUid, version, finished_at: finishedAt })))],
+  );
+}
+
+/** Forgets a run that was considered, unless it has ended again since. */
+export async function forgetFinishedRun(tx: Sql, runUid: string, version: number): Promise<void> {
+  await tx.query("DELETE FROM finished_runs WHERE run_uid = $1 AND version <= $2", [runUid, version]);
+}
+
+/** The scorers of a factory that score by themselves. They can neither be changed nor deleted until the transaction ends. */
+export const lockAutomaticScorers = (tx: Sql, factoryUid: string): Promise<Scorer[]> =>
+  select(tx, `s.factory_uid = $1 AND ${AUTOMATIC}`, [factoryUid], "FOR SHARE");
+
+/** These scorers of a factory; unknown ones are left out. They can neither be changed nor deleted until the transaction ends. */
+export const lockScorers = (tx: Sql, factoryUid: string, uids: readonly string[]): Promise<Scorer[]> =>
+  select(tx, "s.factory_uid = $1 AND s.uid = ANY ($2::uuid[])", [factoryUid, uids], "FOR SHARE");
+
+/** Scorers for those who only read them. */
+export function scorerReader(database: Database) {
+  return {
+    listByUids: (factoryUid: string, uids: readonly string[]): Promise<Scorer[]> =>
+      select(database.sql, "s.factory_uid = $1 AND s.uid = ANY ($2::uuid[])", [factoryUid, uids]),
+    find: async (uid: string): Promise<Scorer | undefined> => (await select(database.sql, "s.uid = $1", [uid]))[0],
+  };
+}
+
+async function select(sql: Sql, where: string, params: readonly unknown[], lock: "" | "FOR SHARE" = ""): Promise<Scorer[]> {
+  const { rows } = await sql.query<ScorerRow>(`SELECT ${SCORER_COLUMNS} FROM scorers s WHERE ${where} ORDER BY s.uid ${lock}`, params);
+  return rows.map(toScorer);
+}

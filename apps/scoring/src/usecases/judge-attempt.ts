@@ -1,0 +1,79 @@
+import type { Clock } from "@millwright/clock";
+import type { Database } from "@millwright/database";
+import { isDomainError } from "@millwright/errors";
+import type { JsonObject } from "@millwright/json";
+import type { WorkHandler } from "@millwright/work";
+import type { Attempt, Verdict } from "../domain/attempt.ts";
+import { needsWorkspace } from "../domain/evaluate-rule.ts";
+import type { RunEvidence } from "../domain/judge-evidence.ts";
+import { modelJudgeRun, workspaceJudgeRun, type JudgeRun } from "../domain/judge-run.ts";
+import type { Rule } from "../domain/rule.ts";
+import type { Scorer } from "../domain/scorer.ts";
+import { failed, ruleVerdict } from "../domain/verdict.ts";
+import { lockAttempt, markJudging, settleAttempt } from "../store/attempt-store.ts";
+import { enqueueCancel } from "./cancel-judge-run.ts";
+
+type Behalf = { readonly teamUid: string; readonly requester: { readonly type: string; readonly uid: string } };
+export type Evidence = RunEvidence & { readonly version: number; readonly hasWorkspace: boolean };
+
+export type JudgeAttemptDeps = {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly attempts: { find(uid: string): Promise<Attempt | undefined> };
+  readonly scorerReader: { find(uid: string): Promise<Scorer | undefined> };
+  /** The factory's defaults of judge runs. Errors: factory_not_found. */
+  readonly scorerDefaults: (behalf: Behalf, factoryUid: string) => Promise<JsonObject>;
+  readonly runs: {
+    evidence(runUid: string): Promise<Evidence>;
+    createJudgeRun(behalf: Behalf, run: JudgeRun): Promise<string>;
+  };
+};
+
+/** The queue tries an item eight times; the eighth failure is the attempt's. */
+const TRIES_MAX = 8;
+
+/**
+ * Judges a pending attempt: a rule at once, if it needs no workspace; else a run is created whose report or end settles the attempt. May run twice:
+ * a judge run has its attempt as its cause, and an attempt is settled once. What cannot succeed later is a failure of the attempt.
+ */
+export const judgeAttempt = (deps: JudgeAttemptDeps): WorkHandler => async (item) => {
+  const attempt = await deps.attempts.find((item.payload as { attemptUid: string }).attemptUid);
+  if (attempt?.state !== "pending") return;
+  try {
+    await judge(deps, attempt);
+  } catch (error) {
+    const isFinal = isDomainError(error) && !error.retryable;
+    if (!isFinal && item.tries < TRIES_MAX) throw error;
+    const verdict = isDomainError(error) ? failed(error.reason, error.message) : failed("judge_unavailable", "The judge could not be started.");
+    await settle(deps, attempt, verdict);
+  }
+};
+
+async function judge(deps: JudgeAttemptDeps, attempt: Attempt): Promise<void> {
+  const evidence = await deps.runs.evidence(attempt.runUid);
+  if (evidence.version !== attempt.runVersion) return settle(deps, attempt, failed("run_continued", "The run was continued before it was judged."));
+  const { rule } = attempt.config;
+  if (rule && !needsWorkspace(rule)) {
+    return settle(deps, attempt, ruleVerdict(attempt, rule, { ...evidence, conversation: evidence.conversationJson, workspace: new Map() }));
+  }
+  if (rule && !evidence.hasWorkspace) return settle(deps, attempt, failed("workspace_missing", "The run left no workspace on which the rule could be executed."));
+  const runUid = await deps.runs.createJudgeRun(attempt, await judgeRunOf(deps, attempt, rule, evidence));
+  await recordJudgeRun(deps, attempt, runUid);
+}
+
+async function judgeRunOf(deps: JudgeAttemptDeps, attempt: Attempt, rule: Rule | null, evidence: Evidence): Promise<JudgeRun> {
+  const [scorer, defaults] = await Promise.all([deps.scorerReader.find(attempt.scorerUid), deps.scorerDefaults(attempt, attempt.factoryUid)]);
+  const name = scorer?.name ?? "";
+  return rule ? workspaceJudgeRun(attempt, name, rule, defaults) : modelJudgeRun(attempt, name, evidence, defaults);
+}
+
+/** A judge run of an attempt that was deleted or has ended meanwhile is cancelled. */
+const recordJudgeRun = ({ database }: JudgeAttemptDeps, { uid, teamUid }: Attempt, runUid: string): Promise<void> =>
+  database.transaction(async (tx) => {
+    if (await markJudging(tx, uid, runUid)) return;
+    const attempt = await lockAttempt(tx, uid);
+    if (attempt?.judgeRunUid !== runUid) await enqueueCancel(tx, { runUid, teamUid });
+  });
+
+const settle = async ({ database, clock }: JudgeAttemptDeps, attempt: Attempt, verdict: Verdict): Promise<void> =>
+  void (await database.transaction((tx) => settleAttempt(tx, attempt, verdict, clock.now())));
