@@ -42,6 +42,7 @@ import { currentRunsOfConversations } from "./store/run-list-store.ts";
 import { countLiveRuns, earlierRuns, findNewestOfConversation, findRun, findTitles, visibleRunReader, liveRunsOfAgent } from "./store/run-store.ts";
 import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
 import { endSession, findSession, markKeyChecked, putSession, sweepSessions, touchSession } from "./store/session-store.ts";
+import { findLeftWorkspace } from "./store/workspace-store.ts";
 import { acceptOffers } from "./usecases/accept-offers.ts";
 import { appendEvents, type EventBatch } from "./usecases/append-events.ts";
 import { authenticateSession } from "./usecases/authenticate-session.ts";
@@ -115,6 +116,7 @@ export function composeRuns(options: RunLifeOptions) {
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
+    findLeftWorkspace: (runUid: string) => findLeftWorkspace(sql, runUid),
     earlierRuns: (runUid: string, limit: number) => earlierRuns(sql, runUid, limit),
     textsOfMessages: (uids: readonly string[]) => textsOf(sql, uids),
     pendingDirectives: (session: WorkerSession) => pendingDirectives({ listPending: (uid) => listPending(sql, uid), downloadUrl }, session),

@@ -88,7 +88,7 @@ export class FakePlatform {
     this.#faults.push({ method, when, error });
   }
 
-  offer(executionId: bigint, more: Partial<worker.Assignment> = {}, attempt = 1): Attempt {
+  offer(executionId: bigint, more: Partial<Omit<worker.Assignment, "$typeName">> = {}, attempt = 1): Attempt {
     const { $typeName: _, ...fields } = create(worker.AssignmentSchema);
     const assignment = create(worker.AssignmentSchema, { ...fields, executionId, attempt, runUid: `run-${executionId}`, runToken: "mwr_token-1", ...more });
     const entry: Attempt = { assignment, state: "offered", events: [], completions: [], directives: [], beats: [] };

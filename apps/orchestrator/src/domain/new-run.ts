@@ -1,6 +1,8 @@
 import { invalidArgument, requireConfigWithin, requireTextWithin } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
+import { JUDGE_SOURCE, type Judge } from "./judge.ts";
 import type { LocalStart } from "./local-run.ts";
+import { checkPinned, type PinnedRepository } from "./pinned-repository.ts";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
 import { storable } from "./text.ts";
 
@@ -42,6 +44,12 @@ export type NewRun = {
   /** The schedule that makes it: schedule_id, schedule_name, cron_schedule. */
   readonly schedule?: JsonObject;
   readonly triggerUrl?: string;
+  /** It judges another run. */
+  readonly judge?: Judge;
+  /** The ended run whose last workspace it starts from. */
+  readonly workspaceOfRunUid?: string;
+  /** What it works on, instead of the repositories of its configuration. */
+  readonly pinnedRepositories?: readonly PinnedRepository[];
 };
 
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];
@@ -68,7 +76,7 @@ const EVENT_PAYLOAD_BYTES_MAX = 25 * 1024 * 1024;
 /**
  * Refuses what no run can be made of, before anything else is asked.
  *
- * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid; text_too_large (too_large).
+ * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid, judge_invalid, pinned_repository_invalid; text_too_large (too_large).
  * Source: fields-runs §6.1, §3.5.
  */
 export function checkNewRun(run: NewRun): void {
@@ -87,6 +95,15 @@ export function checkNewRun(run: NewRun): void {
     throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${bytesMax} bytes each.`);
   }
   checkMetadata(run.metadata);
+  checkForScoring(run);
+}
+
+/** What only the scoring service asks for. Errors: judge_invalid, pinned_repository_invalid (invalid_argument). */
+function checkForScoring({ judge, source, pinnedRepositories = [], workspaceOfRunUid }: NewRun): void {
+  if (judge && source !== JUDGE_SOURCE) throw invalidArgument("judge_invalid", `A judge run must have the source ${JUDGE_SOURCE} (got "${source}").`);
+  if (judge && judge.scorerUid === "") throw invalidArgument("judge_invalid", "A judge run must name its scorer.");
+  checkPinned(pinnedRepositories);
+  if (pinnedRepositories.length > 0 && workspaceOfRunUid) throw invalidArgument("pinned_repository_invalid", "pinned_repositories and workspace_of_run_uid exclude each other.");
 }
 
 /** Source: fields-runs §3.5. */

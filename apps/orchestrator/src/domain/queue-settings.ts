@@ -15,6 +15,15 @@ export type QueueSettings = {
 /** A level of priority counts as this much time in the queue. So every run's turn comes, whatever its priority. */
 export const PRIORITY_STEP_MS = 5 * 60_000;
 
+/** Work that no one waits for: judges and benchmark trials. */
+const BACKGROUND_SOURCES: readonly string[] = ["RUN_SCORER", "BENCHMARK_TRIAL"];
+
+/** Whether runs of a source give way to the other runs of their owner. */
+export const isBackground = (source: string): boolean => BACKGROUND_SOURCES.includes(source);
+
+/** Background runs are served as if they had been queued this much later, so that they give way and still get their turn. */
+export const BACKGROUND_DELAY_MS = 6 * PRIORITY_STEP_MS;
+
 export const DEFAULT_QUEUE_SETTINGS: QueueSettings = { concurrencyLimit: 0, isPaused: false, weight: 1, priority: 0, version: 0 };
 
 /** The settings of everything whose capacity an execution uses. */

@@ -1,4 +1,5 @@
 import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
+import type { FrozenJudge, Judge } from "./judge.ts";
 import type { FrozenMcpServer } from "./mcp-servers.ts";
 import type { ProviderCredentials } from "./model-providers.ts";
 import type { ScopeSettings } from "./queue-settings.ts";
@@ -6,7 +7,11 @@ import type { LossPolicy } from "./run-state.ts";
 import type { JsonObject, Owner } from "./run.ts";
 
 export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string; /** The run is of this skill. */ readonly preloaded?: true };
-export type FrozenRepository = { readonly owner: string; readonly repo: string; readonly code_host_uid?: string };
+/** `commit`: where the run starts; absent: at the head of the default branch. */
+export type FrozenRepository = { readonly owner: string; readonly repo: string; readonly code_host_uid?: string; readonly commit?: string };
+
+/** The workspace that another run left; without a snapshot it was as its clones. */
+export type BorrowedWorkspace = { readonly run_uid: string; readonly snapshot_key?: string };
 
 /**
  * Everything an execution of a run needs, resolved once when the run is created and stored as `runs.frozen`.
@@ -53,6 +58,10 @@ export type FrozenConfig = {
   readonly agent_name?: string;
   readonly definition_version?: number;
   readonly environment_uid?: EnvironmentUid;
+  /** Absent: no judge run. */
+  readonly judge?: FrozenJudge;
+  /** What the first execution starts from; absent: fresh clones. */
+  readonly workspace?: BorrowedWorkspace;
   readonly spawnable_agents: readonly string[];
   /** Key → layer it came from. */
   readonly provenance: Readonly<Record<string, string>>;
@@ -83,6 +92,10 @@ export type ResolveRunRequest = {
   /** With `factoryUid` and no `agentUid`: an agent of that factory by name. */
   readonly agentName?: string;
   readonly factoryUid?: string;
+  readonly judge?: Judge;
+  /** Replace those of the configuration. */
+  readonly repositories?: readonly FrozenRepository[];
+  readonly workspace?: BorrowedWorkspace;
 };
 
 /** What is read anew each time an execution is accepted, because it must not be stored (tokens, secret values). */
@@ -94,6 +107,8 @@ export type AssignmentDetails = {
     /** "" = the repository's default branch. */
     readonly baseBranch: string;
     readonly workBranch: string;
+    /** "" = the head of the base branch. */
+    readonly baseCommit: string;
     /** For the worker's own git, never for the sandbox; "" = none. */
     readonly authorizationHeader: string;
     /** "github", "gitlab" or "local". */

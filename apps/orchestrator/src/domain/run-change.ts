@@ -88,6 +88,8 @@ export type RunChange = {
   readonly sessionUid?: string;
   /** The workspace saved at the end of the execution. */
   readonly snapshotKey?: string;
+  /** The execution ends with its workspace as its clones were. */
+  readonly isWorkspaceUnchanged?: boolean;
   readonly submittedPrompt?: string;
   /** For so long the worker of an execution that ends keeps its workspace. */
   readonly parkedMs?: number;

@@ -53,7 +53,7 @@ export interface RunTransaction {
   once<T>(request: OnceRequest, f: () => Promise<T>): Promise<T>;
   /** Locks runs in uid order and reads them, each with its newest execution or with one of those named. Absent runs are left out. */
   lockRuns(uids: readonly string[], executionIds?: readonly number[]): Promise<LockedRun[]>;
-  /** Locks runs in uid order against ending while they get children. */
+  /** Locks runs in uid order: parents against ending while they get children, others against the loss of the workspace they left. */
   lockParents(uids: readonly string[]): Promise<RunParent[]>;
   /** Keeps a factory from being closed until the transaction ends. False: it is closed, and gets no runs. */
   holdFactoryOpen(factoryUid: string): Promise<boolean>;
@@ -92,6 +92,8 @@ export interface RunTransaction {
   takeOverDirectives(executionId: number, attempt: number): Promise<Directive[]>;
   /** The workspace to begin with: the execution's own checkpoint, else the newest saved before it by the runs of its conversation that have the same owner. */
   workspaceOf(run: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined>;
+  /** Whether a snapshot of some run is still stored. */
+  isSnapshotStored(key: string): Promise<boolean>;
   /** Whether an execution was given this place to save its workspace. */
   ownsSnapshot(key: string, executionId: number): Promise<boolean>;
   /** This is the execution's newest workspace between steps; older ones are deleted. */

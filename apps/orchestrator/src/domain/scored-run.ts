@@ -9,7 +9,7 @@ export type ScoredRun = {
   readonly ancestorAgentUids: readonly AgentUid[];
   /** An agent has written at least one step of it. */
   readonly hasConversation: boolean;
-  /** An ended execution left a workspace that is still stored. */
+  /** An ended execution left a workspace: stored, or as its clones were. */
   readonly hasWorkspace: boolean;
   readonly usage: readonly ModelUsage[];
 };

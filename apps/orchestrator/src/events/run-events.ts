@@ -63,6 +63,8 @@ export const runFinished = (run: LockedRun, next: Next, version: number, context
     conversation_uid: run.conversationUid,
     source: run.source,
     state: next.run,
+    ...(run.factoryUid ? { factory_uid: run.factoryUid } : {}),
+    ...(run.agentUid ? { agent_uid: run.agentUid } : {}),
     ...(next.status?.errorCode ? { error_code: next.status.errorCode } : {}),
     ...(context.cause ? { cause: context.cause } : {}),
   });

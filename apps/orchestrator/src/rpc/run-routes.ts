@@ -154,7 +154,10 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     ...named("origin", request.origin),
     ...named("idempotencyKey", request.idempotencyKey),
     ...named("triggerUrl", request.triggerUrl),
+    ...named("workspaceOfRunUid", request.workspaceOfRunUid),
     ...(request.dispatcherConfig && { dispatcherConfig: request.dispatcherConfig }),
+    ...(request.judge && { judge: { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] } }),
+    ...(request.pinnedRepositories.length > 0 ? { pinnedRepositories: request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })) } : {}),
     ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
   };
 }

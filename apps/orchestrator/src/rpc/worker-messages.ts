@@ -76,6 +76,7 @@ export function completion(message: worker.Completion): Completion {
     ...(waitFor ? { waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids } } : {}),
     ...(message.retained ? { isRetained: true } : {}),
     ...(message.parkedMs > 0 ? { parkedMs: message.parkedMs } : {}),
+    ...(message.workspaceUnchanged ? { isWorkspaceUnchanged: true } : {}),
     ...(message.message ? { message: storable(message.message) } : {}),
   };
 }
@@ -124,6 +125,8 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     costLimited: frozen.cost_limit_micros !== undefined || frozen.cost_limited_above === true,
     snapshotUrl: assignment.snapshotUrl,
     snapshotKey: assignment.snapshotKey,
+    snapshotRequired: assignment.snapshotKey !== "" && assignment.snapshotKey === frozen.workspace?.snapshot_key,
+    ...(frozen.judge ? { judge: { scorerUid: frozen.judge.scorer_uid, classifications: [...frozen.judge.classifications] } } : {}),
     factoryUid: run.factoryUid ?? "",
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },

@@ -3,6 +3,7 @@ import { appendEvents } from "@millwright/events";
 import { newUid, type RunUid } from "@millwright/ids";
 import { topics } from "../bell.ts";
 import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
+import { isBackground } from "../domain/queue-settings.ts";
 import type { FrozenConfig } from "../domain/resolved-run.ts";
 import type { RunParent } from "../domain/run-transaction.ts";
 import type { RunRecord } from "../domain/run-record.ts";
@@ -47,7 +48,7 @@ export async function holdConversation(tx: Sql, { conversationUid, owner }: Pick
  * inserts nothing, when its cause has made a run already (a transaction under way with the same cause is waited for).
  */
 export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
-  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneKey(run), run.message?.uid ?? null, newUid(), presentTrace(), ...laterColumns(run)]);
+  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [...rowOf(run), ...laneColumns(run), run.message?.uid ?? null, newUid(), presentTrace(), ...laterColumns(run)]);
   const [row] = run.causeKey ? (await inserting).rows : (await Promise.all([inserting, appendEvents(tx, [runCreated(run, context)])]))[0].rows;
   if (!row) return undefined;
   if (!row.is_queued) {
@@ -61,7 +62,7 @@ export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext)
 }
 
 const laterColumns = (run: RunRecord): unknown[] => [
-  run.retryOfRunUid ?? null, run.executionLocation, run.schedule ? JSON.stringify(run.schedule) : null, run.triggerUrl ?? null,
+  run.retryOfRunUid ?? null, run.executionLocation, run.schedule ? JSON.stringify(run.schedule) : null, run.triggerUrl ?? null, isBackground(run.source),
 ];
 
 /** Everything of a new run in one statement: one round trip under load costs more than the whole of it. */
@@ -74,7 +75,7 @@ const INSERT_RUN = `
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
             $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30, $42::uuid, $43, $44::jsonb, $45)
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
-  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37", "$38"])}),
+  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37", "$38", "$46"])}),
   execution AS (
     INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $41 FROM run, lane RETURNING run_uid),
   stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM run),
@@ -100,21 +101,23 @@ const rowOf = (run: RunRecord): unknown[] => {
 
 export const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
 
-type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig };
+type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig; readonly source: string };
 
-export const laneKey = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
+export const laneKey = (run: LaneOwner): unknown[] => [...laneColumns(run), isBackground(run.source)];
+
+const laneColumns = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
   owner.type, owner.uid, agent_uid ?? null, factory_uid ?? null, requirements.worker_host ?? null, requirements.harness, requirements.image ?? null, requirements.arch ?? null,
 ];
 
-function findLane([type, uid, agent, factory, host, harness, image, arch]: readonly string[]): string {
+function findLane([type, uid, agent, factory, host, harness, image, arch, background]: readonly string[]): string {
   return `SELECT id FROM lanes WHERE owner_type = ${type} AND owner_uid = ${uid}::uuid AND agent_uid IS NOT DISTINCT FROM ${agent}::uuid
              AND factory_uid IS NOT DISTINCT FROM ${factory}::uuid AND worker_host IS NOT DISTINCT FROM ${host} AND harness = ${harness}
-             AND image IS NOT DISTINCT FROM ${image} AND arch IS NOT DISTINCT FROM ${arch}`;
+             AND image IS NOT DISTINCT FROM ${image} AND arch IS NOT DISTINCT FROM ${arch} AND is_background = ${background}::boolean`;
 }
 
 export async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
   const key = laneKey(run);
-  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING", key);
-  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"]), key);
+  await tx.query("INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch, is_background) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING", key);
+  const { rows } = await tx.query<{ id: number }>(findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9"]), key);
   return (rows[0] as { id: number }).id;
 }

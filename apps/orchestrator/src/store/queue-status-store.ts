@@ -1,6 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { QueueFacts } from "../domain/queue-reason.ts";
-import { PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
+import { BACKGROUND_DELAY_MS, PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
 import type { RunState } from "../domain/run.ts";
 
 type Row = {
@@ -50,7 +50,8 @@ const competes = (presentMs: string): string => `
 
 /** Since when an execution of a lane waits, with the priority of the lane's agent, as the claim orders them (queue-store.ts). */
 const waitsSince = (execution: string, lane: string): string => `
-  ${execution}.queued_at - coalesce((SELECT c.priority FROM capacity c WHERE c.scope = 'agent' AND c.uid = ${lane}.agent_uid), 0) * interval '${PRIORITY_STEP_MS} ms'`;
+  ${execution}.queued_at - coalesce((SELECT c.priority FROM capacity c WHERE c.scope = 'agent' AND c.uid = ${lane}.agent_uid), 0) * interval '${PRIORITY_STEP_MS} ms'
+    + ${lane}.is_background::integer * interval '${BACKGROUND_DELAY_MS} ms'`;
 
 /** Executions of the owner of `x` (in lane `l`) that are served before it: deeper ones first, then those that wait for longer. */
 const servedBefore = (presentMs: string): string => `

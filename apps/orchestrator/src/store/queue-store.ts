@@ -5,7 +5,7 @@ import type { RunUid } from "@millwright/ids";
 import type { Owner } from "../domain/run.ts";
 import type { Offer, WorkerSession } from "../domain/worker-session.ts";
 import { offered } from "../events/run-events.ts";
-import { PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
+import { BACKGROUND_DELAY_MS, PRIORITY_STEP_MS } from "../domain/queue-settings.ts";
 import { capacityKeys, type CapacityKey } from "./capacity-store.ts";
 
 type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_uid: string | null; factory_uid: string | null; start: number; share: number };
@@ -13,7 +13,8 @@ type Lane = { id: number; owner_type: Owner["type"]; owner_uid: string; agent_ui
 /**
  * The lane to serve next for a worker: of the owner with the least virtual time whose caps leave room; within an owner the
  * lane with the deepest run first (descendants before roots: a tree must be able to finish), then the one that has waited
- * longest, where each level of priority counts as PRIORITY_STEP_MS of waiting (so that nobody waits for ever).
+ * longest, where each level of priority counts as PRIORITY_STEP_MS of waiting (so that nobody waits for ever), and background work as queued
+ * BACKGROUND_DELAY_MS later.
  *
  * An owner that lags behind the queue's clock starts at it: being away saves nothing up. Several may start there at once, as
  * the clock also goes on by claims that they could not take part in; then the one that was served less goes first.
@@ -28,7 +29,7 @@ const NEXT_LANE = `
   clock AS (SELECT coalesce(max(last_start), 0) AS at FROM capacity WHERE scope IN ('team', 'user')),
   eligible AS (
     SELECT l.*, greatest(own.virtual_time, clock.at) AS start, own.virtual_time, own.weight, head.depth, head.id AS head_id,
-           head.queued_at - coalesce(agent.priority, 0) * interval '${PRIORITY_STEP_MS} ms' AS waits_since
+           head.queued_at - coalesce(agent.priority, 0) * interval '${PRIORITY_STEP_MS} ms' + l.is_background::integer * interval '${BACKGROUND_DELAY_MS} ms' AS waits_since
       FROM active a
       JOIN lanes l ON l.id = a.lane_id
       CROSS JOIN clock

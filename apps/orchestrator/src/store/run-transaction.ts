@@ -21,6 +21,7 @@ import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
 import { saveChanges } from "./save-changes.ts";
+import { isSnapshotStored } from "./workspace-store.ts";
 
 /** Transactions over runs. The lock order leaves no deadlock between our own statements. */
 export const runTransactions = (database: Database, timings: Timings): InRunTransaction =>
@@ -60,6 +61,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   earlierAttachments: (run) => earlierAttachments(sql, run),
   takeOverDirectives: (executionId, attempt) => takeOverDirectives(sql, executionId, attempt),
   workspaceOf: (run, executionId) => workspaceOf(sql, run, executionId),
+  isSnapshotStored: (key) => isSnapshotStored(sql, key),
   ownsSnapshot: (key, executionId) => snapshotStore.belongsTo(sql, key, executionId),
   setCheckpoint: (executionId, key) => setCheckpoint(sql, executionId, key),
   keepOnlySnapshot: (executionId, key) => keepOnlySnapshot(sql, executionId, key),

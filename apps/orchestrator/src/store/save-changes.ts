@@ -72,7 +72,7 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
   await sendTo(tx, "UPDATE run_texts SET text = run_text(r.title, r.skill_spec, $2) FROM runs r WHERE r.uid = $1 AND run_uid = $1", [run.uid, submittedPrompt]);
 }
 
-async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs, parkedMs }: RunChange): Promise<void> {
+async function updateExecution(tx: Sql, { run, next, snapshotKey, isWorkspaceUnchanged = false, debugWindowMs, parkedMs }: RunChange): Promise<void> {
   const before = run.execution.state;
   if (next.execution === before && next.lease === "keep") return;
   const isInterrupted = before === "RUNNING" && next.execution === "QUEUED"; // its events count: the next attempt continues from them
@@ -86,13 +86,14 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey, debugWindowMs,
             ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
             sandbox_running = sandbox_running AND NOT $6,
             snapshot_key = coalesce($7, snapshot_key),
+            workspace_unchanged = $12,
             parked_session_uid = CASE WHEN $9::float8 > 0 THEN $10::uuid END,
             parked_until = CASE WHEN $9::float8 > 0 THEN clock_timestamp() + $9::float8 * interval '1 ms' END,
             debug_since = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() END,
             debug_until = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() + $8 * interval '1 ms' END,
             kept_attempts = CASE WHEN $11 THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
       WHERE id = $1`,
-    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0, parkedMs ?? 0, run.execution.lease?.sessionUid ?? null, isInterrupted],
+    [run.execution.id, next.execution, next.outcome ?? null, next.setupLosses, next.runLosses, next.lease === "drop", snapshotKey ?? null, debugWindowMs ?? 0, parkedMs ?? 0, run.execution.lease?.sessionUid ?? null, isInterrupted, isWorkspaceUnchanged],
   );
 }
 

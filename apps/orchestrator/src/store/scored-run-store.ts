@@ -2,6 +2,7 @@ import type { Sql } from "@millwright/database";
 import { isUuid, type AgentUid } from "@millwright/ids";
 import type { ScoredRun } from "../domain/scored-run.ts";
 import { LISTED_RUN_COLUMNS, RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
+import { LEFT_WORKSPACE } from "./workspace-store.ts";
 
 type Stored = Omit<ScoredRun, "usage" | "ancestorAgentUids">;
 type Row = RunRow & { has_conversation: boolean; has_workspace: boolean };
@@ -10,8 +11,7 @@ type Row = RunRow & { has_conversation: boolean; has_workspace: boolean };
 const SCORED = `
   coalesce((SELECT true FROM stream.run_events e
     WHERE e.run_uid = r.uid AND (e.kind IN ('model_step', 'tool_start') OR (e.kind = 'message' AND e.payload ->> 'role' = 'assistant')) LIMIT 1), false) AS has_conversation,
-  coalesce((SELECT true FROM executions x JOIN snapshots s ON s.snapshot_key = coalesce(x.snapshot_key, x.checkpoint_key)
-    WHERE x.run_uid = r.uid AND x.state = 'ENDED' LIMIT 1), false) AS has_workspace`;
+  coalesce((SELECT true FROM (${LEFT_WORKSPACE}) w), false) AS has_workspace`;
 
 /** What scoring reads of runs, regardless of the caller. */
 export const scoredRunStore = {

@@ -5,14 +5,15 @@ import { DELETE_BLOB } from "./blob-work.ts";
 
 /**
  * A snapshot that no execution will begin with: its conversation has a newer one, or is over for so long that nobody waits for it. While a run
- * of the conversation is alive, the older ones may be what it begins with. $1: made before; $2: kept at least until; $3: states of ended runs.
+ * of the conversation is alive, the older ones may be what it begins with; a run of another conversation may have borrowed one. $1: made before; $2: kept at least until; $3: states of ended runs.
  */
 const EXPIRED = `s.created_at < $1
   AND (s.created_at < $2 OR EXISTS (
     SELECT 1 FROM runs newer JOIN executions y ON y.run_uid = newer.uid
      WHERE newer.conversation_uid = r.conversation_uid AND newer.owner_type = r.owner_type AND newer.owner_uid = r.owner_uid
        AND y.id > x.id AND coalesce(y.snapshot_key, y.checkpoint_key) IS NOT NULL))
-  AND NOT EXISTS (SELECT 1 FROM runs alive WHERE alive.conversation_uid = r.conversation_uid AND alive.state <> ALL ($3::text[]))`;
+  AND NOT EXISTS (SELECT 1 FROM runs alive WHERE alive.conversation_uid = r.conversation_uid AND alive.state <> ALL ($3::text[]))
+  AND NOT EXISTS (SELECT 1 FROM runs borrower WHERE borrower.frozen #>> '{workspace,snapshot_key}' = s.snapshot_key AND borrower.state <> ALL ($3::text[]))`;
 const NAMED_SNAPSHOTS = `FROM snapshots s JOIN executions x ON x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key) JOIN runs r ON r.uid = s.run_uid`;
 const UNNAMED = "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key))";
 

@@ -119,7 +119,7 @@ async function take(tx: RunTransaction, session: WorkerSession, group: readonly 
   const fresh = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
   await tx.save(fresh.map(({ run }) => claimed(run, session)), context);
   for (const { item, run } of fresh) if ("failure" in item.prepared) await fail(tx, item.offer, run, item.prepared, context, locked);
-  return Promise.all(found.map(async ({ item, run }) => (run && !("failure" in item.prepared) ? claimOf(tx, run, run.execution.state === "OFFERED") : undefined)));
+  return Promise.all(found.map(async ({ item, run }) => (run && !("failure" in item.prepared) ? claimOf(tx, run, run.execution.state === "OFFERED", item.job.frozen.workspace?.snapshot_key) : undefined)));
 }
 
 /** The run of an offer that is open for this session, or that it has taken before. */
@@ -136,10 +136,11 @@ const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
   events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
 });
 
-async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean): Promise<Claim> {
+/** `borrowed`: the workspace of another run to begin with as long as there is none of its own. */
+async function claimOf(tx: RunTransaction, run: LockedRun, isFresh: boolean, borrowed: string | undefined): Promise<Claim> {
   const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
   const isRestarted = setupLosses + runLosses > 0 || wasStarted;
-  const [inputs, earlierAttachments, directives, snapshotKey, leaseExpiresAt] = await Promise.all([
+  const [inputs, earlierAttachments, directives, snapshotKey = borrowed, leaseExpiresAt] = await Promise.all([
     isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
     tx.earlierAttachments(run),
     isRestarted ? tx.takeOverDirectives(id, attempt) : [],

@@ -16,6 +16,8 @@ export type Completion = LeaseRef & {
   /** Every event up to here must have been acknowledged. */
   readonly lastClientSeq: number;
   readonly snapshotKey?: string;
+  /** There is no snapshot because the workspace is as its clones were. */
+  readonly isWorkspaceUnchanged?: boolean;
   readonly waitFor?: Wait;
   /** For so long the worker keeps the workspace as it was saved. */
   readonly parkedMs?: number;
@@ -85,7 +87,7 @@ async function judgeCompletion(tx: RunTransaction, session: WorkerSession, compl
   const wasStopping = run.execution.state === "STOPPING";
   const change = wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
   const result = resultOf(completion, wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "", acked);
-  return { result, change: { ...change, ...(snapshotKey ? { snapshotKey } : {}), ...(completion.parkedMs ? { parkedMs: completion.parkedMs } : {}) } };
+  return { result, change: { ...change, ...(snapshotKey ? { snapshotKey } : {}), ...(completion.isWorkspaceUnchanged ? { isWorkspaceUnchanged: true } : {}), ...(completion.parkedMs ? { parkedMs: completion.parkedMs } : {}) } };
 }
 
 /** A key that this execution was not given is passed over: another run's workspace must not be restored here. */

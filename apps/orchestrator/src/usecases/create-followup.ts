@@ -1,9 +1,10 @@
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
-import { invalidArgument, notFound, requireTextWithin } from "@millwright/errors";
+import { DomainError, invalidArgument, notFound, requireTextWithin } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { appendToPrompt, isAwaitingApproval, routeFollowup, type FollowupOutcome, type FollowupRoute } from "../domain/followup.ts";
 import type { Attachment, Message, MessageMode } from "../domain/message.ts";
+import { JUDGE_SOURCE } from "../domain/judge.ts";
 import { checkNamed } from "../domain/prepared-attachment.ts";
 import { lifeOf, PLATFORM_ACTOR, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
@@ -35,7 +36,7 @@ export type FollowupAnswer = { readonly outcome: FollowupOutcome; readonly follo
  * Gives a run a message, routed by its state (fields-runs §6.12). When this returns the message is stored: an execution
  * takes it, or it is reported undelivered when its run ends first.
  *
- * Errors: run_not_found · conversation_not_found · not_authorized · message_empty, attachments_invalid (invalid_argument) · text_too_large · those of
+ * Errors: run_not_found · conversation_not_found · not_authorized · operation_not_supported (unsupported: a judge run) · message_empty, attachments_invalid (invalid_argument) · text_too_large · those of
  * take-attachments, such as unknown_attachment.
  */
 export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, request: FollowupRequest): Promise<FollowupAnswer> {
@@ -59,6 +60,7 @@ export async function createFollowup(deps: CreateFollowupDeps, caller: Caller, r
 async function lockForMessage(tx: RunTransaction, uid: string): Promise<LockedRun> {
   const [run] = await tx.lockRuns([uid]);
   if (!run) throw notFound("run");
+  if (run.source === JUDGE_SOURCE) throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "A judge run takes no follow-ups: only its evidence decides." });
   const { staleWindow } = run.execution;
   if (!staleWindow) return run;
   await settleChanges(tx, [windowEnded(run, { type: "lose" }, staleWindow)], [], { actor: PLATFORM_ACTOR, requestId: newUid() });

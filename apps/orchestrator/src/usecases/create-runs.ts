@@ -2,10 +2,12 @@ import type { Caller } from "@millwright/caller";
 import { actorOf, requireVerbAs } from "@millwright/caller";
 import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
+import { borrow, isBorrowable, workspaceMissing, type LeftWorkspace } from "../domain/borrowed-workspace.ts";
 import { isOver, messageUidOf } from "../domain/followup.ts";
 import type { Attachment } from "../domain/message.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../domain/queue-settings.ts";
+import { requireNothingReserved } from "../domain/reserved-requests.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import { lifeOf, type LockedRun } from "../domain/run-change.ts";
@@ -22,6 +24,8 @@ export type CreateRunsDeps = RunFilesDeps & {
   /** Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others of resolve-run. */
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
+  /** The workspace that a run left, regardless of the caller. */
+  findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
   /** The runs that causes have made already, in the order of the causes. */
   findByCauses(causes: readonly { readonly ownerUid: string; readonly causeKey: string }[]): Promise<readonly (RunUid | undefined)[]>;
@@ -38,12 +42,13 @@ type Answer = { readonly uid: string; readonly created: boolean; readonly atCapa
  * that run, for ever.
  *
  * Errors: prompt_required, mode_unknown, metadata_invalid … (invalid_argument) · team_not_found · not_authorized ·
- * conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch, factory_closed (conflict) · those of
+ * reserved_for_scoring, workspace_missing (invalid_argument) · conversation_not_found · parent_run_invalid, depth_exceeded (invalid_argument) · idempotency_mismatch, factory_closed (conflict) · those of
  * config resolution. Source: fields-runs §6.1.
  */
 export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests: readonly NewRun[]): Promise<Created[]> {
   for (const request of requests) {
     checkNewRun(request);
+    requireNothingReserved(caller, request);
     requireVerbAs(caller, request.owner, "run.create", request.owner.type);
   }
   const earlier = await earlierRuns(deps, caller, requests);
@@ -54,7 +59,7 @@ export async function createRuns(deps: CreateRunsDeps, caller: Caller, requests:
   const runs = prepared.every(isPlain) && prepared.length === 1 ? deps.sharedRuns : deps.runs;
   const create = runs(async (tx) => {
     if (prepared.length > 1 && prepared.every((one) => !("request" in one) || isOfCauseAlone(one))) return insertTogether({ ...deps, made }, tx, caller, prepared);
-    const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? (one.request.parentRunUid ?? []) : [])))].toSorted());
+    const parents = await tx.lockParents([...new Set(prepared.flatMap((one) => ("request" in one ? lockedBy(one.request) : [])))].toSorted());
     const written: Answer[] = [];
     for (const one of prepared) written.push("request" in one ? await write({ ...deps, made }, tx, caller, one, parents) : one);
     return written;
@@ -75,11 +80,15 @@ type Prepared = Resolved & { readonly files: readonly Attachment[] };
 
 /** Nothing of it is, or may have to be, somebody else's. */
 const isPlain = (one: Prepared | Answer): boolean =>
-  "request" in one && !one.request.local && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.resolved.frozen.factory_uid;
+  "request" in one && !one.request.local && !one.causeKey && !one.request.idempotencyKey && !one.request.parentRunUid && !one.request.workspaceOfRunUid &&
+  !one.resolved.frozen.factory_uid;
 
 /** Nothing of it depends on another run, and its cause alone makes a repetition of it the same. */
 const isOfCauseAlone = ({ request, causeKey, files }: Prepared): boolean =>
-  causeKey !== undefined && !request.local && !request.parentRunUid && !request.retryOfRunUid && files.length === 0;
+  causeKey !== undefined && !request.local && !request.parentRunUid && !request.retryOfRunUid && !request.workspaceOfRunUid && files.length === 0;
+
+/** Its parent, and the run whose workspace it starts from. */
+const lockedBy = ({ parentRunUid, workspaceOfRunUid }: NewRun): string[] => [parentRunUid, workspaceOfRunUid].flatMap((uid) => uid?.toLowerCase() ?? []);
 
 const filesOf = (one: Prepared | Answer): readonly Attachment[] => ("files" in one ? one.files : []);
 
@@ -121,7 +130,10 @@ async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): P
   const conversationUid = await conversationOf(deps, caller, request);
   const { owner, config, dispatcherConfig, skill, agentUid, agentName } = request;
   const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined); // a child names an agent of its factory
+  const borrowed = request.workspaceOfRunUid ? borrow(await deps.findLeftWorkspace(request.workspaceOfRunUid), owner) : undefined;
+  const repositories = borrowed?.repositories ?? request.pinnedRepositories;
   const resolved = await deps.resolveRun(caller, {
+    ...(request.judge ? { judge: request.judge } : {}), ...(borrowed ? { workspace: borrowed.workspace } : {}), ...(repositories ? { repositories } : {}),
     owner, config, ...(dispatcherConfig ? { dispatcherConfig } : {}), ...(skill ? { skill } : {}), ...(agentUid ? { agentUid } : {}), ...(agentName ? { agentName } : {}), ...(factoryUid ? { factoryUid } : {}),
   });
   return { request, ...(causeKey ? { causeKey } : {}), resolved, conversationUid };
@@ -199,6 +211,7 @@ export const conversationMoving = (): DomainError =>
 async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepared: Prepared, parents: readonly RunParent[]): Promise<Answer> {
   const { request, resolved, causeKey } = prepared;
   const parent = parentOf(request, parents);
+  if (request.workspaceOfRunUid) await requireWorkspace(tx, prepared, parents);
   const record = recordOf(caller, prepared, parent);
   const { factory_uid: factoryUid } = resolved.frozen;
   if (factoryUid) await requireFactoryOpen(tx, factoryUid);
@@ -214,6 +227,13 @@ async function insert(deps: WriteDeps, tx: RunTransaction, caller: Caller, prepa
   if (request.local) await startLocally(tx, run.uid, request.local, context);
   else deps.made.set(run.uid, run);
   return { uid: record.uid, created: true, atCapacity };
+}
+
+/** The run may have been continued, or its workspace removed, since the configuration was resolved. Errors: workspace_missing. */
+async function requireWorkspace(tx: RunTransaction, { request, resolved }: Prepared, locked: readonly RunParent[]): Promise<void> {
+  const source = locked.find(({ uid }) => uid === request.workspaceOfRunUid?.toLowerCase());
+  const key = resolved.frozen.workspace?.snapshot_key;
+  if (!source || !isBorrowable(source, request.owner) || (key !== undefined && !(await tx.isSnapshotStored(key)))) throw workspaceMissing();
 }
 
 function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]): RunParent | undefined {

@@ -36,11 +36,11 @@ export async function assignmentDetails(deps: PrepareAssignmentDeps, { run, froz
   const named = frozen.harness_secret && values[frozen.harness_secret];
   const credentials = provider && (named ? { provider: provider.name, apiKey: named, baseUrl: values[provider.urlName] ?? "" } : credentialsFor(provider, values, worker.teamUid === undefined ? deps.modelProviders : []));
   return {
-    repositories: repositories.map(({ owner, repo, connection }) => {
+    repositories: repositories.map(({ owner, repo, commit, connection }) => {
       const token = (connection?.secretName && values[connection.secretName]) || "";
       const opened = deps.openCodeHost(connection ?? PUBLIC_GITHUB, token);
       return {
-        ...{ owner, name: repo, cloneUrl: opened.host.cloneUrl({ owner, repo }), baseBranch: "", workBranch: workBranchOf(run.runUid) },
+        ...{ owner, name: repo, cloneUrl: opened.host.cloneUrl({ owner, repo }), baseBranch: "", workBranch: workBranchOf(run.runUid), baseCommit: commit ?? "" },
         ...{ authorizationHeader: token === "" ? "" : basicAuthorization(token), codeHost: opened.kind },
       };
     }),

@@ -4,15 +4,16 @@ import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
 import { isObject, readLayerConfig, type JsonObject, type LayerConfig, type RepositoryRef, type RunnerRef } from "../domain/agent-config.ts";
 import { chooseSkills, offeredSkills } from "../domain/choose-skills.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
-import { resolveConfig, type ResolvedConfig } from "../domain/config-resolution.ts";
+import { resolveConfig, type ConfigLayer, type ResolvedConfig } from "../domain/config-resolution.ts";
 import { isRunner, type IdentifiedRunner, type Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
+import { checkJudgeModel, judgeLayers } from "../domain/judge.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../domain/mcp-servers.ts";
 import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../domain/models.ts";
 import { harnessSecret, publicConfig } from "../domain/public-config.ts";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
-import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import type { FrozenConfig, FrozenRepository, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { Owner } from "../domain/run.ts";
 import { factorySpec } from "../domain/skill-spec.ts";
 
@@ -50,12 +51,10 @@ export type ResolveRunDeps = {
  */
 export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
-  const { config, provenance } = resolveConfig([
-    { source: "request", config: requestLayer(request) },
-    ...(request.dispatcherConfig ? [{ source: "dispatcher" as const, config: ownLayer(request.dispatcherConfig) }] : []),
-    ...agent.layers.map(({ source, config: json }) => ({ source, config: readLayerConfig(json) })),
-  ]);
-  const part = agent.factoryUid ? await deps.definitions.find(agent.factoryUid as FactoryUid, agent.definitionVersion) : undefined;
+  const { judge } = request;
+  const { config, provenance } = resolveConfig(judge ? judgeLayers(request.config, agent.layers) : layersOf(request, agent));
+  const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined; // a judge is of its factory, but of no agent
+  const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
   const environment = await findEnvironment(deps, caller, request.owner, config.environmentId);
   const runner = await findRunner(deps, request.owner, part, config.runner);
   const isOwnHarness = config.harness.type === "oz";
@@ -63,9 +62,10 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const model = isOwnHarness ? chooseModel(catalogue, config.modelId) : harnessModel(catalogue, config.harness);
   if (config.costLimitMicros !== undefined) await assertPriced(deps, model.id, config);
   const isSkillRun = provenance["skills"] === "request";
-  const repositories = repositoriesOf(environment, config, part);
-  const ownSpec = (path: string): string => factorySpec(agent.factoryUid as FactoryUid, path);
-  const ownSkills = (part?.skills ?? []).map((skill) => ({ ...skill, path: ownSpec(skill.path) }));
+  if (judge) checkJudgeModel(judge, model.id);
+  const repositories = request.repositories ?? (judge ? [] : repositoriesOf(environment, config, part));
+  const ownSpec = (path: string): string => factorySpec(factoryUid!, path);
+  const ownSkills = (judge ? [] : (part?.skills ?? [])).map((skill) => ({ ...skill, path: ownSpec(skill.path) }));
   // A text may name a skill of the agent's factory by its path alone.
   const texts = config.skills.map((text) => (part?.skills.some(({ path }) => path === text) ? ownSpec(text) : text));
   const { available, names } = await skillsToChooseFrom(deps, request.owner, ownSkills, texts, repositories);
@@ -107,12 +107,14 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     ...(config.stepLimit ? { step_limit: config.stepLimit } : {}),
     ...(config.tokenLimit ? { token_limit: config.tokenLimit } : {}),
     ...(config.costLimitMicros ? { cost_limit_micros: config.costLimitMicros } : {}),
-    ...(agent.factoryUid ? { factory_uid: agent.factoryUid as FactoryUid } : {}),
+    ...(factoryUid ? { factory_uid: factoryUid } : {}),
     ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
     ...(agent.agentName ? { agent_name: agent.agentName } : {}),
     ...(part ? { definition_version: part.version } : {}),
     ...(environment ? { environment_uid: environment.uid } : {}),
-    spawnable_agents: agent.siblingAgents,
+    ...(judge ? { judge: { scorer_uid: judge.scorerUid, classifications: judge.classifications } } : {}),
+    ...(request.workspace ? { workspace: request.workspace } : {}),
+    spawnable_agents: judge ? [] : agent.siblingAgents,
     provenance,
   };
   const agentConfig = publicConfig(config, {
@@ -179,6 +181,12 @@ async function findAgent(deps: Pick<ResolveRunDeps, "identity">, caller: Caller,
   });
 }
 
+const layersOf = (request: ResolveRunRequest, agent: ResolvedAgent): ConfigLayer[] => [
+  { source: "request", config: requestLayer(request) },
+  ...(request.dispatcherConfig ? [{ source: "dispatcher" as const, config: ownLayer(request.dispatcherConfig) }] : []),
+  ...agent.layers.map(({ source, config: json }) => ({ source, config: readLayerConfig(json) })),
+];
+
 /** `skill` of the request beats `config.skill_spec` (fields-runs §6.1). */
 const requestLayer = (request: ResolveRunRequest): LayerConfig => ({ ...ownLayer(request.config), ...(request.skill && { skills: [request.skill] }) });
 
@@ -217,12 +225,13 @@ function repositoriesOf(environment: Environment | undefined, config: ResolvedCo
   return own.length > 0 ? own : (config.repositories ?? part?.repositories ?? []);
 }
 
-async function connect(deps: ResolveRunDeps, owner: Owner, repositories: readonly RepositoryRef[]): Promise<FrozenConfig["repositories"]> {
+/** Those that are frozen already keep their connection and commit. */
+async function connect(deps: ResolveRunDeps, owner: Owner, repositories: readonly FrozenRepository[]): Promise<FrozenConfig["repositories"]> {
   if (repositories.length === 0) return [];
   const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
-  return repositories.map(({ owner: repoOwner, repo }) => {
-    const host = codeHostFor(hosts, repoOwner);
-    return { owner: repoOwner, repo, ...(host ? { code_host_uid: host.uid } : {}) };
+  return repositories.map(({ owner: repoOwner, repo, code_host_uid: known, commit }) => {
+    const uid = known ?? codeHostFor(hosts, repoOwner)?.uid;
+    return { owner: repoOwner, repo, ...(uid ? { code_host_uid: uid } : {}), ...(commit ? { commit } : {}) };
   });
 }
 

@@ -1,6 +1,7 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
 import { attachmentKey } from "../domain/blob-keys.ts";
+import { JUDGE_SOURCE } from "../domain/judge.ts";
 import type { Attachment } from "../domain/message.ts";
 import type { NewAttachment } from "../domain/new-run.ts";
 import type { ScopeSettings } from "../domain/queue-settings.ts";
@@ -33,7 +34,7 @@ export type RetryRequest = {
  * its files, in a conversation and a workspace of its own. Who asks is its creator; it acts as the same agent, else as its creator. A run
  * that asks gets it as a child.
  *
- * Errors: run_not_found · not_authorized · run_not_finished (conflict) · operation_not_supported (unsupported: a local run) ·
+ * Errors: run_not_found · not_authorized · run_not_finished (conflict) · operation_not_supported (unsupported: a local run, a judge run) ·
  * agent_not_found · factory_closed, idempotency_mismatch (conflict). Source: runtime contract.
  */
 export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...keys }: RetryRequest): Promise<Created> {
@@ -59,7 +60,8 @@ export async function retryRun(deps: RetryRunDeps, caller: Caller, { runUid, ...
   return created!;
 }
 
-function checkRetryable({ state, executionLocation }: Run): void {
+function checkRetryable({ state, executionLocation, source }: Run): void {
+  if (source === JUDGE_SOURCE) throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "A judge run is started by its scorer alone; dispatch the scorer again." });
   if (!isTerminal(state)) throw new DomainError({ kind: "conflict", reason: "run_not_finished", message: "The run has not finished; a follow-up reaches it, and cancelling ends it." });
   if (executionLocation === "LOCAL") {
     throw new DomainError({ kind: "unsupported", reason: "operation_not_supported", message: "This run was executed by its client; start it there again." });

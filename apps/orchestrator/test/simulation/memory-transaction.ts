@@ -86,6 +86,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   },
   // Workspaces are no part of the simulation: no worker saves one.
   workspaceOf: async () => undefined,
+  isSnapshotStored: async () => false,
   ownsSnapshot: async () => false,
   setCheckpoint: async () => {},
   keepOnlySnapshot: async () => {},

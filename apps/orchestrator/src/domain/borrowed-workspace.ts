@@ -1,0 +1,27 @@
+import { invalidArgument, type DomainError } from "@millwright/errors";
+import type { BorrowedWorkspace, FrozenRepository } from "./resolved-run.ts";
+import { isTerminal, type Owner, type RunState } from "./run.ts";
+
+/** The workspace that a run left when it ended. */
+export type LeftWorkspace = {
+  readonly runUid: string;
+  readonly owner: Owner;
+  readonly state: RunState;
+  /** At the commits that were cloned. */
+  readonly repositories: readonly FrozenRepository[];
+  /** Absent: it is as its clones were. */
+  readonly snapshotKey?: string;
+};
+
+/** Returns what a run of this owner starts with. Errors: workspace_missing (invalid_argument). */
+export function borrow(left: LeftWorkspace | undefined, owner: Owner): { readonly workspace: BorrowedWorkspace; readonly repositories: readonly FrozenRepository[] } {
+  if (!left || !isBorrowable(left, owner)) throw workspaceMissing();
+  return { workspace: { run_uid: left.runUid, ...(left.snapshotKey ? { snapshot_key: left.snapshotKey } : {}) }, repositories: left.repositories };
+}
+
+/** Whether a run has ended and has this owner. */
+export const isBorrowable = ({ owner, state }: Pick<LeftWorkspace, "owner" | "state">, borrower: Owner): boolean =>
+  owner.type === borrower.type && owner.uid === borrower.uid && isTerminal(state);
+
+export const workspaceMissing = (): DomainError =>
+  invalidArgument("workspace_missing", "workspace_of_run_uid must name an ended run of the same owner whose last workspace is still stored.");

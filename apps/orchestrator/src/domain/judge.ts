@@ -1,0 +1,42 @@
+import { invalidArgument, type DomainError } from "@millwright/errors";
+import { dropAbsent, readLayerConfig, type JsonObject, type LayerConfig } from "./agent-config.ts";
+import type { ConfigLayer } from "./config-resolution.ts";
+import { SCRIPTED } from "./models.ts";
+
+/** The source of judge runs, and of nothing else. */
+export const JUDGE_SOURCE = "RUN_SCORER";
+
+/** Who a judge run reports to, and with which labels; without labels its outcome is the verdict (a rule's command). */
+export type Judge = { readonly scorerUid: string; readonly classifications: readonly string[] };
+
+/** The same as a run stores it. */
+export type FrozenJudge = { readonly scorer_uid: string; readonly classifications: readonly string[] };
+
+/**
+ * Returns the configuration levels of a judge run: what the request itself names, and from the levels below only the default model.
+ * Repositories, environments, prompts, skills, secrets and MCP servers of an agent, a factory or a team do not reach it.
+ *
+ * Errors: config_conflict (another harness than the built-in one) · those of `readLayerConfig`.
+ */
+export function judgeLayers(config: JsonObject, below: readonly { readonly source: ConfigLayer["source"]; readonly config: JsonObject }[]): ConfigLayer[] {
+  const requested = readLayerConfig(config);
+  if (requested.harness && requested.harness.type !== "oz") throw conflict(`config.harness.type must be "oz" for a judge run (got "${requested.harness.type}").`, "harness");
+  return [{ source: "request", config: namedByRequest(requested) }, ...below.map(({ source, config: json }) => ({ source, config: modelDefault(readLayerConfig(json)) }))];
+}
+
+const namedByRequest = ({ name, modelId, harness, runner, mcpServers, secrets, workerHost, idleTimeoutMinutes, stepLimit, tokenLimit, costLimitMicros }: LayerConfig): LayerConfig =>
+  dropAbsent({ name, modelId: modelId ?? harness?.modelId, runner, mcpServers, secrets, workerHost, idleTimeoutMinutes, stepLimit, tokenLimit, costLimitMicros });
+
+/** A model that is set for another harness is no default of the built-in one. */
+const modelDefault = ({ modelId, harness }: LayerConfig): LayerConfig => {
+  if (harness && harness.type !== "oz") return {};
+  const model = modelId ?? harness?.modelId;
+  return model ? { modelId: model } : {};
+};
+
+/** A judge without labels runs commands, which only scripts do. Errors: config_conflict. */
+export function checkJudgeModel({ classifications }: Judge, modelId: string): void {
+  if (classifications.length === 0 && modelId !== SCRIPTED) throw conflict(`config.model_id must be "${SCRIPTED}" for a judge run without classifications (got "${modelId}").`, "model_id");
+}
+
+const conflict = (message: string, key: string): DomainError => invalidArgument("config_conflict", message, { key });

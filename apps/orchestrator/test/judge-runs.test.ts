@@ -1,0 +1,173 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid } from "@millwright/ids";
+import type { NewRun } from "../src/domain/new-run.ts";
+import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
+import { assignmentMessage } from "../src/rpc/worker-messages.ts";
+import { sweepStore } from "../src/store/sweep-store.ts";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { teamOf } from "./support/platform.ts";
+
+const COMMIT = "a".repeat(40);
+let p: CatalogPlatform;
+let person: Caller;
+let scoring: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+beforeAll(async () => {
+  p = await catalogPlatform();
+  worker = await p.worker({ slots: 100 });
+});
+beforeEach(() => {
+  person = aCaller();
+  scoring = serviceCaller("scoring", newUid(), person.principal, person.teams);
+});
+afterAll(() => p.close());
+
+const judge = { scorerUid: newUid(), classifications: ["pass", "fail"] };
+const judgeRun = (request: Partial<NewRun> = {}) => p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, ...request });
+const owned = () => ({ owner: { type: "team" as const, uid: teamOf(person) } });
+const sent = (held: HeldExecution) => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0);
+const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+
+/** A run that worked on a repository and ended; its workspace is saved, or as its clone was. */
+async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = person) {
+  const run = await p.run(owner);
+  await p.database.sql.query(`UPDATE runs SET frozen = jsonb_set(frozen, '{repositories}', '[{"owner": "acme", "repo": "app"}]') WHERE uid = $1`, [run.uid]);
+  const held = await hold(p, worker);
+  await held.append(held.event("repository_cloned", { owner: "acme", name: "app", branch: "agent/x", base_sha: COMMIT }));
+  await held.start();
+  const content = new TextEncoder().encode(`tar of ${run.uid}`);
+  const announced = { sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
+  const snapshotKey = workspace === "saved" ? (await p.workers.putSnapshot({ ...lease(held), ...announced }, bearer(worker))).snapshotKey : undefined;
+  await held.complete("DONE", { ...(snapshotKey ? { snapshotKey } : {}), ...(workspace === "unchanged" ? { isWorkspaceUnchanged: true } : {}) });
+  return { run, snapshotKey };
+}
+
+describe("what is reserved for the scoring service", () => {
+  test.each<[string, Partial<NewRun>]>([
+    ["a judge", { judge, source: "RUN_SCORER" }],
+    ["the workspace of a run", { workspaceOfRunUid: newUid() }],
+    ["pinned repositories", { pinnedRepositories: [{ owner: "acme", repo: "app", commit: COMMIT }] }],
+    ["the source RUN_SCORER", { source: "RUN_SCORER" }],
+    ["the source BENCHMARK_TRIAL", { source: "BENCHMARK_TRIAL" }],
+    ["the source SELF_IMPROVEMENT", { source: "SELF_IMPROVEMENT" }],
+  ])("%s is refused to a person and to other services", async (_what, request) => {
+    const factories = serviceCaller("factories", newUid(), person.principal, person.teams);
+    for (const who of [person, factories]) {
+      await expect(p.run(who, { ...owned(), ...request })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "reserved_for_scoring" }));
+    }
+  });
+});
+
+describe("a judge run", () => {
+  test("belongs to its factory and takes nothing of its configuration but the default model", async () => {
+    const factoryUid = newUid();
+    p.known.teamLayer.config = { base_prompt: "Team.", environment_id: "nowhere" };
+    const run = await judgeRun({ factoryUid, config: { secrets: [] } });
+    p.known.teamLayer.config = {};
+    const held = await hold(p, worker);
+    expect(held.assignment.job.frozen).toMatchObject({ factory_uid: factoryUid, base_prompt: "", repositories: [], secret_names: [], skills: [], spawnable_agents: [], harness: "oz" });
+    expect(sent(held)).toMatchObject({ runUid: run.uid, judge, snapshotRequired: false, repositories: [], secrets: {} });
+    await held.complete("DONE");
+    expect((await p.facts(run.uid)).at(-1)).toMatchObject({ type: "millwright.run.finished.v1", payload: { factory_uid: factoryUid, source: "RUN_SCORER" } });
+  });
+
+  test("takes no follow-ups, in no state", async () => {
+    const run = await judgeRun();
+    const follow = () => p.life.createFollowup(person, { target: { runUid: run.uid }, message: "```scripted\n- score: {label: pass}\n```", mode: "normal", attachmentUids: [] });
+    await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
+    const held = await holdStarted(p, worker);
+    await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
+    await held.complete("DONE");
+    await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
+    await expect(p.life.retryRun({ ...person, requestId: newUid() }, { runUid: run.uid })).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
+  });
+
+  test("has the source of judges, and a scorer", async () => {
+    await expect(judgeRun({ source: "API" })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
+    await expect(judgeRun({ judge: { ...judge, scorerUid: "" } })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
+  });
+
+  test("on another harness is a conflict", async () => {
+    await expect(judgeRun({ config: { harness: { type: "claude" } } })).rejects.toEqual(domainError({ reason: "config_conflict" }));
+  });
+});
+
+describe("the workspace of a run", () => {
+  test("is restored in the first execution, over the commits that were cloned then", async () => {
+    const { run, snapshotKey } = await endedRun("saved");
+    await judgeRun({ workspaceOfRunUid: run.uid });
+    const held = await hold(p, worker);
+    expect(sent(held)).toMatchObject({ snapshotKey, snapshotRequired: true, repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }] });
+    expect(held.assignment.snapshotUrl).toContain("http://public.test");
+    await held.complete("DONE");
+  });
+
+  test("that is as its clones were is cloned again", async () => {
+    const { run } = await endedRun("unchanged");
+    await judgeRun({ workspaceOfRunUid: run.uid });
+    const held = await hold(p, worker);
+    expect(sent(held)).toMatchObject({ snapshotKey: "", snapshotUrl: "", snapshotRequired: false, repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }] });
+    await held.complete("DONE");
+  });
+
+  test("that is missing is refused: unknown, lost, of a run that has not ended, or of another owner", async () => {
+    const [lost, foreign] = [await endedRun("lost"), await endedRun("saved", aCaller())];
+    const live = await p.run(person);
+    for (const uid of [newUid(), "nonsense", lost.run.uid, foreign.run.uid, live.uid]) {
+      await expect(judgeRun({ workspaceOfRunUid: uid })).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "workspace_missing" }));
+    }
+    await p.life.cancelRun(person, { runUid: live.uid, tree: false });
+  });
+
+  test("stays stored while a run that starts from it is active, whatever its age, and is removed afterwards", async () => {
+    const { run, snapshotKey } = await endedRun("saved");
+    const borrower = await judgeRun({ workspaceOfRunUid: run.uid });
+    const future = new Date(Date.now() + 3600_000);
+    const dropped = async () => (await p.database.transaction((tx) => sweepStore.dropExpiredSnapshots(tx, { before: future, keptSince: future }, 500))).includes(snapshotKey!);
+    expect(await dropped()).toBe(false);
+    await p.life.cancelRun(scoring, { runUid: borrower.uid, tree: false });
+    expect(await dropped()).toBe(true);
+    await expect(judgeRun({ workspaceOfRunUid: run.uid })).rejects.toEqual(domainError({ reason: "workspace_missing" }));
+  });
+});
+
+describe("pinned repositories", () => {
+  const trial = (pinnedRepositories: NewRun["pinnedRepositories"]) => p.run(scoring, { ...owned(), source: "BENCHMARK_TRIAL", pinnedRepositories: pinnedRepositories! });
+
+  test("replace those of the configuration, and are assigned with their commits", async () => {
+    await trial([{ owner: "acme", repo: "app", commit: COMMIT }]);
+    const held = await hold(p, worker);
+    expect(sent(held).repositories).toMatchObject([{ owner: "acme", name: "app", baseCommit: COMMIT, workBranch: `agent/${held.assignment.job.run.runUid}` }]);
+    await held.complete("DONE");
+  });
+
+  test.each([
+    ["a short commit id", [{ owner: "acme", repo: "app", commit: "abc123" }]],
+    ["a branch", [{ owner: "acme", repo: "app", commit: "main" }]],
+    ["no name", [{ owner: "acme", repo: "", commit: COMMIT }]],
+    ["the same repository twice", [{ owner: "acme", repo: "app", commit: COMMIT }, { owner: "Acme", repo: "app", commit: COMMIT }]],
+  ])("with %s are refused", async (_what, repositories) => {
+    await expect(trial(repositories)).rejects.toEqual(domainError({ reason: "pinned_repository_invalid" }));
+  });
+});
+
+describe("in the queue", () => {
+  test.each(["RUN_SCORER", "BENCHMARK_TRIAL"])("a run with the source %s gives way to a later run of a person, and does not wait for ever", async (source) => {
+    const background = await p.run(scoring, { ...owned(), source });
+    const foreground = await p.run(person);
+    expect([await p.life.getQueueStatus(person, foreground.uid), await p.life.getQueueStatus(person, background.uid)]).toMatchObject([{ position: 1 }, { position: 2 }]);
+    const first = await hold(p, worker);
+    expect(first.assignment.job.run.runUid).toBe(foreground.uid);
+    await first.complete("DONE");
+    await p.database.sql.query("UPDATE executions SET queued_at = queued_at - interval '31 minutes' WHERE run_uid = $1", [background.uid]);
+    const later = await p.run(person);
+    const second = await hold(p, worker);
+    expect(second.assignment.job.run.runUid).toBe(background.uid);
+    await second.complete("DONE");
+    await p.life.cancelRun(person, { runUid: later.uid, tree: false });
+  });
+});
