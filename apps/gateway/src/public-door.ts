@@ -11,6 +11,10 @@ import { agentIdentityRoutes } from "./routes/agent-identities.ts";
 import { automationRoutes } from "./routes/automations.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { auditRoute } from "./routes/audit.ts";
+import { benchmarkRunRoutes } from "./routes/benchmark-runs.ts";
+import { benchmarkTaskRoutes } from "./routes/benchmark-tasks.ts";
+import { benchmarkTrialRoutes } from "./routes/benchmark-trials.ts";
+import { benchmarkRoutes } from "./routes/benchmarks.ts";
 import { blobMount } from "./routes/blobs.ts";
 import { codeHostWebhookRoutes } from "./routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
@@ -96,6 +100,10 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce }: { o
     ...scorerResultRoutes(neighbours),
     ...scorerRunRoutes(neighbours),
     ...selfImprovementRoutes(neighbours),
+    ...benchmarkRoutes(shared),
+    ...benchmarkTaskRoutes(neighbours),
+    ...benchmarkRunRoutes(shared),
+    ...benchmarkTrialRoutes(neighbours),
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),
     aboutErrorsRoute,

@@ -30,12 +30,12 @@ export const uuid = () =>
     .transform((text) => text.toLowerCase())
     .meta({ type: "string", format: "uuid" });
 
-const NIL_UUID = /^[0-]+$/;
+const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
 /** 1 to 100 UUIDs other than the nil UUID, lower-cased and without duplicates; anything else: 400. */
 export const uuidList = () =>
   z
-    .array(uuid().refine((uid) => !NIL_UUID.test(uid), "the nil UUID identifies nothing"))
+    .array(uuid().refine((uid) => uid !== NIL_UUID, "the nil UUID identifies nothing"))
     .min(1)
     .max(100)
     .transform((uids) => [...new Set(uids)])
@@ -75,6 +75,12 @@ export const queryMap = <T extends z.ZodType>(value: T) => recordOf(z.string(), 
 
 /** A filter by an exact text. An empty value is refused: it would either match nothing or ask for everything. */
 export const queryText = () => z.string().min(1);
+
+/** A parameter that the operation does not support: any value is a 400 that says why. */
+export const refusedParameter = (message: string) => z.string().refine(() => false, message).optional().meta({ description: `Not supported, 400: ${message}` });
+
+/** An identifier of the public API as services take it: lower-cased; a malformed one becomes the nil UUID, which identifies nothing. */
+export const uidOrNil = (text: string): string => (isUuid(text) ? text.toLowerCase() : NIL_UUID);
 
 /** RFC 3339 with any offset, or a date (midnight UTC), as a Date. Works for query parameters and body members. */
 export const instant = () =>

@@ -65,10 +65,11 @@ function successes(route: Route): Record<string, ResponseConfig> {
   else if (!route.responses) answers[status] = { description: "Success, no body" };
   if (route.conditional) answers[304] = { description: "The client has it already, as its `If-None-Match` says." };
   for (const [code, extra] of Object.entries(route.responses ?? {})) {
-    const type = extra.contentType ?? "application/json";
+    const types = [extra.contentType ?? "application/json"].flat();
+    const schema = extra.schema ?? z.string();
     answers[code] = {
       description: extra.description,
-      ...(extra.schema || extra.contentType ? { content: { [type]: { schema: extra.schema ?? z.string() } } } : {}),
+      ...(extra.schema || extra.contentType ? { content: Object.fromEntries(types.map((type) => [type, { schema }])) } : {}),
     };
   }
   return answers;

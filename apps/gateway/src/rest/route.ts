@@ -40,7 +40,7 @@ export type RouteInput<P = Record<string, unknown>, Q = Record<string, unknown>,
 };
 
 /** A further success answer, such as the 302 of a download. */
-export type ExtraResponse = { readonly description: string; readonly schema?: z.ZodType; readonly contentType?: string };
+export type ExtraResponse = { readonly description: string; readonly schema?: z.ZodType; readonly contentType?: string | readonly string[] };
 
 type Common = {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

@@ -1,10 +1,9 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { isUuid } from "@millwright/ids";
 import { present } from "@millwright/json";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { cursor, instant, PageInfo, pageInfo, queryFlag, queryInt, route, timestamp, type Route } from "../rest/index.ts";
+import { cursor, instant, PageInfo, pageInfo, queryFlag, queryInt, route, timestamp, uidOrNil, type Route } from "../rest/index.ts";
 import { isoDuration, isoTime } from "./json-values.ts";
 import { RequestUsage } from "./run-schemas.ts";
 import { passRate } from "./scorer-record.ts";
@@ -12,7 +11,6 @@ import { SCORER, scorerParams } from "./scorers.ts";
 
 const PAGE_SIZE = 50;
 const RUN_IDS_MAX = 100;
-const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
 const Reason = z
   .object({ run_id: z.string(), status: z.enum(["available", "absent", "unavailable"]), reason: z.string().optional() })
@@ -97,10 +95,10 @@ export function scorerResultRoutes({ scorers }: Pick<Neighbours, "scorers">): Ro
       query: ResultsQuery,
       response: z.object({ results: z.array(Result), page_info: PageInfo }),
       handler: async (input) => {
-        const { limit = PAGE_SIZE, cursor: pageToken = "", include_reasons: includeReasons, run_id: ids } = input.query;
+        const { limit = PAGE_SIZE, cursor: pageToken = "", include_reasons: includeReasons, run_id: ids = [] } = input.query;
         const ref = { factoryUid: input.params.uid, scorerUid: input.params.scorer_uid };
-        const page = await scorers.listResults({ ...ref, runUids: ids ? runUidsOf(ids) : [], pageSize: limit, pageToken, includeReasons }, onBehalf(input));
-        return { results: page.results.map((result) => resultRecord(result, includeReasons)), page_info: pageInfo(ids ? undefined : page.nextPageToken) };
+        const page = await scorers.listResults({ ...ref, runUids: [...new Set(ids.map(uidOrNil))], pageSize: limit, pageToken, includeReasons }, onBehalf(input));
+        return { results: page.results.map((result) => resultRecord(result, includeReasons)), page_info: pageInfo(ids.length > 0 ? undefined : page.nextPageToken) };
       },
     }),
     route({
@@ -123,12 +121,6 @@ export function scorerResultRoutes({ scorers }: Pick<Neighbours, "scorers">): Ro
     }),
   ];
 }
-
-/** A text that is no UUID identifies no run. The nil UUID keeps the request a request by run when no other is left. */
-const runUidsOf = (ids: readonly string[]): string[] => {
-  const uids = [...new Set(ids.filter(isUuid).map((id) => id.toLowerCase()))];
-  return uids.length > 0 ? uids : [NIL_UUID];
-};
 
 const resultRecord = (result: scoring.ScorerResult, includeReasons: boolean): z.input<typeof Result> => ({
   run_id: result.runUid,

@@ -25,7 +25,7 @@ const JudgeConfig = z
     description: "Overrides for judge runs. A member that is null or absent is inherited from the factory; an empty collection clears it.",
   });
 
-const Rule = z
+export const Rule = z
   .looseObject({
     checks: z.array(z.looseObject({ kind: z.enum(["regex", "json_path", "file", "command", "metric", "state"]) })).min(1).max(50),
     pass: z.string().min(1).meta({ description: "The label when every check passes." }),

@@ -1,9 +1,5 @@
-import { Readable } from "node:stream";
-import { keepScope } from "@millwright/telemetry";
-import { stream, type Reply, type RequestInfo } from "../rest/index.ts";
-
-/** How long a reader may take nothing of what is there for it. Its connection ends then, and it may come back for the rest. */
-const STUCK_MS = 30_000;
+import type { Reply, RequestInfo } from "../rest/index.ts";
+import { textStreamReply } from "./text-stream.ts";
 
 /** One event. What is in `data` stands on one line. */
 export const sseEvent = (id: number, event: string, data: unknown): string => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
@@ -20,20 +16,6 @@ export function lastEventId({ headers }: RequestInfo): number | undefined {
   return typeof last === "string" && /^\d{1,15}$/.test(last) ? Number(last) : undefined;
 }
 
-/**
- * A stream of server-sent events. It is as fast as its reader: the next text is asked for when there is room for it, so a slow reader holds
- * one, and whoever takes nothing for `stuckMs` is disconnected.
- */
-export const eventStreamReply = ({ raw }: RequestInfo, texts: AsyncIterable<string>, stuckMs = STUCK_MS): Reply =>
-  stream("text/event-stream; charset=utf-8", Readable.from(keepScope(givingUp(texts, stuckMs, () => raw.res.destroy()))), { "x-accel-buffering": "no" });
-
-async function* givingUp(texts: AsyncIterable<string>, stuckMs: number, giveUp: () => void): AsyncGenerator<string> {
-  for await (const text of texts) {
-    const timer = setTimeout(giveUp, stuckMs);
-    try {
-      yield text;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-}
+/** A stream of server-sent events, at the speed of its reader; see `textStreamReply`. */
+export const eventStreamReply = (request: RequestInfo, texts: AsyncIterable<string>, stuckMs?: number): Reply =>
+  textStreamReply("text/event-stream; charset=utf-8", request, texts, { headers: { "x-accel-buffering": "no" }, stuckMs });

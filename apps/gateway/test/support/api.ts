@@ -57,6 +57,6 @@ async function send(url: string, method: string, request: ApiRequest & { key?: s
     ...(body === undefined ? {} : { body }),
   });
   const text = await response.text();
-  const isJson = /json/.test(response.headers.get("content-type") ?? "");
+  const isJson = /\bjson\b/.test(response.headers.get("content-type") ?? "");
   return { status: response.status, headers: response.headers, body: isJson && text !== "" ? JSON.parse(text) : text };
 }

@@ -21,6 +21,10 @@ import { signInMount } from "../../src/pages/sign-in.ts";
 import { restApp, type Route } from "../../src/rest/index.ts";
 import { artifactRoutes } from "../../src/routes/artifacts.ts";
 import { automationRoutes } from "../../src/routes/automations.ts";
+import { benchmarkRunRoutes } from "../../src/routes/benchmark-runs.ts";
+import { benchmarkTaskRoutes } from "../../src/routes/benchmark-tasks.ts";
+import { benchmarkTrialRoutes } from "../../src/routes/benchmark-trials.ts";
+import { benchmarkRoutes } from "../../src/routes/benchmarks.ts";
 import { blobMount } from "../../src/routes/blobs.ts";
 import { codeHostWebhookRoutes } from "../../src/routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
@@ -111,6 +115,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...scorerRoutes(neighbours), ...scorerResultRoutes(neighbours), ...scorerRunRoutes(neighbours), ...selfImprovementRoutes(neighbours),
+    ...benchmarkRoutes(deps), ...benchmarkTaskRoutes(neighbours), ...benchmarkRunRoutes(deps), ...benchmarkTrialRoutes(neighbours),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];

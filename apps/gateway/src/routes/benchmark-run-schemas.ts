@@ -1,0 +1,168 @@
+import { z } from "zod";
+import { timestamp, UserProfile } from "../rest/index.ts";
+import { Configuration, NewConfiguration, SuiteTask } from "./benchmark-schemas.ts";
+
+export const BENCHMARK_RUN_STATES = ["pending", "running", "scoring", "completed", "failed", "cancelled"] as const;
+export const BenchmarkRunState = z.enum(BENCHMARK_RUN_STATES).meta({ id: "BenchmarkRunState" });
+export const RunInclude = z.enum(["launch_settings", "results", "creator"]);
+export const ResultsInclude = z.enum(["configuration_metrics", "scorer_metrics", "task_metrics", "tag_metrics"]);
+export const TrialInclude = z.enum(["scores", "metrics", "execution_history", "results", "details"]);
+
+const ScorerId = z.union([z.int(), z.string().min(1)]);
+
+/** fields-factory §9.3; `parallelism` is ours. */
+export const Launch = z
+  .object({
+    repetition_count: z.int().min(1).meta({ description: "Trials per task and configuration." }),
+    configurations: z.array(NewConfiguration).min(1, "must not be empty; leave it out for those of the suite").optional().meta({ description: "Absent: those of the suite." }),
+    scorer_selection: z.array(ScorerId).optional().meta({ description: "Uids or numeric ids of scorers. Absent or empty: all applicable ones. Correctness is always scored." }),
+    tasks: z.array(z.string().min(1)).min(1, "must not be empty; leave it out for all tasks").optional().meta({ description: "Uids of tasks of the suite. Absent: all." }),
+    historical_replay_run_uid: z.string().min(1).optional().meta({ description: "Scores the trials of this benchmark run of the suite again instead of running new ones." }),
+    parallelism: z.int().min(1).max(100).optional().meta({ description: "Ours: trials at once; default 4." }),
+  })
+  .meta({ id: "LaunchBenchmarkRequest" });
+
+export const Launched = z.object({ uid: z.string(), state: BenchmarkRunState });
+
+const TrialProgress = z
+  .looseObject({ total: z.int(), pending: z.int(), running: z.int(), succeeded: z.int(), failed: z.int(), cancelled: z.int(), completed: z.int() })
+  .meta({ id: "BenchmarkTrialProgress", description: "A retry stays part of its trial; completed = succeeded + failed + cancelled." });
+
+const ScoreProgress = z
+  .looseObject({ awaiting_trial: z.int(), pending: z.int(), judging: z.int(), scored: z.int(), finished_unscored: z.int(), not_scoreable: z.int(), received: z.int(), expected: z.int() })
+  .meta({ id: "BenchmarkScoreProgress", description: "received = scored; expected = pending + judging + scored + finished_unscored." });
+
+const Interval = z.object({ low: z.number(), high: z.number() }).meta({ id: "ConfidenceInterval", description: "Ours: 95 %." });
+
+/** fields-factory §9.4; the interval is ours. */
+const ConfigurationStats = z
+  .looseObject({
+    uid: z.string(),
+    id: z.int(),
+    role: z.enum(["baseline", "candidate"]),
+    display_name: z.string(),
+    trial_count: z.int(),
+    pass_count: z.int(),
+    fail_count: z.int(),
+    pass_rate: z.number().nullable(),
+    avg_total_credits_per_trial: z.string().nullable(),
+    avg_wall_time_s: z.number().nullable(),
+    harness: z.string().optional(),
+    model: z.string().optional(),
+    runner_id: z.string().optional(),
+  })
+  .meta({ id: "BenchmarkConfigurationStats" });
+
+export const Coverage = z
+  .looseObject({ expected: z.int(), received: z.int(), rate: z.number().nullable() })
+  .meta({ id: "BenchmarkCoverage", description: "How many of the scores that a rate is about have been received." });
+
+/** Rows of the metric arrays; the interval is ours. */
+const MetricRow = z
+  .looseObject({
+    configuration_uid: z.string(),
+    scorer_uid: z.string().optional(),
+    task_uid: z.string().optional(),
+    tag: z.string().optional(),
+    trial_count: z.int(),
+    pass_count: z.int(),
+    fail_count: z.int(),
+    pass_rate: z.number().nullable(),
+    avg_score: z.number().nullable(),
+    total_credits: z.string().nullable(),
+    avg_wall_time_s: z.number().nullable(),
+    pass_rate_interval: Interval.nullable().optional(),
+  })
+  .meta({ id: "BenchmarkMetricRow" });
+const metricRows = () => z.array(MetricRow).optional();
+
+/** fields-factory §9.5; intervals and comparisons to the baseline are ours. */
+export const BenchmarkResults = z
+  .looseObject({
+    benchmark_run_uid: z.string(),
+    suite_name: z.string(),
+    run_state: BenchmarkRunState,
+    repetition_count: z.int(),
+    provisional: z.boolean().meta({ description: "true until the run has finished." }),
+    incomplete_reason: z.string().nullable(),
+    trial_progress: TrialProgress,
+    score_progress: ScoreProgress,
+    trials_being_judged: z.int(),
+    trials_scoring_finished: z.int(),
+    run_metrics: z.looseObject({}).meta({ description: "Credits as strings, dollars as numbers." }),
+    configurations: z.array(z.looseObject({ uid: z.string(), role: z.string(), display_name: z.string(), retry_count: z.int(), retried_trial_count: z.int(), metrics: z.looseObject({}), scoring: z.looseObject({}) })),
+    summary_status: z.enum(["pending", "available", "unavailable"]),
+    summary_narrative: z.string().optional(),
+    coverage: z.looseObject({}),
+    scorers: z.array(z.looseObject({ scorer_uid: z.string(), name: z.string() })),
+    configuration_metrics: metricRows(),
+    scorer_metrics: metricRows(),
+    task_metrics: metricRows(),
+    tag_metrics: metricRows(),
+  })
+  .meta({ id: "BenchmarkResults" });
+
+/** fields-factory §9.4; manifest and hash are ours. */
+export const BenchmarkRun = z
+  .object({
+    uid: z.string(),
+    factory_uid: z.string(),
+    suite_uid: z.string(),
+    suite_name: z.string(),
+    suite_version: z.int(),
+    state: BenchmarkRunState,
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    started_at: timestamp().nullable(),
+    completed_at: timestamp().nullable(),
+    agent_uid: z.string().optional(),
+    agent_name: z.string().optional(),
+    repetition_count: z.int(),
+    elapsed_s: z.number().nullable(),
+    trial_count: z.int().nullable(),
+    task_count: z.int().nullable(),
+    scorer_count: z.int().nullable(),
+    total_credits: z.string().nullable(),
+    cost_usd: z.number().nullable(),
+    configuration_stats: z.array(ConfigurationStats).nullable().meta({ description: "null until a trial exists." }),
+    trial_progress: TrialProgress.optional(),
+    score_progress: ScoreProgress.optional(),
+    manifest_hash: z.string().meta({ description: "Ours: SHA-256 of everything that was frozen at launch." }),
+    historical_replay_run_uid: z.string().optional(),
+    creator: UserProfile.optional().meta({ description: "With include `creator`." }),
+    configurations: z.array(Configuration).optional().meta({ description: "With include `launch_settings`, as frozen at launch; so are scorer_selection, tasks and manifest." }),
+    scorer_selection: z.array(ScorerId).optional(),
+    tasks: z.array(SuiteTask).optional(),
+    manifest: z.looseObject({}).optional().meta({ description: "Ours: `content`, which the hash is computed from, and `identifiers` of the records it was taken from." }),
+    results: BenchmarkResults.optional().meta({ description: "With include `results`." }),
+  })
+  .meta({ id: "BenchmarkRun" });
+
+/** fields-factory §9.6. */
+export const Trial = z
+  .looseObject({
+    uid: z.string(),
+    id: z.int().optional(),
+    configuration_uid: z.string(),
+    task_uid: z.string().optional(),
+    task_title: z.string(),
+    rep_index: z.int().meta({ description: "From 0." }),
+    state: z.enum(["pending", "running", "succeeded", "failed", "cancelled"]),
+    run_id: z.string().nullable(),
+    attempt_count: z.int().meta({ description: "1: no retry." }),
+    matched_attempt_number: z.int().optional().meta({ description: "With agent_run_id." }),
+    terminal_reason: z.enum(["timeout", "failure"]).optional(),
+    created_at: timestamp(),
+    started_at: timestamp().nullable().optional(),
+    completed_at: timestamp().nullable().optional(),
+    scores: z.array(z.looseObject({ scorer_uid: z.string(), status: z.string() })).optional(),
+    metrics: z.looseObject({}).nullable().optional(),
+    attempts: z.array(z.looseObject({ attempt_number: z.int(), run_id: z.string(), state: z.string() })).optional(),
+    judge_runs: z.array(z.looseObject({})).optional(),
+  })
+  .meta({ id: "BenchmarkTrial" });
+
+/** Ours. */
+export const Comparison = z
+  .looseObject({})
+  .meta({ id: "BenchmarkComparison", description: "Ours: two benchmark runs of a suite over the tasks they share, per configuration, with 95 % intervals and whether the difference is distinguishable from chance." });
