@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import type { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
 import { DoorsClosed, LeaseLost } from "../src/executions/execution-errors.ts";
 import { cloneRepository } from "../src/git/clone.ts";
 import { commitAll } from "../src/git/commit.ts";
-import { LOOPBACK, outboundRule } from "@millwright/outbound";
+import { LOOPBACK, outboundRule, type OutboundRule } from "@millwright/outbound";
 import { HostGit } from "../src/git/host-git.ts";
 import { BranchMoved, push } from "../src/git/push.ts";
 import type { WorkingCopy } from "../src/git/repository.ts";
@@ -34,9 +34,9 @@ function inShell<T>(execution: string, host: SandboxHost, use: (shell: PlatformS
 }
 
 /** A clone in `<execution>/workspace`, through a cache in `root`. */
-async function clone(root: string, repository: worker.Repository, execution = join(root, "execution"), { outbound = outboundRule(LOOPBACK), host = bareHost("none") } = {}): Promise<WorkingCopy> {
+async function clone(root: string, repository: worker.Repository, execution = join(root, "execution"), { outbound = outboundRule(LOOPBACK), host = bareHost("none"), startSha }: { outbound?: OutboundRule; host?: SandboxHost; startSha?: string } = {}): Promise<WorkingCopy> {
   const cacheDir = join(root, "cache");
-  const options = { git: await HostGit.at(cacheDir, never), outbound, cacheDir, directory: repository.name, expectedSha: undefined, startSha: undefined };
+  const options = { git: await HostGit.at(cacheDir, never), outbound, cacheDir, directory: repository.name, expectedSha: undefined, startSha };
   return inShell(execution, host, async (shell, inbox) => (await cloneRepository(repository, { ...options, shell, inbox })).copy);
 }
 
@@ -139,6 +139,57 @@ test("what the code host no longer shows is in no clone, though the cache has se
     expect(git(join(dir, "e1", "workspace", "shop"), "cat-file", "-t", removed)).toBe("commit");
     expect(() => git(join(dir, "e2", "workspace", "shop"), "cat-file", "-t", removed)).toThrow(/could not get object info|Not a valid object/);
   }));
+
+describe("a repository at a pinned commit", () => {
+  /** A repository whose main went on after the pinned commit, with a branch of another run and a tag on what came later. */
+  const pinnedWorld = (use: (world: { dir: string; bare: string; pinned: string; later: string }) => Promise<void>) =>
+    withDirectory(async (dir) => {
+      const bare = aBareRepository(dir, { "a.txt": "one\n" });
+      const checkout = join(dir, "checkout-shop");
+      const pinned = git(bare, "rev-parse", "main");
+      const later = commitFiles(checkout, { "solution.txt": "solved\n" }, "Solve");
+      git(checkout, "tag", "v2");
+      git(checkout, "push", "--quiet", bare, "main", "v2", "HEAD:refs/heads/agent/run-2");
+      await use({ dir, bare, pinned, later });
+    });
+
+  test("is cloned at exactly that commit, on the work branch, without what came later", () =>
+    pinnedWorld(async ({ dir, bare, pinned, later }) => {
+      const copy = await clone(dir, aRepository(bare, { baseCommit: pinned }));
+      const checkout = join(dir, "execution", "workspace", "shop");
+      expect(copy).toMatchObject({ baseBranch: "main", baseSha: pinned, pushedSha: "" });
+      expect([git(checkout, "branch", "--show-current"), git(checkout, "rev-parse", "HEAD", "main", "origin/main")]).toEqual(["agent/run-1", [pinned, pinned, pinned].join("\n")]);
+      expect(git(checkout, "remote", "get-url", "origin")).toBe("/repositories/acme/shop.git");
+      expect(git(checkout, "for-each-ref", "--format=%(refname)")).not.toMatch(/run-2|v2/);
+      expect(() => git(checkout, "cat-file", "-t", later)).toThrow(/could not get object info|Not a valid object/);
+    }));
+
+  test("has what the run itself pushed before", () =>
+    pinnedWorld(async ({ dir, bare, pinned }) => {
+      const checkout = join(dir, "checkout-shop");
+      git(checkout, "checkout", "--quiet", "-b", "agent/run-1", pinned);
+      const own = commitFiles(checkout, { "own.txt": "own\n" }, "Own work");
+      git(checkout, "push", "--quiet", bare, "agent/run-1");
+      const copy = await clone(dir, aRepository(bare, { baseCommit: pinned }), undefined, { startSha: own });
+      expect(copy).toMatchObject({ baseSha: pinned, pushedSha: own });
+      expect(git(join(dir, "execution", "workspace", "shop"), "log", "--format=%s", "main..")).toBe("Own work");
+    }));
+
+  test.each([["that is not there", "b".repeat(40)], ["that is no commit id", "main"]])("%s is told by its id, with a reason for programs", (_what, baseCommit) =>
+    pinnedWorld(async ({ dir, bare }) => {
+      const failure = { reason: "commit_not_found", message: `Cannot clone acme/shop: no branch or tag leads to the commit ${baseCommit}` };
+      await expect(clone(dir, aRepository(bare, { baseCommit }))).rejects.toMatchObject(failure);
+    }));
+
+  test("is refused when the code host does not show the commit any more, though the cache has it", () =>
+    pinnedWorld(async ({ dir, bare, pinned, later }) => {
+      await clone(dir, aRepository(bare, { baseCommit: later }), join(dir, "e1"));
+      git(bare, "update-ref", "refs/heads/main", pinned);
+      git(bare, "update-ref", "-d", "refs/heads/agent/run-2");
+      git(bare, "update-ref", "-d", "refs/tags/v2");
+      await expect(clone(dir, aRepository(bare, { baseCommit: later }), join(dir, "e2"))).rejects.toMatchObject({ reason: "commit_not_found" });
+    }));
+});
 
 test("a branch is not mistaken for one beneath its name", () =>
   withDirectory(async (dir) => {

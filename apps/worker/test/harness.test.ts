@@ -109,7 +109,7 @@ inEachSandbox("an execution", (kind) => {
   test("says so when there is no AI and no script, and blocks", () =>
     withDirectory(async (dir) => {
       const { result, events } = await execute({ dir, kind, prompt: "Please fix the bug." });
-      expect(result).toEqual({ outcome: "BLOCKED", message: NO_SCRIPT });
+      expect(result).toEqual({ outcome: "BLOCKED", message: NO_SCRIPT, isWorkspaceUnchanged: true });
       expect(said(events)).toEqual([NO_SCRIPT]);
       expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked", message: NO_SCRIPT } });
     }));

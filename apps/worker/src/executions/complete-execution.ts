@@ -43,6 +43,7 @@ const completionOf = ({ lease, events, masker }: CompleteDeps, result: Execution
     parkedMs,
     lastClientSeq: BigInt(events.lastSeq),
     snapshotKey: result.snapshotKey ?? "",
+    workspaceUnchanged: result.isWorkspaceUnchanged ?? false,
     message: masker.text(result.message ?? "").slice(0, TEXT_CHARACTERS_MAX),
     ...(result.error ? { error: { ...result.error, message: masker.text(result.error.message).slice(0, TEXT_CHARACTERS_MAX) } } : {}),
     ...(result.waitFor ? { waitFor: { policy: result.waitFor.policy, runUids: [...result.waitFor.runUids] } } : {}),

@@ -183,6 +183,8 @@ export type ExecutionResult = {
   /** WAITING: empty `runUids` means all live children. */
   readonly waitFor?: { readonly policy: "all" | "any"; readonly runUids: readonly string[] };
   readonly snapshotKey?: string;
+  /** There is no snapshot because the workspace is as its clones were. */
+  readonly isWorkspaceUnchanged?: boolean;
 };
 
 /** Runs an execution to its end. May reject: with the abort reason, or with any error, which completes it as ERROR `internal_error`. */

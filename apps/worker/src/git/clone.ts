@@ -30,6 +30,19 @@ git checkout --quiet --no-track -B "$BRANCH" "$START"
 git rev-parse --verify HEAD
 `;
 
+/** The same from the history of one commit, and from what the run has pushed before; other branches and tags stay outside. */
+const CLONE_COMMIT = `set -eu
+git init --quiet --template= "$WORKSPACE/$DIRECTORY"
+cd "$WORKSPACE/$DIRECTORY"
+git remote add origin "$URL"
+git fetch --quiet --no-tags "$INBOX/$BUNDLE" $FETCHED
+git update-ref "refs/heads/$BASE_BRANCH" "$BASE"
+git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BASE_BRANCH"
+if [ -z "$START" ] || ! git cat-file -e "$START^{commit}" 2>/dev/null; then START=$BASE; fi
+git checkout --quiet --no-track -B "$BRANCH" "$START"
+git rev-parse --verify HEAD
+`;
+
 export type CloneOptions = {
   readonly git: HostGit;
   readonly outbound: OutboundRule;
@@ -60,20 +73,45 @@ export async function cloneRepository(repository: worker.Repository, options: Cl
   const cache = await fetchIntoCache(repository, options, settings);
   const baseBranch = repository.baseBranch || (await defaultBranch(repository, git, settings));
   const shaOf = (branch: string) => shaOfRef(git, cache, `refs/heads/${branch}`);
-  const baseSha = await shaOf(baseBranch);
+  const pin = repository.baseCommit === "" ? undefined : await pinCommit(repository, git, cache);
+  const baseSha = pin?.sha ?? (await shaOf(baseBranch));
   if (baseSha === "") throw new GitFailed(`Cannot clone ${nameOf(repository)}`, `it has no branch ${baseBranch || "at all"}`);
   const remoteSha = await shaOf(repository.workBranch);
   const bundle = join(inbox, `${directory}.clone`);
-  await git.run(`Cannot clone ${nameOf(repository)}`, ["-C", cache, "bundle", "create", "--quiet", bundle, "--branches", "--tags"], hardening(true));
+  const taken = pin ? [pin.ref, ...(remoteSha === "" ? [] : [`refs/heads/${repository.workBranch}`])] : ["--branches", "--tags"];
+  await git.run(`Cannot clone ${nameOf(repository)}`, ["-C", cache, "bundle", "create", "--quiet", bundle, ...taken], hardening(true));
   await chmod(bundle, 0o644);
   const url = isLocal(repository) ? `/repositories/${nameOf(repository)}.git` : repository.cloneUrl;
   const env = { ...SHELL_GIT, BUNDLE: `${directory}.clone`, DIRECTORY: directory, URL: url, BRANCH: repository.workBranch, START: options.startSha ?? "", BASE: baseSha, BASE_BRANCH: baseBranch };
-  const run = await shell.run(CLONE, { env, timeoutMs: CLONE_TIMEOUT_MS });
+  const fetched = taken.map((ref) => `${ref}:refs/remotes/origin/${ref === pin?.ref ? baseBranch : repository.workBranch}`).join(" ");
+  const run = await shell.run(pin ? CLONE_COMMIT : CLONE, { env: pin ? { ...env, FETCHED: fetched } : env, timeoutMs: CLONE_TIMEOUT_MS });
   const start = run.output.trim();
   if (run.exitCode !== 0 || !isSha(start)) throw new GitFailed(`Cannot clone ${nameOf(repository)}`, run.timedOut ? "it took too long" : lastLines(run.output));
   await rm(bundle);
   return { copy: { repository, directory, baseBranch, baseSha, pushedSha: options.expectedSha ?? remoteSha }, start };
 }
+
+/**
+ * Names a commit in the cache by a ref, which a bundle needs. The code host must show it: a branch or tag leads to it now, whatever the cache has seen before.
+ * Errors: GitFailed (commit_not_found).
+ */
+async function pinCommit(repository: worker.Repository, git: HostGit, cache: string): Promise<{ readonly sha: string; readonly ref: string }> {
+  const sha = repository.baseCommit;
+  const what = `Cannot clone ${nameOf(repository)}`;
+  const absent = new GitFailed(what, `no branch or tag leads to the commit ${sha}`, COMMIT_NOT_FOUND);
+  const leading = isSha(sha) ? await git.run(what, ["-C", cache, "for-each-ref", "--count=1", "--format=%(refname)", "--contains", sha, "refs/heads", "refs/tags"], hardening(true)).catch(unlessAborted(absent)) : "";
+  if (leading.trim() === "") throw absent;
+  const ref = `refs/millwright/pinned/${sha}`;
+  await git.run(what, ["-C", cache, "update-ref", ref, sha], hardening(true));
+  return { sha, ref };
+}
+
+/** What git refuses is told as `failure`; the end of the execution is passed on. */
+const unlessAborted = (failure: GitFailed) => (error: unknown): never => {
+  throw error instanceof GitFailed ? failure : error;
+};
+
+const COMMIT_NOT_FOUND = "commit_not_found";
 
 /**
  * Has git connect to the addresses that were judged, whatever the name leads to a moment later; a redirect stays on the host, which it is asked before git is.

@@ -5,9 +5,12 @@ import { join } from "node:path";
 
 /** A git command of the worker's own failed; the text is git's, without credentials. */
 export class GitFailed extends Error {
-  constructor(what: string, detail: string) {
+  /** Of the setup that fails with it. */
+  readonly reason: string;
+  constructor(what: string, detail: string, reason = "workspace_setup") {
     super(`${what}: ${detail.trim() || "git gave no reason"}`);
     this.name = "GitFailed";
+    this.reason = reason;
   }
 }
 

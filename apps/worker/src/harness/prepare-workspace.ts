@@ -95,7 +95,10 @@ async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation
   return clones;
 }
 
-/** A snapshot that cannot be downloaded or restored costs the files, not the run: it continues with its clones and a warning. Returns whether it was restored. */
+/**
+ * A snapshot that cannot be downloaded or restored costs the files, not the run: it continues with its clones and a warning. Returns whether it was restored.
+ * Errors: GitFailed, of a run that is about that very workspace.
+ */
 async function restore({ ctx, conversation, shell, inbox, signal }: Preparation, clones: readonly Clone[]): Promise<boolean> {
   if (ctx.assignment.snapshotUrl === "") return true;
   try {
@@ -106,6 +109,7 @@ async function restore({ ctx, conversation, shell, inbox, signal }: Preparation,
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof GitFailed || isDomainError(error))) throw error;
+    if (ctx.assignment.snapshotRequired) throw new GitFailed("The workspace that the run is about cannot be restored", error.message, "workspace_not_restored");
     conversation.record("warning", { text: `The saved workspace could not be restored; the run continues without it: ${error.message}` });
     for (const { copy, start } of clones) await startOver(shell, copy, start);
     return false;

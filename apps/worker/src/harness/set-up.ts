@@ -51,7 +51,8 @@ export async function setUp(ctx: ExecutionContext, conversation: Conversation, s
   } catch (error) {
     ctx.signal.throwIfAborted();
     if (timeout.aborted) throw failed("setup_timeout", `Setting up took longer than ${seconds} s.`);
-    if (error instanceof GitFailed || error instanceof SandboxRefusal) throw failed("workspace_setup", error.message);
+    if (error instanceof GitFailed) throw failed(error.reason, error.message);
+    if (error instanceof SandboxRefusal) throw failed("workspace_setup", error.message);
     if (["ENOSPC", "EDQUOT"].includes(String((error as NodeJS.ErrnoException).code))) throw failed("workspace_setup", "The worker's disk is full.");
     throw error;
   }

@@ -71,7 +71,7 @@ async function oneStep(deps: TurnDeps, mode: string, signal: AbortSignal, interr
 function think({ ctx, provider, conversation, tools, context, rules, skills, notices }: TurnDeps, mode: string, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
   const { basePrompt, agentPrompt, modelId } = ctx.assignment;
   const said = { events: conversation.events, earlier: conversation.earlier };
-  const surroundings = { mode, directory: context.workspace.base, rules, skills, notices, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
+  const surroundings = { mode, mustCallTool: ctx.assignment.judge !== undefined, directory: context.workspace.base, rules, skills, notices, tools: tools.filter((tool) => isAllowed(tool, mode)).map(describe) };
   return provider.step({ basePrompt, agentPrompt, modelId, ...said, ...surroundings }, signal);
 }
 

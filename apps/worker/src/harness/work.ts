@@ -13,6 +13,7 @@ import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import type { Tool, ToolContext, Workspace } from "../tools/tool.ts";
 import { BackgroundCommands } from "../tools/background.ts";
 import { openMcpServers, type McpTools } from "../mcp/mcp-servers.ts";
+import { judgeTools } from "../tools/judge-tools.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { converse } from "./converse.ts";
@@ -56,15 +57,16 @@ type Surroundings = { readonly sandbox: Sandbox; readonly workspace: Workspace; 
 
 async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }: Surroundings, mcp: McpTools): Promise<ExecutionResult> {
   const { ctx, conversation, messages, budget } = deps;
-  const tools = [...TOOLS, ...mcp.tools];
+  const { judge } = ctx.assignment;
+  const tools = [...(judge ? judgeTools(judge, "provider" in deps && deps.provider.name === "scripted") : TOOLS), ...mcp.tools];
   ctx.phase("RUNNING");
   const context = toolContext(ctx, conversation, workspace);
   if ("harness" in deps) return workWithHarness({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
   const { provider } = deps;
-  const isScript = provider.name === "scripted"; // which reads nothing but what it asks for
-  const rules = isScript ? [] : await readRules(workspace);
+  const readsNothing = provider.name === "scripted" || judge !== undefined; // a script reads what it asks for; to a judge everything in the workspace is evidence
+  const rules = readsNothing ? [] : await readRules(workspace);
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
-  const skills = isScript ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
+  const skills = readsNothing ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, tools) : undefined;
   if (past) {
@@ -78,7 +80,7 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
   await mcp.close(); // nothing changes the workspace any more
   const snapshotKey = await checkpoints.last();
   if (checkpoints.end && (workspace.copies.length > 0 || checkpoints.end.snapshotKey !== "")) ctx.park({ copies: workspace.copies, ...checkpoints.end });
-  return snapshotKey === undefined ? result : { ...result, snapshotKey };
+  return { ...result, ...workspaceAt(snapshotKey, checkpoints) };
 }
 
 type HarnessWork = Extract<WorkDeps, { harness: Harness }> & { readonly tools: readonly Tool[]; readonly context: ReturnType<typeof toolContext>; readonly notices: readonly string[]; readonly lost: "worker" | "sandbox" };
@@ -101,11 +103,15 @@ async function workWithHarness(deps: HarnessWork, sandbox: Sandbox, closeMcp: ()
     await Promise.all([turns.close(), closeMcp()]);
     await keepTranscript(ctx, sandbox, turns.session, conversation.events);
     const snapshotKey = await checkpoints.last();
-    return snapshotKey === undefined ? result : { ...result, snapshotKey };
+    return { ...result, ...workspaceAt(snapshotKey, checkpoints) };
   } finally {
     await turns.close();
   }
 }
+
+/** Where the workspace is at the end: in a snapshot, or as its clones were; neither when it could not be saved. */
+const workspaceAt = (snapshotKey: string | undefined, { end }: Pick<Checkpoints, "end">): Pick<ExecutionResult, "snapshotKey" | "isWorkspaceUnchanged"> =>
+  snapshotKey === undefined ? (end ? { isWorkspaceUnchanged: true } : {}) : { snapshotKey };
 
 /** What a harness has of the platform: it has hands of its own. */
 const HARNESS_TOOLS: readonly string[] = ["plan", "artifact", "screenshot", "external_reference", "read_skill", "pull_request", "spawn_run", "wait", "set_stage", "ask_user"];

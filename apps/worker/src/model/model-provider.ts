@@ -21,6 +21,8 @@ export type ModelContext = {
   readonly tools: readonly ToolDescription[];
   /** normal, plan or orchestrate. */
   readonly mode: string;
+  /** Each step shall call a tool: text alone says nothing to the platform. */
+  readonly mustCallTool?: boolean;
   /** Where the agent's shell begins. */
   readonly directory: string;
   /** What the repositories say to agents. */

@@ -72,6 +72,7 @@ export const STEPS = {
   stage: shorthand("stage", z.strictObject({ stage: text, allow_failure: flag.optional() })).transform(({ stage, allow_failure: mayFail }) =>
     tool("set_stage", { stage }, mayFail ?? false),
   ),
+  score: shorthand("label", z.strictObject({ label: text, reason: text.optional() })).transform(({ label, reason }) => tool("report_score", { classification: label, reason })),
   ask: text.transform((question) => tool("ask_user", { question })),
   finish: z.string().transform((message) => tool("finish", message === "" ? {} : { message })),
   fail: text.transform((reason): StepAction => ({ kind: "fail", reason })),

@@ -16,6 +16,8 @@ export type ModelCall = {
   readonly options?: NonNullable<Wire["options"]>;
   /** Hears the answer's text as it comes. */
   readonly onText?: (delta: string) => void;
+  /** The answer shall call a tool; absent: as the model likes. */
+  readonly toolChoice?: "required";
   /** Tokens of the answer; absent: as its provider has it. */
   readonly outputTokensMax?: number;
 };
@@ -63,6 +65,7 @@ export async function callModel(call: ModelCall, { timers, silenceMs }: { timers
       abortSignal: AbortSignal.any([signal, silence.signal]),
       includeRawChunks: true,
       ...(call.options ? { providerOptions: call.options } : {}),
+      ...(call.toolChoice ? { toolChoice: call.toolChoice } : {}),
       ...(call.outputTokensMax === undefined ? {} : { maxOutputTokens: call.outputTokensMax }),
     });
     for await (const part of result.fullStream) {

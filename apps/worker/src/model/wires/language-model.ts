@@ -9,6 +9,8 @@ export type Wire = {
   /** Tokens that its models can read at once, where nobody says otherwise. */
   readonly contextTokens: number;
   readonly open: (access: Access, modelId: string) => Promise<Exclude<LanguageModel, string>>;
+  /** Its providers can be asked for an answer that calls a tool. Servers of the compatible wire differ in that. */
+  readonly canRequireTools?: true;
   /** Options of every call. */
   readonly options?: ProviderOptions;
   /** Marks a message as one up to which the provider shall cache the prompt, where it must be told. */
@@ -18,11 +20,13 @@ export type Wire = {
 const WIRES: Readonly<Record<string, Wire>> = {
   anthropic: {
     contextTokens: 200_000,
+    canRequireTools: true,
     open: async ({ apiKey, baseUrl, fetch }, modelId) => (await import("@ai-sdk/anthropic")).createAnthropic({ apiKey, ...by(fetch), baseURL: versioned(baseUrl || "https://api.anthropic.com") })(modelId),
     cacheMark: { anthropic: { cacheControl: { type: "ephemeral" } } },
   },
   openai: {
     contextTokens: 272_000,
+    canRequireTools: true,
     open: async ({ apiKey, baseUrl, fetch }, modelId) => (await import("@ai-sdk/openai")).createOpenAI({ apiKey, ...by(fetch), baseURL: baseUrl || "https://api.openai.com/v1" }).responses(modelId),
     options: { openai: { store: false } }, // the conversation is kept here, and nowhere else
   },
@@ -35,6 +39,7 @@ const WIRES: Readonly<Record<string, Wire>> = {
   },
   google: {
     contextTokens: 1_000_000,
+    canRequireTools: true,
     open: async ({ apiKey, baseUrl, fetch }, modelId) =>
       (await import("@ai-sdk/google")).createGoogleGenerativeAI({ apiKey, ...by(fetch), baseURL: baseUrl || "https://generativelanguage.googleapis.com/v1beta" })(modelId),
   },

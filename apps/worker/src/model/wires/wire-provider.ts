@@ -74,6 +74,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       ...{ model, tools: context.tools, messages: marked(messagesOf(sinceSummary(said), { replies, mask }), wire) },
       system: { role: "system", content: mask(systemPrompt(context, assignment)), ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}) },
       ...(wire.options ? { options: wire.options } : {}),
+      ...(context.mustCallTool && wire.canRequireTools ? { toolChoice: "required" as const } : {}),
     };
     if (isTooLong([request.system.content, request.tools, request.messages], window)) {
       const summary = await summarise(request, said, signal);
