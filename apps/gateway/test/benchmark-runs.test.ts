@@ -20,10 +20,18 @@ const progress = {
   score_progress: { awaiting_trial: 2, pending: 0, judging: 1, scored: 2, finished_unscored: 0, not_scoreable: 1, received: 2, expected: 3 },
   configuration_stats: [{ uid: CONFIGURATION_UID, id: 1, role: "baseline", display_name: "Now", trial_count: 3, pass_count: 0, fail_count: 0, pass_rate: null, avg_total_credits_per_trial: "0", avg_wall_time_s: 0 }],
 };
+const coverage = { expected: 3, received: 2, rate: 0.666667 };
+const interval = { low: 0.2, high: 1, confidence: 0.95, method: "wilson" };
+const scoring = { pass_count: 2, fail_count: 0, pass_rate: 1, avg_score: 1, interval, coverage };
+const difference = { difference: null, interval: null, pairs: 0, incomplete_pairs: 1, differing_pairs: 0, seed: 7, resamples: 1000, distinguishable: false, verdict: "not distinguishable" };
 const results = {
   benchmark_run_uid: BENCHMARK_RUN_UID, suite_name: "Bugs", run_state: "running", repetition_count: 3, provisional: true, incomplete_reason: null, trial_progress: progress.trial_progress,
-  score_progress: progress.score_progress, trials_being_judged: 1, trials_scoring_finished: 2, run_metrics: { total_credits: "1.5" }, summary_status: "pending", coverage: { expected: 3, received: 2, rate: 2 / 3 },
-  configurations: [{ uid: CONFIGURATION_UID, role: "baseline", display_name: "Now", retry_count: 0, retried_trial_count: 0, metrics: {}, scoring: {} }], scorers: [{ scorer_uid: AGENT, name: "Correctness" }],
+  score_progress: progress.score_progress, trials_being_judged: 1, trials_scoring_finished: 2, run_metrics: { total_credits: "1.5" }, summary_status: "pending", coverage, infra_failed_trials: 0,
+  configurations: [{
+    uid: CONFIGURATION_UID, id: 1, role: "candidate", display_name: "New", agent_configs: [], retry_count: 0, retried_trial_count: 0, infra_failed_trials: 0, metrics: {}, coverage,
+    scoring: { ...scoring, difference_to_baseline: { ...difference, baseline_configuration_uid: AGENT } },
+  }],
+  scorers: [{ scorer_uid: AGENT, scorer_id: 1, name: "Correctness", scorer_kind: "benchmark_task_correctness", version: 1, threshold: 0.5, coverage, configurations: [{ configuration_uid: CONFIGURATION_UID, ...scoring }] }],
 };
 
 describe("POST …/runs", () => {
@@ -128,24 +136,29 @@ describe("GET …/results", () => {
     expect(asked("getBenchmarkResults")).toMatchObject({ ...REF, taskUids: [], tags: [], configurationUids: [], scorerUids: [], include: [] });
   });
   test("passes on filters and includes", async () => {
-    const row = { configuration_uid: CONFIGURATION_UID, trial_count: 1, pass_count: 1, fail_count: 0, pass_rate: 1, avg_score: 1, total_credits: "1", avg_wall_time_s: 2, pass_rate_interval: { low: 0.2, high: 1 } };
+    const row = { configuration_uid: CONFIGURATION_UID, trial_count: 1, pass_count: 1, fail_count: 0, pass_rate: 1, avg_score: 1, total_credits: "1", avg_wall_time_s: 2, interval, coverage };
     door.answer({ getBenchmarkResults: { results: { ...results, task_metrics: [{ ...row, task_uid: TASK_UID }] } } });
-    const { body } = await read(`?task_uid=${TASK_UID}&task_uid=b&tag=bug&configuration_uid=${CONFIGURATION_UID}&scorer_uid=${AGENT}&include=task_metrics&include=tag_metrics&include=task_metrics`);
+    const { body } = await read(`?task_uid=${TASK_UID}&task_uid=${RUN}&tag=bug&configuration_uid=${CONFIGURATION_UID}&scorer_uid=${AGENT}&include=task_metrics&include=tag_metrics&include=task_metrics`);
     expect(body.task_metrics).toHaveLength(1);
-    expect(asked("getBenchmarkResults")).toMatchObject({ taskUids: [TASK_UID, "b"], tags: ["bug"], configurationUids: [CONFIGURATION_UID], scorerUids: [AGENT], include: ["task_metrics", "tag_metrics"] });
+    expect(asked("getBenchmarkResults")).toMatchObject({ taskUids: [TASK_UID, RUN], tags: ["bug"], configurationUids: [CONFIGURATION_UID], scorerUids: [AGENT], include: ["task_metrics", "tag_metrics"] });
   });
-  neverReachNeighbours(() => door, 400, ["include=metrics", "include=", "tag=", "task_uid="].map((query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const));
+  neverReachNeighbours(() => door, 400, ["include=metrics", "include=", "tag=", "task_uid=", "task_uid=x", `scorer_uid=${NIL}`, "configuration_uid=1"].map((query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const));
   refusalsBecomeProblems(() => door, () => read(), ["getBenchmarkResults", absent, refusal("invalid_argument", "filter_invalid")]);
 });
 
 describe("GET …/compare", () => {
   const compare = (query = `?other_run_uid=${RUN}`) => door.call("GET", `${BENCHMARK_RUN}/compare${query}`);
   test("returns the comparison of the service", async () => {
-    door.answer({ compareBenchmarkRuns: { comparison: { run_uid: BENCHMARK_RUN_UID } } });
-    expect((await compare()).body).toEqual({ run_uid: BENCHMARK_RUN_UID });
+    const compared = { uid: BENCHMARK_RUN_UID, state: "completed", suite_version: 2, manifest_hash: "ab12", created_at: CREATED };
+    const comparison = {
+      run: compared, other_run: { ...compared, uid: RUN }, same_manifest: true, shared_tasks: ["Fix it"], changed_tasks: [], tasks_only_in_run: [], tasks_only_in_other_run: [], unmatched_configurations: [],
+      configurations: [{ role: "baseline", display_name: "Now", configuration_uid: CONFIGURATION_UID, other_configuration_uid: CONFIGURATION_UID, run: scoring, other_run: scoring, difference, distinguishable: false, verdict: "not distinguishable" }],
+    };
+    door.answer({ compareBenchmarkRuns: { comparison } });
+    expect((await compare()).body).toEqual(comparison);
     expect(asked("compareBenchmarkRuns")).toMatchObject({ ...REF, otherRunUid: RUN });
   });
-  neverReachNeighbours(() => door, 400, ["", "?other_run_uid=x", "?other_run_uid="].map((query) => ["GET", `${BENCHMARK_RUN}/compare${query}`] as const));
+  neverReachNeighbours(() => door, 400, ["", "?other_run_uid=x", "?other_run_uid=", `?other_run_uid=${NIL}`].map((query) => ["GET", `${BENCHMARK_RUN}/compare${query}`] as const));
   refusalsBecomeProblems(() => door, () => compare(), ["compareBenchmarkRuns", absent, refusal("invalid_argument", "not_comparable")]);
 });
 
@@ -156,8 +169,8 @@ describe("GET …/trials", () => {
   const list = (query = "") => door.call("GET", `${TRIALS}${query}`);
   test("returns a page", async () => {
     door.answer({ listTrials: { trials: [{ data: trial }], nextPageToken: "n" } });
-    expect((await list(`?limit=1&cursor=c&configuration_uid=${CONFIGURATION_UID}&configuration_uid=b&state=failed`)).body).toEqual({ data: [trial], page_info: { has_next_page: true, next_cursor: "n" } });
-    expect(asked("listTrials")).toMatchObject({ ...REF, configurationUids: [CONFIGURATION_UID, "b"], states: ["failed"], agentRunUid: "", pageSize: 1, pageToken: "c", include: [] });
+    expect((await list(`?limit=1&cursor=c&configuration_uid=${CONFIGURATION_UID}&configuration_uid=${AGENT}&state=failed`)).body).toEqual({ data: [trial], page_info: { has_next_page: true, next_cursor: "n" } });
+    expect(asked("listTrials")).toMatchObject({ ...REF, configurationUids: [CONFIGURATION_UID, AGENT], states: ["failed"], agentRunUid: "", pageSize: 1, pageToken: "c", include: [] });
   });
   test.each<[string, object]>([
     ["", { states: [], pageSize: 50, agentRunUid: "" }],
@@ -166,7 +179,6 @@ describe("GET …/trials", () => {
     ["?include=details&include=scores", { include: ["scores", "metrics", "execution_history"] }],
     [`?agent_run_id=${RUN.toUpperCase()}`, { agentRunUid: RUN, pageSize: 1 }],
     [`?agent_run_id=${RUN}&limit=1&include=results`, { agentRunUid: RUN, pageSize: 1, include: ["scores", "metrics"] }],
-    ["?agent_run_id=run_1", { agentRunUid: NIL }],
   ])("understands %s", async (query, expected) => {
     door.answer({ listTrials: { trials: [] } });
     expect((await list(query)).status).toBe(200);
@@ -176,8 +188,8 @@ describe("GET …/trials", () => {
     door.answer({ listTrials: { trials: [{ data: { ...trial, matched_attempt_number: 1, attempts: [{ attempt_number: 1, run_id: AGENT, state: "FAILED" }, { attempt_number: 2, run_id: RUN, state: "FAILED" }] } }] } });
     expect((await list(`?agent_run_id=${AGENT}`)).body.data[0]).toMatchObject({ run_id: RUN, matched_attempt_number: 1 });
   });
-  const withRun = ["limit=2", "cursor=c", "state=failed", "configuration_uid=x"].map((more) => `agent_run_id=${RUN}&${more}`);
-  const wrong = [...withRun, `agent_run_id=${RUN}&agent_run_id=${AGENT}`, "agent_run_id=", "scorer_uid=x", "scorer_id=3", "scorer=x", "scorer_uid=", "scorer_uid=a&scorer_uid=b", "state=done", "include=creator", "limit=0", "limit=101"];
+  const withRun = ["limit=2", "cursor=c", "state=failed", `configuration_uid=${AGENT}`].map((more) => `agent_run_id=${RUN}&${more}`);
+  const wrong = [...withRun, `agent_run_id=${RUN}&agent_run_id=${AGENT}`, "agent_run_id=", "agent_run_id=run_1", `agent_run_id=${NIL}`, "configuration_uid=x", "scorer_uid=x", "scorer_id=3", "scorer=x", "scorer_uid=", "scorer_uid=a&scorer_uid=b", "state=done", "include=creator", "limit=0", "limit=101"];
   neverReachNeighbours(() => door, 400, wrong.map((query) => ["GET", `${TRIALS}?${query}`] as const));
   refusalsBecomeProblems(() => door, () => list(), ["listTrials", absent, refusal("invalid_argument", "filter_invalid"), refusal("invalid_argument", "invalid_cursor")]);
 });

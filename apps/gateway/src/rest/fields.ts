@@ -32,10 +32,16 @@ export const uuid = () =>
 
 const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
+/** A UUID other than the nil UUID, lower-cased; anything else: 400. */
+export const nonzeroUuid = () =>
+  uuid()
+    .refine((uid) => uid !== NIL_UUID, "the nil UUID identifies nothing")
+    .meta({ type: "string", format: "uuid" });
+
 /** 1 to 100 UUIDs other than the nil UUID, lower-cased and without duplicates; anything else: 400. */
 export const uuidList = () =>
   z
-    .array(uuid().refine((uid) => uid !== NIL_UUID, "the nil UUID identifies nothing"))
+    .array(nonzeroUuid())
     .min(1)
     .max(100)
     .transform((uids) => [...new Set(uids)])

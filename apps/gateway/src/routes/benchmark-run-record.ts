@@ -31,7 +31,7 @@ export const benchmarkRunRecord = (run: scoring.BenchmarkRun, creators: Readonly
     agent_name: run.agentName || undefined,
     historical_replay_run_uid: run.historicalReplayRunUid,
     creator: creators.get(run.creatorUid),
-    results: run.results as RunJson["results"],
+    results: run.results as unknown as RunJson["results"],
   }),
   ...(run.manifest && launchSettings(run.manifest)),
 });

@@ -32,7 +32,9 @@ const ScoreProgress = z
   .looseObject({ awaiting_trial: z.int(), pending: z.int(), judging: z.int(), scored: z.int(), finished_unscored: z.int(), not_scoreable: z.int(), received: z.int(), expected: z.int() })
   .meta({ id: "BenchmarkScoreProgress", description: "received = scored; expected = pending + judging + scored + finished_unscored." });
 
-const Interval = z.object({ low: z.number(), high: z.number() }).meta({ id: "ConfidenceInterval", description: "Ours: 95 %." });
+const Interval = z
+  .looseObject({ low: z.number(), high: z.number(), confidence: z.number(), method: z.string() })
+  .meta({ id: "ConfidenceInterval", description: "Ours: of a pass rate by Wilson's method, of a difference by a paired bootstrap." });
 
 /** fields-factory §9.4; the interval is ours. */
 const ConfigurationStats = z
@@ -53,9 +55,50 @@ const ConfigurationStats = z
   })
   .meta({ id: "BenchmarkConfigurationStats" });
 
-export const Coverage = z
+const Coverage = z
   .looseObject({ expected: z.int(), received: z.int(), rate: z.number().nullable() })
   .meta({ id: "BenchmarkCoverage", description: "How many of the scores that a rate is about have been received." });
+
+/** Ours: the difference of two pass rates over the trials that both sides have. */
+const Difference = z
+  .looseObject({
+    difference: z.number().nullable(),
+    interval: Interval.nullable(),
+    pairs: z.int(),
+    incomplete_pairs: z.int(),
+    differing_pairs: z.int(),
+    seed: z.int().meta({ description: "Of the bootstrap; taken from the manifest hash." }),
+    resamples: z.int(),
+    distinguishable: z.boolean(),
+    verdict: z.enum(["better", "worse", "not distinguishable"]),
+  })
+  .meta({ id: "BenchmarkDifference" });
+
+const Scoring = z
+  .looseObject({ pass_count: z.int(), fail_count: z.int(), pass_rate: z.number().nullable(), avg_score: z.number().nullable(), interval: Interval.nullable(), coverage: Coverage })
+  .meta({ id: "BenchmarkScoring" });
+
+const ConfigurationResults = Configuration.extend({
+  retry_count: z.int(),
+  retried_trial_count: z.int(),
+  infra_failed_trials: z.int().meta({ description: "Ours: trials that the infrastructure failed; they have no outcome." }),
+  metrics: z.looseObject({}),
+  scoring: Scoring.extend({ difference_to_baseline: Difference.extend({ baseline_configuration_uid: z.string() }).nullable().meta({ description: "Ours." }) }).meta({ id: "BenchmarkConfigurationScoring" }),
+  coverage: Coverage,
+}).meta({ id: "BenchmarkConfigurationResults" });
+
+const ScorerResults = z
+  .looseObject({
+    scorer_uid: z.string(),
+    scorer_id: z.int(),
+    name: z.string(),
+    scorer_kind: z.string(),
+    version: z.int(),
+    threshold: z.number(),
+    coverage: Coverage,
+    configurations: z.array(Scoring.extend({ configuration_uid: z.string() })),
+  })
+  .meta({ id: "BenchmarkScorerResults" });
 
 /** Rows of the metric arrays; the interval is ours. */
 const MetricRow = z
@@ -71,7 +114,8 @@ const MetricRow = z
     avg_score: z.number().nullable(),
     total_credits: z.string().nullable(),
     avg_wall_time_s: z.number().nullable(),
-    pass_rate_interval: Interval.nullable().optional(),
+    interval: Interval.nullable(),
+    coverage: Coverage,
   })
   .meta({ id: "BenchmarkMetricRow" });
 const metricRows = () => z.array(MetricRow).optional();
@@ -90,11 +134,11 @@ export const BenchmarkResults = z
     trials_being_judged: z.int(),
     trials_scoring_finished: z.int(),
     run_metrics: z.looseObject({}).meta({ description: "Credits as strings, dollars as numbers." }),
-    configurations: z.array(z.looseObject({ uid: z.string(), role: z.string(), display_name: z.string(), retry_count: z.int(), retried_trial_count: z.int(), metrics: z.looseObject({}), scoring: z.looseObject({}) })),
+    configurations: z.array(ConfigurationResults),
     summary_status: z.enum(["pending", "available", "unavailable"]),
     summary_narrative: z.string().optional(),
-    coverage: z.looseObject({}),
-    scorers: z.array(z.looseObject({ scorer_uid: z.string(), name: z.string() })),
+    coverage: Coverage,
+    scorers: z.array(ScorerResults),
     configuration_metrics: metricRows(),
     scorer_metrics: metricRows(),
     task_metrics: metricRows(),
@@ -157,12 +201,36 @@ export const Trial = z
     completed_at: timestamp().nullable().optional(),
     scores: z.array(z.looseObject({ scorer_uid: z.string(), status: z.string() })).optional(),
     metrics: z.looseObject({}).nullable().optional(),
-    attempts: z.array(z.looseObject({ attempt_number: z.int(), run_id: z.string(), state: z.string() })).optional(),
+    attempts: z.array(z.looseObject({ attempt_number: z.int(), run_id: z.string().nullable(), state: z.string() })).optional(),
     judge_runs: z.array(z.looseObject({})).optional(),
   })
   .meta({ id: "BenchmarkTrial" });
 
+const ComparedRun = z.looseObject({ uid: z.string(), state: BenchmarkRunState, suite_version: z.int(), manifest_hash: z.string(), created_at: timestamp() });
+
 /** Ours. */
 export const Comparison = z
-  .looseObject({})
-  .meta({ id: "BenchmarkComparison", description: "Ours: two benchmark runs of a suite over the tasks they share, per configuration, with 95 % intervals and whether the difference is distinguishable from chance." });
+  .looseObject({
+    run: ComparedRun,
+    other_run: ComparedRun,
+    same_manifest: z.boolean(),
+    shared_tasks: z.array(z.string()).meta({ description: "Titles." }),
+    changed_tasks: z.array(z.string()).meta({ description: "Shared titles with other content." }),
+    tasks_only_in_run: z.array(z.string()),
+    tasks_only_in_other_run: z.array(z.string()),
+    configurations: z.array(
+      z.looseObject({
+        role: z.string(),
+        display_name: z.string(),
+        configuration_uid: z.string(),
+        other_configuration_uid: z.string(),
+        run: Scoring,
+        other_run: Scoring,
+        difference: Difference,
+        distinguishable: z.boolean(),
+        verdict: z.enum(["better", "worse", "not distinguishable"]),
+      }),
+    ),
+    unmatched_configurations: z.array(z.string()),
+  })
+  .meta({ id: "BenchmarkComparison", description: "Ours: a benchmark run against another one of its suite, over the tasks that both have." });

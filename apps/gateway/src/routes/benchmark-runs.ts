@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf } from "../clients/neighbours.ts";
-import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryList, queryText, route, uidOrNil, uuid, type Route } from "../rest/index.ts";
+import { cursor, nonzeroUuid, PageInfo, pageInfo, pageLimit, pathUid, queryList, queryText, route, uidOrNil, type Route } from "../rest/index.ts";
 import { configurationMessage } from "./benchmark-records.ts";
 import { benchmarkRunRecord } from "./benchmark-run-record.ts";
 import { BenchmarkResults, BenchmarkRun, BenchmarkRunState, Comparison, Launch, Launched, ResultsInclude, RunInclude } from "./benchmark-run-schemas.ts";
@@ -121,10 +121,10 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
       errors: [403],
       params: benchmarkRunParams,
       query: z.object({
-        task_uid: queryList(queryText()).default([]).meta({ description: "Selects trials." }),
+        task_uid: queryList(nonzeroUuid()).default([]).meta({ description: "Selects trials." }),
         tag: queryList(queryText()).default([]).meta({ description: "Selects trials of tasks with any of these tags." }),
-        configuration_uid: queryList(queryText()).default([]).meta({ description: "Limits metric rows only." }),
-        scorer_uid: queryList(queryText()).default([]).meta({ description: "Limits metric rows only." }),
+        configuration_uid: queryList(nonzeroUuid()).default([]).meta({ description: "Limits metric rows only." }),
+        scorer_uid: queryList(nonzeroUuid()).default([]).meta({ description: "Limits metric rows only." }),
         include: queryList(ResultsInclude).default([]).meta({ description: "Adds metric arrays." }),
       }),
       response: BenchmarkResults,
@@ -132,7 +132,7 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
         const { task_uid: taskUids, tag: tags, configuration_uid: configurationUids, scorer_uid: scorerUids, include: included } = input.query;
         const filters = { taskUids, tags, configurationUids, scorerUids, include: [...new Set(included)] };
         const { results } = await benchmarks.getBenchmarkResults({ ...benchmarkRunRef(input.params), ...filters }, onBehalf(input));
-        return results as z.input<typeof BenchmarkResults>;
+        return results as unknown as z.input<typeof BenchmarkResults>;
       },
     }),
     route({
@@ -143,11 +143,11 @@ export function benchmarkRunRoutes({ neighbours: { benchmarks }, findProfiles }:
       verbs: ["factory.view"],
       errors: [403],
       params: benchmarkRunParams,
-      query: z.object({ other_run_uid: uuid() }),
+      query: z.object({ other_run_uid: nonzeroUuid() }),
       response: Comparison,
       handler: async (input) => {
         const { comparison } = await benchmarks.compareBenchmarkRuns({ ...benchmarkRunRef(input.params), otherRunUid: input.query.other_run_uid }, onBehalf(input));
-        return comparison ?? {};
+        return comparison as unknown as z.input<typeof Comparison>;
       },
     }),
   ];

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { onBehalf, type Neighbours } from "../clients/neighbours.ts";
-import { cursor, PageInfo, pageInfo, pathUid, queryInt, queryList, queryText, refusedParameter, route, uidOrNil, type Route } from "../rest/index.ts";
+import { cursor, nonzeroUuid, PageInfo, pageInfo, pathUid, queryInt, queryList, refusedParameter, route, type Route } from "../rest/index.ts";
 import { Trial, TrialInclude } from "./benchmark-run-schemas.ts";
 import { BENCHMARK_RUN, benchmarkRunParams, benchmarkRunRef } from "./benchmark-runs.ts";
 import { textStreamReply } from "./text-stream.ts";
@@ -29,9 +29,9 @@ const included = (names: z.output<typeof include>): string[] => [...new Set(name
 
 const ListQuery = z
   .object({
-    configuration_uid: queryList(queryText()).optional(),
+    configuration_uid: queryList(nonzeroUuid()).optional(),
     state: queryList(TrialState).optional(),
-    agent_run_id: queryText().optional().meta({ description: "The trial that any attempt of which was this run, with matched_attempt_number. Takes only include, and limit 1, beside it." }),
+    agent_run_id: nonzeroUuid().optional().meta({ description: "The trial that any attempt of which was this run, with matched_attempt_number. Takes only include, and limit 1, beside it." }),
     limit: queryInt({ min: 1, max: 100 }).optional().meta({ type: "integer", minimum: 1, maximum: 100, default: PAGE_SIZE }),
     cursor: cursor(),
     include,
@@ -65,7 +65,7 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Neighbours, "benchmark
             ...benchmarkRunRef(input.params),
             configurationUids,
             states: [...new Set(state.map((each) => (each === "queued" ? "pending" : each)))],
-            agentRunUid: runId === undefined ? "" : uidOrNil(runId),
+            agentRunUid: runId ?? "",
             pageSize: runId === undefined ? limit : 1,
             pageToken,
             include: included(input.query.include),

@@ -7,9 +7,9 @@ const score = () => z.number().min(0).max(1);
 
 const Label = z
   .object({
-    value: z.string().trim().min(1).max(200).meta({ description: "Unique within the scorer." }),
+    value: z.string().trim().min(1).max(100).meta({ description: "Unique within the scorer." }),
     score: score(),
-    description: z.string().max(2000).optional(),
+    description: z.string().max(500).optional(),
   })
   .meta({ id: "ScorerLabel" });
 
@@ -27,7 +27,7 @@ const JudgeConfig = z
 
 export const Rule = z
   .looseObject({
-    checks: z.array(z.looseObject({ kind: z.enum(["regex", "json_path", "file", "command", "metric", "state"]) })).min(1).max(50),
+    checks: z.array(z.looseObject({ kind: z.enum(["regex", "json_path", "file", "command", "metric", "state"]) })).min(1).max(20),
     pass: z.string().min(1).meta({ description: "The label when every check passes." }),
     fail: z.string().min(1).meta({ description: "The label otherwise." }),
   })
@@ -87,16 +87,16 @@ export const ListedScorer = Scorer.extend({
     .meta({ description: "Over the most recent `recent_outcomes_limit` live scores." }),
 }).meta({ id: "ListedScorer" });
 
-const agents = z.array(z.object({ uid: z.string().min(1), include_descendants: z.boolean().default(false) })).max(500);
-const agentUids = z.array(z.string().min(1)).max(500).meta({ description: AGENT_UIDS });
+const agents = z.array(z.object({ uid: z.string().min(1), include_descendants: z.boolean().default(false) })).max(100);
+const agentUids = z.array(z.string().min(1)).max(100).meta({ description: AGENT_UIDS });
 
 const settings = {
   name: z.string().trim().min(1).max(200),
-  description: z.string().max(10_000).nullable(),
+  description: z.string().max(2000).nullable(),
   scope_mode: ScopeMode,
   agents,
   agent_uids: agentUids,
-  allowed_classifications: z.array(Label).min(2).max(100),
+  allowed_classifications: z.array(Label).min(2).max(50),
   threshold: score(),
   scoring_prompt: z.string().trim().min(1),
   model_id: z.string().trim().min(1),

@@ -10,7 +10,7 @@ const SelfImprovementSettings = z
     failure_threshold: z.int().min(1).max(1000).default(25).meta({ description: "Unreviewed failures of one agent that start a run." }),
     failure_age_days: z.int().min(1).max(90).default(7).meta({ description: "Age of the oldest unreviewed failure that starts a run." }),
     runs_per_week: z.int().min(1).max(50).default(5).meta({ description: "Runs in any 7 days." }),
-    cost_limit_usd: z.number().min(0.000_001).max(1e6).default(5).meta({ description: "Cost limit of each run." }),
+    cost_limit_usd: z.number().min(0.000_001).max(1000).default(5).meta({ description: "Cost limit of each run." }),
   })
   .meta({ id: "SelfImprovementSettings" });
 
