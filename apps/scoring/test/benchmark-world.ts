@@ -25,7 +25,7 @@ const times = <T>(count: number, make: (index: number) => T): T[] => Array.from(
 /** A launched benchmark run: its rows as a launch leaves them. */
 export async function aBenchmark(w: World, init: BenchmarkInit = {}): Promise<Benchmark> {
   const { tasks = 1, configurations = 1, repetitions = 1, parallelism = 4, scorers = [], teamUid = TEAM } = init;
-  const [uid, agentUid, factoryUid, suiteUid] = [newUid(), newUid(), newUid(), newUid()];
+  const [uid, agentUid, factoryUid, suiteUid] = [newUid(), newUid(), w.aFactory({ teamUid }), newUid()];
   const manifest: Manifest = {
     content: {
       format: "millwright.benchmark.v1", repetition_count: repetitions, agents: [{ name: "lead", layers: [], environment: null, skills: [] }],

@@ -175,6 +175,7 @@ describe("the scores of trials", () => {
     const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: scorer }] });
     await settle(w.service);
     finishAll();
+    w.orchestrator.beforeCreate = lost; // the judges cannot start
     await settle(w.service);
     expect(await stateOf(w, benchmark)).toBe("scoring");
     await w.rows("UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1", [(await trialsOf(w, benchmark))[0]!.uid]);
@@ -183,6 +184,16 @@ describe("the scores of trials", () => {
     await w.rows("DELETE FROM scorers WHERE uid = $1", [scorer]);
     await settle(w.service);
     expect([await stateOf(w, benchmark), await scoreStates(w, benchmark)]).toEqual(["completed", []]);
+  });
+
+  test("by a rule complete their benchmark run", async () => {
+    const rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" } as const;
+    const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: await aStoredScorer(w), rule, model_id: "rule" }] });
+    await settle(w.service);
+    finishAll();
+    await settle(w.service);
+    expect([await stateOf(w, benchmark), await scoreStates(w, benchmark)]).toEqual(["completed", ["scored", "scored"]]);
+    expect(await w.rows("SELECT DISTINCT classification, score FROM trial_scores")).toEqual([{ classification: "good", score: 1 }]);
   });
 
   test("of trials that failed are not scoreable", async () => {
