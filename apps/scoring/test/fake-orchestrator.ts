@@ -32,6 +32,8 @@ export class FakeOrchestrator {
   /** Before runs are created or cancelled; may throw. */
   beforeCreate: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
   beforeCancel: (runUid: string) => Promise<void> | void = () => {};
+  /** Before runs are described. */
+  beforeDescribe: (runUids: readonly string[]) => Promise<void> | void = () => {};
   /** After runs were created, before the response. */
   beforeResponse: (runUids: readonly string[]) => Promise<void> | void = () => {};
   /** Whether a created run finds its team at a limit. */
@@ -94,7 +96,10 @@ export class FakeOrchestrator {
     });
     router.service(orchestrator.CatalogService, { listModels: async () => ({ defaultModelId: MODELS[0]!, models: MODELS.map((id) => ({ id })) }) });
     router.service(orchestrator.EvidenceService, {
-      describeRuns: async ({ runUids }) => ({ runs: runUids.flatMap((uid) => this.runs.get(uid)?.described ?? []) }),
+      describeRuns: async ({ runUids }) => {
+        await this.beforeDescribe(runUids);
+        return { runs: runUids.flatMap((uid) => this.runs.get(uid)?.described ?? []) };
+      },
       getRunEvidence: async ({ runUid }) => ({ ...this.#get(runUid).evidence, run: this.#get(runUid).described }),
     });
     serveFeed(router, "0199a000-0000-7000-8000-000000000000", this.feed);
