@@ -11,6 +11,7 @@ import { WorkQueue } from "@millwright/work";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { composeBenchmarkEngine, type BenchmarkEngine } from "./compose-benchmark-engine.ts";
 import { composeJudging } from "./compose-judging.ts";
+import { composeScorers } from "./compose-scorers.ts";
 import { ofTrialRuns } from "./events/on-trial-run-events.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
 
@@ -59,6 +60,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
   const factories = factoriesClient(o.neighbours.factories, signer);
   const judging = composeJudging({ database, clock, signer, factories, orchestrator: o.neighbours.orchestrator, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS });
+  const scorers = composeScorers({ database, clock, signer, masterKey: o.masterKey, factories, identity: o.neighbours.identity, orchestrator: o.neighbours.orchestrator });
   const benchmarkEngine = composeBenchmarkEngine({
     database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
   });
@@ -75,7 +77,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     work,
     benchmarkEngine,
     routes(router) {
-      scoringRoutes(router, { scorers: { judging }, benchmarks: {} });
+      scoringRoutes(router, { scorers: { ...scorers, judging }, benchmarks: {} });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     async start() {

@@ -1,0 +1,37 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Clock } from "@millwright/clock";
+import type { Database } from "@millwright/database";
+import { Cursors } from "@millwright/paging";
+import type { CallerSigner } from "@millwright/rpc";
+import { deriveKey } from "@millwright/vault";
+import { identityClient } from "./clients/identity-client.ts";
+import { modelsClient } from "./clients/models-client.ts";
+import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import type { ScorersDeps } from "./rpc/scorer-routes.ts";
+import { resultStore } from "./store/result-store.ts";
+import { scorerStore } from "./store/scorer-store.ts";
+import { selfImprovementStore } from "./store/self-improvement-store.ts";
+import { enqueueCancel } from "./usecases/cancel-judge-run.ts";
+import type { ScopeDeps } from "./usecases/scope.ts";
+
+export type ScorersOptions = ScopeDeps & {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly signer: CallerSigner;
+  readonly masterKey: Uint8Array;
+  readonly identity: Transport;
+  readonly orchestrator: Transport;
+};
+
+/** Scorers and what is read of their results. */
+export const composeScorers = ({ database, clock, signer, masterKey, factories, identity, orchestrator }: ScorersOptions): ScorersDeps => ({
+  scorers: scorerStore(database, enqueueCancel),
+  results: resultStore(database),
+  selfImprovements: selfImprovementStore(database),
+  factories,
+  agents: identityClient(identity, signer),
+  models: modelsClient(orchestrator, signer),
+  runs: orchestratorClient(orchestrator, signer),
+  cursors: new Cursors(deriveKey(masterKey, "scoring page tokens")),
+  clock,
+});

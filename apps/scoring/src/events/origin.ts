@@ -1,0 +1,14 @@
+import { actorOf, type Caller } from "@millwright/caller";
+import type { StoredEvent } from "@millwright/events";
+
+/** Who and what caused an event; part of every event. */
+export type Origin = { actor: { type: string; uid: string }; requestId: string; cause?: string };
+
+/** Returns the origin of a change that a caller requested. */
+export const originOf = (caller: Caller): Origin => {
+  const { type, uid } = actorOf(caller);
+  return { actor: { type, uid }, requestId: caller.requestId };
+};
+
+/** Returns the origin of a change that an event caused here. */
+export const causedBy = (event: StoredEvent): Origin => ({ actor: event.actor, requestId: event.requestId, cause: event.uid });

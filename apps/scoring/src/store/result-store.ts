@@ -1,0 +1,73 @@
+import type { Database } from "@millwright/database";
+import type { Period } from "../domain/periods.ts";
+import type { Result, ResultPosition, RunScore } from "../domain/result.ts";
+import type { ScorerUid } from "../domain/scorer.ts";
+import { RESULT_COLUMNS, toResult, type ResultRow } from "./result-rows.ts";
+
+export type ScorerStats = { readonly scorerUid: string; readonly resultCount: number; readonly lastScoredAt: Date | null; /** Newest first. */ readonly recentScores: readonly number[] };
+export type PeriodCount = { readonly passCount: number; readonly failCount: number; readonly costMicros: number };
+
+/** What attempts have become, for reading only: the current attempt of each pair of scorer and run. */
+export function resultStore(database: Database) {
+  return {
+    /** Newest first, ties by attempt uid. Reasons only if asked for: they are large. */
+    async list(uid: ScorerUid, query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean }): Promise<Result[]> {
+      const { runUids = null, after, limit = null } = query;
+      const { rows } = await database.searches.query<ResultRow>(
+        `SELECT ${RESULT_COLUMNS}, ${query.withReasons ? "a.reason" : "NULL AS reason"}
+           FROM attempts a
+          WHERE a.scorer_uid = $1 AND a.is_current
+            ${runUids === null ? "" : "AND a.run_uid = ANY ($2::uuid[])"}
+            ${after ? "AND (a.attempted_at, a.uid) < ($2::timestamptz, $3::uuid)" : ""}
+          ORDER BY a.attempted_at DESC, a.uid DESC
+          ${limit === null ? "" : `LIMIT ${Math.trunc(limit)}`}`,
+        [uid, ...(runUids === null ? [] : [runUids]), ...(after ? [after.attemptedAt, after.attemptUid] : [])],
+      );
+      return rows.map(toResult);
+    },
+
+    /** The current attempts of a run, newest first, ties by attempt uid. */
+    async listOfRun(runUid: string): Promise<RunScore[]> {
+      const { rows } = await database.searches.query<ResultRow & { scorer_id: number; scorer_uid: string; scorer_name: string }>(
+        `SELECT ${RESULT_COLUMNS}, NULL AS reason, s.id AS scorer_id, s.uid AS scorer_uid, s.name AS scorer_name
+           FROM attempts a JOIN scorers s ON s.uid = a.scorer_uid
+          WHERE a.run_uid = $1 AND a.is_current
+          ORDER BY a.attempted_at DESC, a.uid DESC`,
+        [runUid],
+      );
+      return rows.map((row) => ({ ...toResult(row), scorerId: row.scorer_id, scorerUid: row.scorer_uid, scorerName: row.scorer_name }));
+    },
+
+    /** Counts of all time, and the newest scores. */
+    async stats(uids: readonly ScorerUid[], recent: number): Promise<ScorerStats[]> {
+      if (uids.length === 0) return [];
+      const { rows } = await database.searches.query<{ uid: string; count: number; last: Date | null; recent: number[] }>(
+        `SELECT u.uid, c.count, c.last, r.recent
+           FROM unnest($1::uuid[]) AS u (uid)
+          CROSS JOIN LATERAL (SELECT count(*) AS count, max(a.scored_at) AS last FROM attempts a WHERE a.scorer_uid = u.uid AND ${LIVE_SCORE}) c
+          CROSS JOIN LATERAL (SELECT coalesce(array_agg(n.score), '{}') AS recent
+                                FROM (SELECT a.score FROM attempts a WHERE a.scorer_uid = u.uid AND ${LIVE_SCORE}
+                                       ORDER BY a.scored_at DESC, a.uid DESC LIMIT $2) n) r`,
+        [uids, recent],
+      );
+      return rows.map((row) => ({ scorerUid: row.uid, resultCount: row.count, lastScoredAt: row.last, recentScores: row.recent }));
+    },
+
+    /** One count per period, of the scores in it; the threshold decides what passes. */
+    async countPeriods(uid: ScorerUid, threshold: number, periods: readonly Period[]): Promise<PeriodCount[]> {
+      const { rows } = await database.searches.query<{ pass: number; fail: number; cost: number }>(
+        `SELECT c.pass, c.fail, c.cost
+           FROM unnest($3::timestamptz[], $4::timestamptz[]) WITH ORDINALITY AS p (starts, ends, n)
+          CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE a.score >= $2) AS pass, count(*) FILTER (WHERE a.score < $2) AS fail,
+                                     coalesce(sum(a.cost_micros), 0)::bigint AS cost
+                                FROM attempts a
+                               WHERE a.scorer_uid = $1 AND ${LIVE_SCORE} AND a.scored_at >= p.starts AND a.scored_at < p.ends) c
+          ORDER BY p.n`,
+        [uid, threshold, periods.map(({ from }) => from.toISOString()), periods.map(({ to }) => to.toISOString())],
+      );
+      return rows.map((row) => ({ passCount: row.pass, failCount: row.fail, costMicros: row.cost }));
+    },
+  };
+}
+
+const LIVE_SCORE = "a.is_current AND a.state = 'scored'";

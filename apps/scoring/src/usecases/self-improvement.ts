@@ -1,0 +1,62 @@
+import type { Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { notFound } from "@millwright/errors";
+import type { NewEvent } from "@millwright/events";
+import { checkSelfImprovement, type SelfImprovementSettings, type SelfImprovementView } from "../domain/self-improvement.ts";
+import type { Scorer, ScorerUid } from "../domain/scorer.ts";
+import { originOf } from "../events/origin.ts";
+import { changed, type ScorerRef } from "./change-scorer.ts";
+import { findScorer, type ScorerScopeDeps } from "./scope.ts";
+import { requireEditable, requireHuman, requireUnmanaged } from "./scorer-references.ts";
+
+type Change = { readonly next: Scorer; readonly event: NewEvent } | undefined;
+
+export type SelfImprovementDeps = ScorerScopeDeps & {
+  selfImprovements: { find(uid: ScorerUid): Promise<SelfImprovementView | undefined> };
+  scorers: {
+    update(uid: ScorerUid, change: (scorer: Scorer) => NonNullable<Change>): Promise<Scorer>;
+    /** Creates or replaces the configuration; `change` of the locked scorer is saved with it. Errors: scorer_not_found. */
+    putSelfImprovement(uid: ScorerUid, settings: SelfImprovementSettings, now: Date, change: (scorer: Scorer) => Change): Promise<void>;
+  };
+  clock: Clock;
+};
+
+/** Returns the self-improvement of a scorer. Errors: scorer_not_found · not_authorized · self_improvement_not_found (it is not enabled). */
+export async function getSelfImprovement(deps: SelfImprovementDeps, caller: Caller, ref: ScorerRef): Promise<SelfImprovementView> {
+  const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.view");
+  return view(deps, scorer.uid);
+}
+
+/**
+ * Creates or replaces the configuration and turns self-improvement on, which raises the scorer's version. A scorer that files define is
+ * turned on in its file; its numbers are set here.
+ *
+ * Errors: scorer_not_found · not_authorized · human_required (permission_denied) · scorer_invalid · scorer_managed · managed_by_files (conflict).
+ */
+export async function putSelfImprovement(deps: SelfImprovementDeps, caller: Caller, ref: ScorerRef, given: SelfImprovementSettings): Promise<SelfImprovementView> {
+  const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
+  requireHuman(caller);
+  requireUnmanaged(scorer);
+  const settings = checkSelfImprovement(given);
+  const now = deps.clock.now();
+  await deps.scorers.putSelfImprovement(scorer.uid, settings, now, (current) => {
+    if (current.selfImprovementEnabled) return undefined;
+    requireEditable(current);
+    return changed(current, { ...current, selfImprovementEnabled: true }, now, originOf(caller));
+  });
+  return view(deps, scorer.uid);
+}
+
+/** Deletes the configuration and turns self-improvement off; changes nothing if it is off. Errors: scorer_not_found · not_authorized · scorer_managed · managed_by_files (conflict). */
+export async function deleteSelfImprovement(deps: SelfImprovementDeps, caller: Caller, ref: ScorerRef): Promise<void> {
+  const { scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
+  if (!scorer.selfImprovementEnabled) return;
+  requireEditable(scorer);
+  await deps.scorers.update(scorer.uid, (current) => changed(current, { ...current, selfImprovementEnabled: false }, deps.clock.now(), originOf(caller)));
+}
+
+async function view(deps: SelfImprovementDeps, uid: ScorerUid): Promise<SelfImprovementView> {
+  const found = await deps.selfImprovements.find(uid);
+  if (!found) throw notFound("self_improvement");
+  return found;
+}
