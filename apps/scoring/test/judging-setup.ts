@@ -15,7 +15,7 @@ export type ScorerInit = {
 export type AttemptRow = {
   uid: string; scorer_uid: string; run_uid: string; state: string; is_current: boolean; classification: string | null; score: number | null;
   reason: string | null; failure_code: string | null; failure_message: string | null; judge_run_uid: string | null; trigger_source: string; run_version: number;
-  cost_micros: number; judge_time_ms: number | null;
+  cost_micros: number; judge_time_ms: number | null; judge_usage: object | null;
 };
 
 export const PASSING_RULE: Rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" };
