@@ -10,6 +10,7 @@ import { watchService, type ServiceOptions } from "@millwright/service";
 import { WorkQueue } from "@millwright/work";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { composeBenchmarkEngine, type BenchmarkEngine } from "./compose-benchmark-engine.ts";
+import { composeBenchmarks } from "./compose-benchmarks.ts";
 import { composeJudging } from "./compose-judging.ts";
 import { composeScorers } from "./compose-scorers.ts";
 import { ofTrialRuns } from "./events/on-trial-run-events.ts";
@@ -64,6 +65,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const benchmarkEngine = composeBenchmarkEngine({
     database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
   });
+  const benchmarks = composeBenchmarks({ database, clock, signer, masterKey: o.masterKey, neighbours: o.neighbours });
   const consumers = [
     consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
     consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),
@@ -77,7 +79,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     work,
     benchmarkEngine,
     routes(router) {
-      scoringRoutes(router, { scorers: { ...scorers, judging }, benchmarks: {} });
+      scoringRoutes(router, { scorers: { ...scorers, judging }, benchmarks });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     async start() {

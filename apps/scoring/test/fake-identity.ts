@@ -1,3 +1,4 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { isMember } from "@millwright/caller";
 import { events, identity } from "@millwright/contracts";
@@ -6,7 +7,7 @@ import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { serveFeed, type FakeEvent } from "./fake-feed.ts";
 
-export type FakeAgent = { uid: string; teamUid: string; factoryUid: string; name: string; enabled: boolean };
+export type FakeAgent = { uid: string; teamUid: string; factoryUid: string; name: string; enabled: boolean; layers: { source: string; uid: string; version: bigint; config: JsonObject }[] };
 
 /** Agents in memory. */
 export class FakeIdentity {
@@ -19,7 +20,7 @@ export class FakeIdentity {
 
   /** Adds an agent of a factory. */
   anAgent(agent: Partial<FakeAgent> & Pick<FakeAgent, "teamUid" | "factoryUid">): FakeAgent {
-    const made = { uid: newUid(), name: `agent-${this.agents.size + 1}`, enabled: true, ...agent };
+    const made = { uid: newUid(), name: `agent-${this.agents.size + 1}`, enabled: true, layers: [], ...agent };
     this.agents.set(made.uid, made);
     return made;
   }
@@ -31,7 +32,8 @@ export class FakeIdentity {
         if (caller.principal.type !== "service" && !isMember(caller, teamUid)) throw notFound("agent");
         const found = [...this.agents.values()].find((agent) => (agentUid ? agent.uid === agentUid : agent.factoryUid === factoryUid && agent.name === agentName));
         if (!found?.enabled || found.teamUid !== teamUid) throw notFound("agent");
-        return { agentUid: found.uid, agentName: found.name, factoryUid: found.factoryUid };
+        const siblings = [...this.agents.values()].filter((agent) => agent.factoryUid === found.factoryUid && agent.enabled && agent.uid !== found.uid);
+        return { agentUid: found.uid, agentName: found.name, factoryUid: found.factoryUid, siblingAgents: siblings.map(({ name }) => name), layers: found.layers };
       },
       getProfiles: async ({ uids }) => ({
         profiles: uids.flatMap((uid) => {

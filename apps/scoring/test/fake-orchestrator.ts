@@ -85,7 +85,10 @@ export class FakeOrchestrator {
         const run = this.#get(runUid);
         const caller = callerOf(context);
         if (caller.principal.type !== "service" && !isMember(caller, run.teamUid)) throw notFound("run");
-        return { run: { uid: run.uid, state: run.described.state!, title: run.described.title!, ownerType: "team", ownerUid: run.teamUid } };
+        const { state, title, factoryUid } = run.described;
+        return {
+          run: { uid: run.uid, state: state!, title: title!, ownerType: "team", ownerUid: run.teamUid, prompt: run.evidence.prompt!, ...(factoryUid !== undefined && { factoryUid }) },
+        };
       },
       cancelRun: async ({ runUid }) => {
         await this.beforeCancel(runUid);

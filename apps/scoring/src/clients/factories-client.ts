@@ -13,8 +13,8 @@ export function factoriesClient(transport: Transport, signer: CallerSigner) {
     async get(caller: Caller, uid: string): Promise<FactoryView> {
       const { factory } = await client.getFactory({ uid }, call(caller));
       if (!factory) throw notFound("factory");
-      const { teamUid, management, scorerDefaults = {}, scoringDefaultModel } = factory;
-      return { uid: factory.uid, teamUid, management, scorerDefaults, ...(scoringDefaultModel !== undefined && { scoringDefaultModel }) };
+      const { teamUid, management, scorerDefaults = {}, scoringDefaultModel, repositories } = factory;
+      return { uid: factory.uid, teamUid, management, scorerDefaults, repositories, ...(scoringDefaultModel !== undefined && { scoringDefaultModel }) };
     },
   };
 }

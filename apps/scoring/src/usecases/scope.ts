@@ -13,6 +13,8 @@ export type FactoryView = {
   readonly scorerDefaults: { readonly [key: string]: unknown };
   /** Model that judges benchmark tasks; absent: the platform's default. */
   readonly scoringDefaultModel?: string;
+  /** What runs of its agents work on unless their environment names repositories. */
+  readonly repositories: readonly { readonly owner: string; readonly repo: string; readonly codeForge: string }[];
 };
 
 export type ScopeDeps = {

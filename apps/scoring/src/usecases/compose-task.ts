@@ -1,0 +1,49 @@
+import type { Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import type { JsonObject } from "@millwright/json";
+import { SUITE_LIMITS } from "../domain/suite-rules.ts";
+import type { RepoRef, TaskContent } from "../domain/suite.ts";
+import type { FactoryView, ScopeDeps } from "./scope.ts";
+import { findBenchmarkFactory } from "./suite-scope.ts";
+
+/** A run that a task can be made from. */
+export type SourceRun = { readonly uid: string; readonly title: string; readonly prompt: string; /** "": none. */ readonly factoryUid: string; /** "": none. */ readonly environmentUid: string };
+
+export type ComposeTaskDeps = ScopeDeps & {
+  runs: { get(caller: Caller, runUid: string): Promise<SourceRun> };
+  environments: EnvironmentReader;
+};
+
+/** Returns the public configuration of an environment; undefined when the caller cannot see it. */
+export type EnvironmentReader = { environment(caller: Caller, uid: string): Promise<JsonObject | undefined> };
+
+/**
+ * Drafts a task from a run of the factory: its prompt, its title and the repositories that it worked on. Stores nothing. The caller adds the success
+ * criteria. Errors: factory_not_found · not_authorized · run_not_found (absent, not visible or of another factory).
+ */
+export async function composeTask(deps: ComposeTaskDeps, caller: Caller, ref: { factoryUid: string; runUid: string }): Promise<TaskContent> {
+  const factory = await findBenchmarkFactory(deps, caller, ref.factoryUid, "factory.view");
+  if (!isUuid(ref.runUid)) throw notFound("run");
+  const run = await deps.runs.get(caller, ref.runUid.toLowerCase());
+  if (run.factoryUid !== factory.uid) throw notFound("run");
+  const environment = run.environmentUid === "" ? undefined : await deps.environments.environment(caller, run.environmentUid);
+  return {
+    title: run.title.trim().slice(0, SUITE_LIMITS.title),
+    prompt: run.prompt.trim().slice(0, SUITE_LIMITS.prompt),
+    successCriteria: "",
+    sourceRunUid: run.uid,
+    startingRepoRefs: repositoriesOf(environment, factory).slice(0, SUITE_LIMITS.refs),
+    tags: [],
+    labels: {},
+    rule: null,
+  };
+}
+
+/** Returns what a run works on, at the default branches: the repositories of its environment if that names any, else those of its factory. */
+export function repositoriesOf(environment: JsonObject | undefined, factory: FactoryView): RepoRef[] {
+  const forgeOf = (owner: string): string => factory.repositories.find((repository) => repository.owner === owner)?.codeForge.toLowerCase() || "github";
+  const own = (environment?.["github_repos"] ?? []) as unknown as readonly { owner: string; repo: string }[];
+  const chosen = own.length > 0 ? own : factory.repositories;
+  return chosen.map(({ owner, repo }) => ({ code_forge: forgeOf(owner), owner, repo, ref: "" }));
+}

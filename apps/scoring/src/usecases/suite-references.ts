@@ -1,0 +1,61 @@
+import type { Caller } from "@millwright/caller";
+import { invalidArgument, notFound } from "@millwright/errors";
+import type { JsonObject } from "@millwright/json";
+import type { Suite, TaskContent } from "../domain/suite.ts";
+import type { FactoryView } from "./scope.ts";
+
+/** An agent as suites and launches need it. */
+export type SuiteAgent = {
+  readonly uid: string;
+  readonly name: string;
+  readonly factoryUid: string;
+  /** Names of the agents that it can delegate to. */
+  readonly siblings: readonly string[];
+  /** Its configuration, most specific first. */
+  readonly layers: readonly AgentLayer[];
+};
+
+export type AgentLayer = { readonly source: string; readonly uid: string; readonly version: number; readonly config: JsonObject };
+
+export type ReferenceDeps = {
+  agents: {
+    /** Errors: agent_not_found (absent, disabled or not visible). */
+    get(caller: Caller, teamUid: string, agentUid: string): Promise<SuiteAgent>;
+    /** Finds an agent of a factory by name. Errors: agent_not_found. */
+    findByName(caller: Caller, teamUid: string, factoryUid: string, name: string): Promise<SuiteAgent>;
+  };
+  /** Errors: run_not_found (absent or not visible to the caller). */
+  runs: { requireVisible(caller: Caller, runUid: string): Promise<void> };
+};
+
+/**
+ * Returns the agent of a suite: a concrete agent of the factory whose name is `factoryAgentType`, if that is given.
+ *
+ * Errors: agent_not_found · agent_type_mismatch (invalid_argument). Source: fields-factory §9.1.
+ */
+export async function findSuiteAgent(deps: ReferenceDeps, caller: Caller, factory: FactoryView, agentUid: string, factoryAgentType: string | undefined): Promise<SuiteAgent> {
+  const agent = await deps.agents.get(caller, factory.teamUid, agentUid);
+  if (agent.factoryUid !== factory.uid) throw notFound("agent");
+  if (factoryAgentType !== undefined && factoryAgentType !== agent.name) {
+    throw invalidArgument("agent_type_mismatch", `factory_agent_type is ${JSON.stringify(factoryAgentType)}, but agent_uid names the agent ${JSON.stringify(agent.name)}.`);
+  }
+  return agent;
+}
+
+/** Checks that the caller may view the source runs that tasks name and `earlier` did not. Errors: run_not_found. */
+export async function requireTaskReferences(deps: ReferenceDeps, caller: Caller, tasks: readonly TaskContent[], earlier: readonly TaskContent[] = []): Promise<void> {
+  const known = new Set(earlier.map(({ sourceRunUid }) => sourceRunUid));
+  const runUids = new Set(tasks.flatMap(({ sourceRunUid }) => (sourceRunUid === null || known.has(sourceRunUid) ? [] : [sourceRunUid])));
+  for (const runUid of runUids) await deps.runs.requireVisible(caller, runUid);
+}
+
+/** Returns the uids of the agents that the suite's agent can delegate to, sorted; none when it no longer exists. */
+export async function spawnableDescendants(deps: Pick<ReferenceDeps, "agents">, caller: Caller, suite: Suite): Promise<string[]> {
+  const agent = await deps.agents.get(caller, suite.teamUid, suite.agentUid).catch(noneIfNotFound);
+  const found = await Promise.all((agent?.siblings ?? []).map((name) => deps.agents.findByName(caller, suite.teamUid, suite.factoryUid, name).catch(noneIfNotFound)));
+  return found.flatMap((sibling) => sibling?.uid ?? []).toSorted();
+}
+
+function noneIfNotFound(error: unknown): undefined {
+  if ((error as { kind?: unknown }).kind !== "not_found") throw error;
+}

@@ -1,0 +1,37 @@
+import type { Caller, Verb } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { as, isUuid } from "@millwright/ids";
+import type { SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
+import { findFactory, type FactoryView, type ScopeDeps } from "./scope.ts";
+
+export type SuiteScopeDeps = ScopeDeps & { suites: { findWithTasks(uid: SuiteUid): Promise<SuiteWithTasks | undefined> } };
+
+/**
+ * Resolves the factory of a request about benchmarks. The token of a run reaches none: a trial must not read its own success criteria.
+ *
+ * Errors: factory_not_found · not_authorized.
+ */
+export async function findBenchmarkFactory(deps: ScopeDeps, caller: Caller, factoryUid: string, verb: Verb): Promise<FactoryView> {
+  if (caller.run) throw notFound("factory");
+  return findFactory(deps, caller, factoryUid, verb);
+}
+
+/** Resolves a suite of a factory at one version. Errors: those of `findBenchmarkFactory` · suite_not_found (absent, malformed or of another factory). */
+export async function findSuite(
+  deps: SuiteScopeDeps,
+  caller: Caller,
+  ref: { factoryUid: string; suiteUid: string },
+  verb: Verb,
+): Promise<{ factory: FactoryView; suite: SuiteWithTasks }> {
+  const factory = await findBenchmarkFactory(deps, caller, ref.factoryUid, verb);
+  const suite = isUuid(ref.suiteUid) ? await deps.suites.findWithTasks(as<SuiteUid>(ref.suiteUid.toLowerCase())) : undefined;
+  if (!suite || suite.factoryUid !== factory.uid) throw notFound("suite");
+  return { factory, suite };
+}
+
+/** Returns a task of a suite by its uid. Errors: task_not_found. */
+export function taskOf(suite: SuiteWithTasks, taskUid: string): SuiteTask {
+  const task = suite.tasks.find(({ uid }) => uid === taskUid.toLowerCase());
+  if (!task) throw notFound("task");
+  return task;
+}

@@ -1,0 +1,71 @@
+import type { Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { checkTask, checkTasks, isSameTask } from "../domain/suite-rules.ts";
+import type { SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
+import { raised, taskTitleTaken, type ChangeSuiteDeps, type SuiteRef } from "./change-suite.ts";
+import { requireTaskReferences } from "./suite-references.ts";
+import { findSuite, taskOf, type SuiteScopeDeps } from "./suite-scope.ts";
+
+export type TaskRef = SuiteRef & { readonly taskUid: string };
+
+/**
+ * Adds a task at the end of the suite; the identical task again returns the existing one.
+ *
+ * Errors: suite_not_found · not_authorized · suite_invalid · run_not_found · task_title_taken (conflict). Source: API spec §4 "Benchmarks".
+ */
+export async function addTask(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef, given: TaskContent): Promise<{ task: SuiteTask; created: boolean }> {
+  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const task = { ...checkTask(given), uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
+  await requireTaskReferences(deps, caller, [task], found.tasks);
+  const suite = await deps.suites.update(found.uid, (current) => {
+    if (findIdentical(current, task)) return undefined;
+    const next = { ...current, tasks: [...current.tasks, task] };
+    checkTasks(next.tasks);
+    return raised(next, caller, deps.clock.now());
+  });
+  const stored = findIdentical(suite, task)!;
+  return { task: stored, created: stored.uid === task.uid };
+}
+
+/** Errors: task_title_taken. */
+function findIdentical(suite: SuiteWithTasks, task: TaskContent): SuiteTask | undefined {
+  const namesake = suite.tasks.find(({ title }) => title === task.title);
+  if (namesake && !isSameTask(namesake, task)) throw taskTitleTaken(task.title);
+  return namesake;
+}
+
+/** Errors: suite_not_found · not_authorized · task_not_found. */
+export async function getTask(deps: SuiteScopeDeps, caller: Caller, ref: TaskRef): Promise<SuiteTask> {
+  const { suite } = await findSuite(deps, caller, ref, "factory.view");
+  return taskOf(suite, ref.taskUid);
+}
+
+/**
+ * Changes the given fields of a task; absent ones stay.
+ *
+ * Errors: suite_not_found · not_authorized · task_not_found · suite_invalid · run_not_found · task_title_taken (conflict).
+ */
+export async function updateTask(deps: ChangeSuiteDeps, caller: Caller, ref: TaskRef, patch: Partial<TaskContent>): Promise<SuiteTask> {
+  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const earlier = taskOf(found, ref.taskUid);
+  await requireTaskReferences(deps, caller, [checkTask({ ...earlier, ...patch })], [earlier]);
+  const suite = await deps.suites.update(found.uid, (current) => {
+    const task = taskOf(current, earlier.uid);
+    const next: SuiteTask = { ...task, ...checkTask({ ...task, ...patch }) };
+    if (isSameTask(task, next)) return undefined;
+    if (current.tasks.some(({ uid, title }) => uid !== next.uid && title === next.title)) throw taskTitleTaken(next.title);
+    return raised({ ...current, tasks: current.tasks.map((each) => (each.uid === next.uid ? next : each)) }, caller, deps.clock.now());
+  });
+  return taskOf(suite, earlier.uid);
+}
+
+/** Benchmark runs keep what they froze of it. Errors: suite_not_found · not_authorized · task_not_found. */
+export async function deleteTask(deps: ChangeSuiteDeps, caller: Caller, ref: TaskRef): Promise<void> {
+  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const { uid } = taskOf(found, ref.taskUid);
+  await deps.suites.update(found.uid, (current) => {
+    if (!current.tasks.some((task) => task.uid === uid)) throw notFound("task");
+    return raised({ ...current, tasks: current.tasks.filter((task) => task.uid !== uid) }, caller, deps.clock.now());
+  });
+}
