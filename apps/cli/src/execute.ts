@@ -15,9 +15,9 @@ export type Surroundings = {
 };
 
 /** Arguments that are named in paths. */
-const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "SECRET", "ENVIRONMENT"]);
+const IDS = new Set(["RUN", "TASK", "AUTOMATION", "WEBHOOK", "DELIVERY", "SCHEDULE", "CODE_HOST", "KEY", "SECRET", "ENVIRONMENT", "SCORER", "SUITE", "OTHER_RUN"]);
 /** Refusals with status 400 that are not about a value of the command line. */
-const STATE_REFUSALS = new Set(["run_already_finished"]);
+const STATE_REFUSALS = new Set(["run_already_finished", "benchmark_run_finished"]);
 const GLOBAL_OPTIONS = { json: { type: "boolean" }, url: { type: "string" }, "api-key": { type: "string" }, team: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
 
 /** Runs one command line and answers its exit code. Never throws for what a user can cause. */

@@ -12,10 +12,10 @@ const DEFAULTS: Record<string, Answer> = {
   [WHOAMI]: { status: 200, body: { principal: { type: "user", uid: "u1" }, teams: [{ uid: "t1" }] } },
 };
 
-/** For each test of a file an API that answers as it is told, by method and path, and keeps what it was asked; and the client, pointed at it. */
+/** For each test of a file an API that answers as it is told, by method and path (a list: one after the other, then the last again), and keeps what it was asked; and the client, pointed at it. */
 export function fakeApi() {
   const seen: Seen[] = [];
-  const answers: Record<string, Answer> = {};
+  const answers: Record<string, Answer | Answer[]> = {};
   let server: Server;
   let url: string;
 
@@ -30,7 +30,8 @@ export function fakeApi() {
         const name = `${request.method} ${request.url}`;
         const isRecorded = name !== WHOAMI || answers[WHOAMI] !== undefined;
         if (isRecorded) seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
-        const answer = answers[name] ?? DEFAULTS[name] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
+        const given = answers[name];
+        const answer = (Array.isArray(given) ? (given.length > 1 ? given.shift() : given[0]) : given) ?? DEFAULTS[name] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
         response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });
         response.end(answer.text ?? (answer.body === undefined ? "" : JSON.stringify(answer.body)));
       });

@@ -3,6 +3,8 @@ import { accessCommands } from "./access.ts";
 import { agentCommands } from "./agent.ts";
 import { automationCommands } from "./automation.ts";
 import { backupCommands } from "./backup.ts";
+import { benchmarkCommands } from "./benchmark.ts";
+import { benchmarkLaunchCommands } from "./benchmark-launch.ts";
 import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
 import { environmentCommands } from "./environment.ts";
@@ -12,6 +14,7 @@ import { invitationCommands } from "./invitation.ts";
 import { localRunCommand } from "./local-run.ts";
 import { runCommands } from "./run.ts";
 import { scheduleCommands } from "./schedule.ts";
+import { scorerCommands } from "./scorer.ts";
 import { taskCommands } from "./task.ts";
 import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
@@ -22,6 +25,8 @@ export const COMMANDS: Command[] = [
   ...agentCommands,
   ...automationCommands,
   ...backupCommands,
+  ...benchmarkCommands,
+  ...benchmarkLaunchCommands,
   ...catalogCommands,
   ...codeHostCommands,
   ...environmentCommands,
@@ -31,6 +36,7 @@ export const COMMANDS: Command[] = [
   localRunCommand,
   ...runCommands,
   ...scheduleCommands,
+  ...scorerCommands,
   ...taskCommands,
   ...webhookCommands,
   ...workerCommands,

@@ -1,13 +1,11 @@
 import { table } from "@millwright/terminal";
-import { EXIT, textOption, type Cli, type Command, type Values } from "../command.ts";
+import { EXIT, textOption, type Cli, type Command } from "../command.ts";
 import { readJson } from "../files.ts";
-import { FACTORY, factoryUid } from "../which-factory.ts";
+import { FACTORY, factoryPath } from "../which-factory.ts";
 
 type Trigger = { provider: string; event: string };
 type Automation = { uid: string; name: string; enabled: boolean; agent: string | null; prompt: string; triggers: Trigger[]; management: string; last_fired_at: string | null };
 type Decision = { event_uid: string; automation: string; provider: string; event: string; outcome: string; explanation: string; run_id: string | null; decided_at: string; next_attempt_at?: string | null };
-
-const pathOf = async (cli: Cli, values: Values, ...more: readonly string[]): Promise<string> => [`/factory/${await factoryUid(cli, values)}`, ...more].join("/");
 
 const triggersOf = ({ triggers }: Automation): string => triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
 const said = (one: Automation): string =>
@@ -24,7 +22,7 @@ const turn = (word: "enable" | "disable", summary: string): Command => ({
   options: FACTORY,
   summary,
   run: async (cli, [uid], values) => {
-    const path = await pathOf(cli, values, "automations", uid!);
+    const path = await factoryPath(cli, values, "automations", uid!);
     const present = await cli.api().get<Automation>(path);
     const changed = await cli.api().request<Automation>("PUT", path, { body: { ...present, enabled: word === "enable" } });
     cli.show(changed, () => said(changed));
@@ -42,7 +40,7 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "Create an automation from a JSON file: name, prompt, triggers, and what else its file in a definition says.",
     run: async (cli, [file], values) => {
-      const made = await cli.api().post<Automation>(await pathOf(cli, values, "automations"), await readJson(file!));
+      const made = await cli.api().post<Automation>(await factoryPath(cli, values, "automations"), await readJson(file!));
       cli.show(made, () => said(made));
     },
   },
@@ -52,7 +50,7 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "List a factory's automations.",
     run: async (cli, _args, values) => {
-      const { automations } = await cli.api().get<{ automations: Automation[] }>(`${await pathOf(cli, values, "automations")}?limit=100`);
+      const { automations } = await cli.api().get<{ automations: Automation[] }>(`${await factoryPath(cli, values, "automations")}?limit=100`);
       cli.show(automations, () => table(["AUTOMATION", "NAME", "ENABLED", "TRIGGERS", "LAST FIRED"], automations.map((one) => [one.uid, one.name, one.enabled ? "yes" : "no", triggersOf(one), one.last_fired_at ?? "never"])));
     },
   },
@@ -62,7 +60,7 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "Show an automation.",
     run: async (cli, [uid], values) => {
-      const one = await cli.api().get<Automation>(await pathOf(cli, values, "automations", uid!));
+      const one = await cli.api().get<Automation>(await factoryPath(cli, values, "automations", uid!));
       cli.show(one, () => said(one));
     },
   },
@@ -74,7 +72,7 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "Start a run of it now, whatever its triggers are.",
     run: async (cli, [uid], values) => {
-      const decision = await cli.api().post<Decision>(await pathOf(cli, values, "automations", uid!, "run"), {});
+      const decision = await cli.api().post<Decision>(await factoryPath(cli, values, "automations", uid!, "run"), {});
       cli.show(decision, () => decided(decision));
     },
   },
@@ -85,7 +83,7 @@ export const automationCommands: Command[] = [
     summary: "Say why it fired or did not, newest first; --event takes an event or a delivery.",
     run: async (cli, [uid], values) => {
       const event = textOption(values, "event");
-      const path = uid === undefined ? await pathOf(cli, values, "decisions") : await pathOf(cli, values, "automations", uid, "decisions");
+      const path = uid === undefined ? await factoryPath(cli, values, "decisions") : await factoryPath(cli, values, "automations", uid, "decisions");
       showDecisions(cli, (await cli.api().get<{ decisions: Decision[] }>(`${path}${event === undefined ? "" : `?event_uid=${event}`}`)).decisions);
     },
   },
@@ -95,7 +93,7 @@ export const automationCommands: Command[] = [
     options: { ...FACTORY, "dry-run": { type: "boolean" } },
     summary: "Have it look at a stored delivery again, and start a run if it matches; exit code 1 if it does not.",
     run: async (cli, [uid, webhook, delivery], values) => {
-      const replayed = await cli.api().post<Replayed>(await pathOf(cli, values, "webhooks", webhook!, "deliveries", delivery!, "replay"), { automation_uid: uid, dry_run: values["dry-run"] === true });
+      const replayed = await cli.api().post<Replayed>(await factoryPath(cli, values, "webhooks", webhook!, "deliveries", delivery!, "replay"), { automation_uid: uid, dry_run: values["dry-run"] === true });
       cli.show(replayed, () => saidOfReplay(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },
@@ -106,7 +104,7 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "Delete an automation; its runs and decisions stay.",
     run: async (cli, [uid], values) => {
-      await cli.api().request("DELETE", await pathOf(cli, values, "automations", uid!));
+      await cli.api().request("DELETE", await factoryPath(cli, values, "automations", uid!));
       cli.show({ uid, deleted: true }, () => `automation ${uid} is deleted.`);
     },
   },
