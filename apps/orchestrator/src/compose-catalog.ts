@@ -228,6 +228,9 @@ export function composeCatalog(options: CatalogOptions) {
     routes(router: ConnectRouter): void {
       evidenceRoutes(router, {
         ...reads,
+        ...shared,
+        findScoredRun: (uid) => scoredRunStore.find(sql, uid),
+        pullRequestsOfRuns: (uids) => pullRequestStore.listOfRuns(sql, uids),
         listScoredRuns: (uids) => scoredRunStore.list(sql, uids),
         ancestorAgents: (uids) => scoredRunStore.ancestorAgents(sql, uids),
       });

@@ -91,3 +91,60 @@ describe("DescribeRuns", () => {
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 });
+
+describe("GetRunEvidence", () => {
+  const evidenceOf = (runUid: string) => p.evidence.getRunEvidence({ runUid }, scoring());
+  const edit = (held: HeldExecution, callId: string, name: string, input: Record<string, string>, state = "completed") => [
+    held.event("model_step", { step_id: callId, text: "", tool_calls: [{ call_id: callId, name, input }] }),
+    held.event("tool_start", { call_id: callId, name: "edit_files", category: "files", input: {} }),
+    held.event("tool_end", { call_id: callId, name: "edit_files", category: "files", state, output: {} }),
+  ];
+
+  test("returns prompt, final message, conversation, edits and artifacts of a run that ended", async () => {
+    const run = await p.run(caller, { prompt: "Add a page." });
+    const held = await holdStarted(p, worker);
+    await held.append(
+      ...edit(held, "c1", "write_file", { path: "page.html", content: "<h1>Hi</h1>\n" }),
+      ...edit(held, "c2", "edit_file", { path: "index.md", old: "old line", new: "new line\nanother" }),
+      ...edit(held, "c3", "write_file", { path: "refused.txt", content: "x" }, "failed"),
+      held.event("model_step", { step_id: "s1", text: "The page is there.", tool_calls: [] }),
+    );
+    await p.workers.createArtifact({ ...lease(held), clientArtifactId: "plan", artifactType: "PLAN", data: { title: "Plan" }, content: new TextEncoder().encode("# Plan") }, bearer(worker));
+    await held.complete("DONE");
+    const evidence = await evidenceOf(run.uid);
+    expect(evidence).toMatchObject({ run: { uid: run.uid, state: "SUCCEEDED", hasConversation: true }, prompt: "Add a page.", finalMessage: "The page is there.", artifacts: [{ artifactType: "PLAN" }] });
+    expect(evidence.diff).toBe("# Edits by the agent, in their order\n--- /dev/null\n+++ b/page.html\n@@ whole file @@\n+<h1>Hi</h1>\n--- a/index.md\n+++ b/index.md\n@@ edit @@\n-old line\n+new line\n+another\n");
+    const shown = (await p.runs.getConversation({ runUid: run.uid }, p.as(caller))).steps;
+    expect(JSON.parse(evidence.conversationJson)).toEqual({ conversation_id: run.conversationUid, steps: JSON.parse(JSON.stringify(shown)) });
+  });
+
+  test("includes what runs below it did and left behind", async () => {
+    const parent = await p.run(caller, { prompt: "Delegate." });
+    const held = await holdStarted(p, worker);
+    const child = await p.run(caller, { prompt: "Do a part.", parentRunUid: parent.uid });
+    const inner = await holdStarted(p, worker);
+    await inner.append(...edit(inner, "c1", "write_file", { path: "part.txt", content: "part" }));
+    await p.workers.createArtifact({ ...lease(inner), clientArtifactId: "plan", artifactType: "PLAN", data: { title: "Part" }, content: new TextEncoder().encode("# Part") }, bearer(worker));
+    await inner.complete("DONE");
+    await held.complete("DONE");
+    const evidence = await evidenceOf(parent.uid);
+    expect([evidence.conversationJson, evidence.diff]).toEqual([expect.stringContaining(child.uid), expect.stringContaining("+++ b/part.txt")]);
+    expect(evidence.artifacts).toMatchObject([{ runUid: child.uid }]);
+  });
+
+  test("returns the conversation of a personal run too", async () => {
+    const person = { ...caller, personal: ["run.create", "run.view", "run.manage"] as const };
+    const run = await p.run(person, { owner: { type: "user", uid: caller.principal.uid } });
+    const held = await holdStarted(p, worker);
+    await held.append(held.event("model_step", { step_id: "s1", text: "Mine.", tool_calls: [] }));
+    await held.complete("DONE");
+    expect(await evidenceOf(run.uid)).toMatchObject({ finalMessage: "Mine.", diff: "", artifacts: [] });
+  });
+
+  test("is refused for unknown runs, and to everyone but the scoring service", async () => {
+    for (const uid of [newUid(), "nonsense", ""]) await expect(evidenceOf(uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    const run = await p.run(caller);
+    await expect(p.evidenceByGateway.getRunEvidence({ runUid: run.uid }, p.as(caller))).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  });
+});

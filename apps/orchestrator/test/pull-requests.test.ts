@@ -2,9 +2,10 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
+import { newUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 
@@ -64,7 +65,7 @@ const pageOf = (url: string, who = caller) => p.artifacts.getPullRequest({ pullR
 
 test("an assignment says where the repository is and which branch is the run's", async () => {
   expect(held.assignment.details.repositories).toEqual([
-    { owner: "acme", name: "app", cloneUrl: join(root, "acme/app.git"), baseBranch: "", workBranch: branch, authorizationHeader: "", codeHost: "local" },
+    { owner: "acme", name: "app", cloneUrl: join(root, "acme/app.git"), baseBranch: "", workBranch: branch, baseCommit: "", authorizationHeader: "", codeHost: "local" },
   ]);
 });
 
@@ -78,6 +79,43 @@ test("what was pushed becomes one pull request, with a page, an artifact and an 
   expect(await pageOf(opened.url)).toMatchObject({
     ...{ title: "Add hello", body: "Because.", headBranch: branch, baseBranch: "main", headSha: sha, status: "open", owner: "acme", repo: "app", number: 1 },
     ...{ files: [{ path: "hello.txt", additions: 1, deletions: 0 }], diff: expect.stringContaining("+hi") },
+  });
+});
+
+test("a pull request is evidence of its run, with its diff", async () => {
+  await open(push("hello.txt", "hi\n"));
+  const evidence = await p.evidence.getRunEvidence({ runUid: held.assignment.job.run.runUid }, p.as(serviceCaller("scoring", newUid())));
+  expect(evidence.diff).toMatch(/^# Pull request acme\/app#1: Add hello\n(.|\n)*\+\+\+ b\/hello\.txt\n(.|\n)*\+hi\n/);
+  expect(evidence.artifacts).toMatchObject([{ artifactType: "PULL_REQUEST" }]);
+});
+
+describe("commits that refs are at", () => {
+  const resolve = async (...refs: [repo: string, ref: string][]) =>
+    (await p.evidence.resolveCommits({ teamUid: caller.teams[0]!.teamUid, repositories: refs.map(([repo, ref]) => ({ owner: "acme", repo, ref })) }, p.as(serviceCaller("scoring", newUid())))).repositories.map(({ commit }) => commit);
+
+  test("are resolved for branches, tags, commits and the default branch, in their order", async () => {
+    const bare = join(root, "acme/app.git");
+    const sha = push("hello.txt", "hi\n");
+    const main = git(bare, "rev-parse", "main");
+    git(bare, "tag", "-a", "-m", "one", "v1", main);
+    expect(await resolve(["app", ""], ["app", branch], ["app", "v1"], ["app", sha])).toEqual([main, sha, main, sha]);
+  });
+
+  test.each([
+    ["an absent repository", "absent", "main", "repository_not_found", /acme\/absent/],
+    ["an absent ref", "app", "nowhere", "ref_not_found", /acme\/app has no branch, tag or commit "nowhere"/],
+    ["an absent commit", "app", "d".repeat(40), "ref_not_found", /acme\/app/],
+    ["an invalid ref", "app", "a..b", "ref_invalid", /"a\.\.b"/],
+  ])("of %s are refused by name", async (_what, repo, ref, reason, message) => {
+    await expect(resolve([repo, ref])).rejects.toEqual(domainError({ reason }));
+    await expect(resolve([repo, ref])).rejects.toThrow(message);
+  });
+
+  test("are resolved by the connections of that team alone, for the scoring service alone", async () => {
+    const asked = { teamUid: caller.teams[0]!.teamUid, repositories: [{ owner: "acme", repo: "app", ref: "" }] };
+    await expect(p.evidenceByGateway.resolveCommits(asked, p.as(caller))).rejects.toEqual(domainError({ kind: "not_found" }));
+    await expect(p.evidenceByGateway.resolveCommits(asked, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+    await expect(resolve(...Array.from({ length: 101 }, (): [string, string] => ["app", ""]))).rejects.toEqual(domainError({ reason: "repositories_count" }));
   });
 });
 

@@ -8,6 +8,8 @@ export interface CodeHost {
   defaultBranch(repository: Repository): Promise<string>;
   /** The newest commit of a branch; undefined when there is no such branch. Errors: branch_invalid. */
   branchSha(repository: Repository, branch: string): Promise<string | undefined>;
+  /** The commit of a branch, a tag or a full commit id, in this order; undefined when there is none. Errors: branch_invalid. */
+  commitOf(repository: Repository, ref: string): Promise<string | undefined>;
   /** Chosen files at the head of the default branch, by path; none for an empty repository. */
   readFiles(repository: Repository, choice: FileChoice): Promise<readonly RepositoryFile[]>;
 }
@@ -62,6 +64,8 @@ export interface PullRequestHost extends CodeHost {
    */
   ensurePullRequest(wanted: NewPullRequest): Promise<OpenedPullRequest>;
   getPullRequest(repository: Repository, number: number): Promise<PullRequest | undefined>;
+  /** Unified text of what it changes, at most `CHANGED_FILES_MAX` files; the host leaves out large ones. Undefined when there is none. */
+  diffPullRequest(repository: Repository, number: number): Promise<string | undefined>;
   /** As it is now; undefined when there is none. */
   describePullRequest(repository: Repository, number: number): Promise<PullRequestFacts | undefined>;
 }

@@ -82,6 +82,13 @@ export async function allPages(api: ForgeApi, path: string, most: number): Promi
   return found.slice(0, most);
 }
 
+/** One file of a unified diff, as a forge lists it; without hunks (a binary or large file) only its header. */
+export function fileDiff({ path, oldPath, isNew, isRemoved, hunks }: { readonly path: string; readonly oldPath: unknown; readonly isNew: boolean; readonly isRemoved: boolean; readonly hunks: unknown }): string {
+  const before = typeof oldPath === "string" && oldPath !== "" ? oldPath : path;
+  const header = `diff --git a/${before} b/${path}\n--- ${isNew ? "/dev/null" : `a/${before}`}\n+++ ${isRemoved ? "/dev/null" : `b/${path}`}\n`;
+  return typeof hunks === "string" && hunks !== "" ? `${header}${hunks}${hunks.endsWith("\n") ? "" : "\n"}` : header;
+}
+
 /** A member of what a forge answered; undefined when it has none. */
 export const member = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined);
 

@@ -1,6 +1,6 @@
 import { notFound } from "@millwright/errors";
 import { CHANGED_FILES_MAX, type FileChoice, type NewPullRequest, type OpenedPullRequest, type PullRequest, type PullRequestFacts, type PullRequestHost, type Repository, type RepositoryFile } from "./code-host.ts";
-import { allPages, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
+import { allPages, fileDiff, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
 import { checkBranch, checkRepository, isSha } from "./names.ts";
 
 export type GithubOptions = {
@@ -26,9 +26,11 @@ export function githubHost(options: GithubOptions): PullRequestHost {
     },
     defaultBranch: (repository) => defaultBranch(api, repository),
     branchSha: (repository, branch) => branchSha(api, repository, branch),
+    commitOf: (repository, ref) => commitOf(api, repository, ref),
     readFiles: (repository, choice) => readFiles(api, repository, choice),
     ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
     getPullRequest: (repository, number) => getPullRequest(api, repository, number),
+    diffPullRequest: (repository, number) => diffPullRequest(api, repository, number),
     describePullRequest: (repository, number) => describePullRequest(api, repository, number),
   };
 }
@@ -55,6 +57,15 @@ async function branchSha(api: ForgeApi, repository: Repository, branch: string):
   return status === 200 ? text(member(body, "object"), "sha") : undefined;
 }
 
+async function commitOf(api: ForgeApi, repository: Repository, ref: string): Promise<string | undefined> {
+  const name = checkBranch(ref);
+  for (const path of [`heads/${name}`, `tags/${name}`, ...(isSha(name) ? [name] : [])]) {
+    const { status, body } = await api("GET", `${repoPath(repository)}/commits/${path.split("/").map(encodeURIComponent).join("/")}`);
+    if (status === 200) return text(body, "sha");
+  }
+  return undefined;
+}
+
 /** The whole tree in one answer (GitHub cuts it at 100,000 entries), then each chosen file by itself. */
 async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMax, fileBytesMax }: FileChoice): Promise<RepositoryFile[]> {
   const branch = checkBranch(await defaultBranch(api, repository));
@@ -77,6 +88,13 @@ async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMa
 async function getPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
   const { status, body } = await api("GET", `${repoPath(repository)}/pulls/${Math.trunc(number)}`);
   return status === 200 ? pullRequest(body) : undefined;
+}
+
+async function diffPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<string | undefined> {
+  const path = `${repoPath(repository)}/pulls/${Math.trunc(number)}`;
+  if ((await api("GET", path)).status !== 200) return undefined;
+  const files = await allPages(api, `${path}/files`, CHANGED_FILES_MAX);
+  return files.map((file) => fileDiff({ path: text(file, "filename"), oldPath: member(file, "previous_filename"), isNew: member(file, "status") === "added", isRemoved: member(file, "status") === "removed", hunks: member(file, "patch") })).join("");
 }
 
 async function describePullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequestFacts | undefined> {

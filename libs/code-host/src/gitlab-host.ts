@@ -1,6 +1,6 @@
 import { notFound } from "@millwright/errors";
 import { CHANGED_FILES_MAX, type FileChoice, type NewPullRequest, type OpenedPullRequest, type PullRequest, type PullRequestFacts, type PullRequestHost, type Repository, type RepositoryFile } from "./code-host.ts";
-import { allPages, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
+import { allPages, fileDiff, forgeApi, headMoved, member, pullRequestRefused, repositoryNotFound, text, textsAmong, type ForgeApi } from "./forge-api.ts";
 import { checkBranch, checkProject, isSha } from "./names.ts";
 
 export type GitlabOptions = {
@@ -21,9 +21,11 @@ export function gitlabHost(options: GitlabOptions): PullRequestHost {
     cloneUrl: (repository) => `${baseUrl.replace(/\/api\/v4$/, "")}/${checkProject(repository)}.git`,
     defaultBranch: (repository) => defaultBranch(api, repository),
     branchSha: (repository, branch) => branchSha(api, repository, branch),
+    commitOf: (repository, ref) => commitOf(api, repository, ref),
     readFiles: (repository, choice) => readFiles(api, repository, choice),
     ensurePullRequest: (wanted) => ensurePullRequest(api, wanted),
     getPullRequest: (repository, number) => getPullRequest(api, repository, number),
+    diffPullRequest: (repository, number) => diffPullRequest(api, repository, number),
     describePullRequest: (repository, number) => describePullRequest(api, repository, number),
   };
 }
@@ -39,6 +41,17 @@ async function defaultBranch(api: ForgeApi, repository: Repository): Promise<str
 async function branchSha(api: ForgeApi, repository: Repository, branch: string): Promise<string | undefined> {
   const { status, body } = await api("GET", `${projectPath(repository)}/repository/branches/${encodeURIComponent(checkBranch(branch))}`);
   return status === 200 ? text(member(body, "commit"), "id") : undefined;
+}
+
+async function commitOf(api: ForgeApi, repository: Repository, ref: string): Promise<string | undefined> {
+  const name = checkBranch(ref);
+  for (const path of [`branches/${encodeURIComponent(name)}`, `tags/${encodeURIComponent(name)}`]) {
+    const { status, body } = await api("GET", `${projectPath(repository)}/repository/${path}`);
+    if (status === 200) return text(member(body, "commit"), "id");
+  }
+  if (!isSha(name)) return undefined;
+  const { status, body } = await api("GET", `${projectPath(repository)}/repository/commits/${name}`);
+  return status === 200 ? text(body, "id") : undefined;
 }
 
 /** The tree in pages, which lack the sizes; then each chosen file by itself, whose size is told with it. */
@@ -62,6 +75,13 @@ async function readFiles(api: ForgeApi, repository: Repository, { wants, filesMa
 async function getPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequest | undefined> {
   const { status, body } = await api("GET", `${projectPath(repository)}/merge_requests/${Math.trunc(number)}`);
   return status === 200 ? mergeRequest(body) : undefined;
+}
+
+async function diffPullRequest(api: ForgeApi, repository: Repository, number: number): Promise<string | undefined> {
+  const path = `${projectPath(repository)}/merge_requests/${Math.trunc(number)}`;
+  if ((await api("GET", path)).status !== 200) return undefined;
+  const files = await allPages(api, `${path}/diffs`, CHANGED_FILES_MAX);
+  return files.map((file) => fileDiff({ path: text(file, "new_path"), oldPath: member(file, "old_path"), isNew: member(file, "new_file") === true, isRemoved: member(file, "deleted_file") === true, hunks: member(file, "diff") })).join("");
 }
 
 async function describePullRequest(api: ForgeApi, repository: Repository, number: number): Promise<PullRequestFacts | undefined> {

@@ -29,6 +29,7 @@ export function localHost(options: LocalOptions): LocalHost {
     cloneUrl: (repository) => pathOf(checkRepository(repository)),
     defaultBranch: async (repository) => defaultBranch(await find(repository)),
     branchSha: async (repository, branch) => commitOf(await find(repository), `refs/heads/${checkBranch(branch)}`),
+    commitOf: async (repository, ref) => refCommit(await find(repository), ref),
     readFiles: async (repository, choice) => readFiles(await find(repository), choice),
     diff: async (repository, base, head) => diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
   };
@@ -76,6 +77,15 @@ async function readFiles(gitDir: string, { wants, filesMax, fileBytesMax }: File
 async function commitOf(gitDir: string, revision: string): Promise<string | undefined> {
   const { exitCode, stdout } = await runGit(gitDir, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${revision}^{commit}`]);
   return exitCode === 0 ? line(stdout) : undefined;
+}
+
+async function refCommit(gitDir: string, ref: string): Promise<string | undefined> {
+  const name = checkBranch(ref);
+  for (const revision of [`refs/heads/${name}`, `refs/tags/${name}`, ...(isSha(name) ? [name] : [])]) {
+    const sha = await commitOf(gitDir, revision);
+    if (sha !== undefined) return sha;
+  }
+  return undefined;
 }
 
 async function commit(gitDir: string, name: string): Promise<string> {

@@ -8,6 +8,8 @@ import { githubHost, type PullRequestHost } from "../src/index.ts";
 type Answer = { status: number; body?: unknown; headers?: Record<string, string> };
 type Pull = { number: number; title: string; head: string; base: string; state: string };
 
+const KNOWN = "e".repeat(40);
+
 /** A code host with one repository, acme/shop, in the shape of GitHub's REST API. */
 const fake = { branches: new Map<string, string>(), pulls: [] as Pull[], seen: [] as string[], refuse: undefined as Answer | undefined, tree: undefined as { path: string; mode: string; sha: string; size?: number }[] | undefined };
 const shown = (pull: Pull) => ({
@@ -26,7 +28,10 @@ function answer(method: string, url: URL, body: Record<string, string>): Answer 
   if (fake.refuse) return fake.refuse;
   const [, path] = /^\/api\/v3\/repos\/acme\/shop(.*)$/.exec(decodeURIComponent(url.pathname)) ?? [];
   if (path === "") return { status: 200, body: { default_branch: "trunk" } };
-  if (path === "/pulls/1/files") return { status: 200, body: url.searchParams.get("page") === "1" ? Array.from({ length: 100 }, (_one, n) => ({ filename: `f${n}` })) : [{ filename: "new", previous_filename: "old" }] };
+  if (path === "/pulls/1/files") return { status: 200, body: url.searchParams.get("page") === "1" ? Array.from({ length: 100 }, (_one, n) => ({ filename: `f${n}` })) : [{ filename: "new", previous_filename: "old", status: "renamed", patch: "@@ -1 +1 @@\n-a\n+b" }] };
+  const commit = /^\/commits\/(.+)$/.exec(path ?? "")?.[1];
+  const named = commit === undefined ? undefined : (fake.branches.get(commit.replace(/^heads\//, "")) ?? { "tags/v1": "c".repeat(40), [KNOWN]: KNOWN }[commit]);
+  if (commit !== undefined) return named && (commit.includes("/") || commit === KNOWN) ? { status: 200, body: { sha: named } } : { status: 422, body: { message: "No commit found" } };
   const branch = /^\/git\/ref\/heads\/(.+)$/.exec(path ?? "")?.[1];
   const sha = branch === undefined ? undefined : fake.branches.get(branch);
   if (sha !== undefined) return { status: 200, body: { object: { sha } } };
@@ -118,6 +123,20 @@ test("a pull request is described with its labels, author, base and every path t
   fake.pulls.push({ number: 1, title: "t", head: "same", base: "trunk", state: "open" });
   expect(await host.describePullRequest(shop, 1)).toEqual({ labels: ["bug"], author: "ada", base: "trunk", paths: [...Array.from({ length: 100 }, (_one, n) => `f${n}`), "new", "old"] });
   expect(await host.describePullRequest(shop, 2)).toBeUndefined();
+});
+
+test("a pull request has a unified diff of all its files, with the headers that the forge leaves out", async () => {
+  fake.pulls.push({ number: 1, title: "t", head: "same", base: "trunk", state: "open" });
+  const diff = await host.diffPullRequest(shop, 1);
+  expect(diff?.split("\n").slice(0, 3)).toEqual(["diff --git a/f0 b/f0", "--- a/f0", "+++ b/f0"]);
+  expect(diff).toMatch(/\ndiff --git a\/old b\/new\n--- a\/old\n\+\+\+ b\/new\n@@ -1 \+1 @@\n-a\n\+b\n$/);
+  expect(await host.diffPullRequest(shop, 2)).toBeUndefined();
+});
+
+test("refs are branches, then tags, then full commit ids", async () => {
+  const refs = ["agent/run-1", "v1", KNOWN, "f".repeat(40), "absent"];
+  expect(await Promise.all(refs.map((ref) => host.commitOf(shop, ref)))).toEqual([wanted.headSha, "c".repeat(40), KNOWN, undefined, undefined]);
+  await expect(host.commitOf(shop, "a..b")).rejects.toEqual(domainError({ reason: "branch_invalid" }));
 });
 
 test("repositories tell their default branch and branches; absent ones are not found", async () => {

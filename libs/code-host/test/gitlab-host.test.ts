@@ -6,6 +6,7 @@ type Merge = { iid: number; title: string; source_branch: string; target_branch:
 type Entry = { path: string; mode: string; id: string; content?: string };
 
 const SHA = "a".repeat(40);
+const KNOWN = "e".repeat(40);
 const PROJECT = "acme/tools/shop";
 /** A code host with one project, in the shape of GitLab's REST API. */
 const fake = { branches: new Map<string, string>(), merges: [] as Merge[], tree: [] as Entry[], isEmpty: false, refuse: undefined as { status: number; body?: unknown } | undefined, seen: [] as string[] };
@@ -22,6 +23,8 @@ async function answer(input: string | URL | Request, init?: RequestInit): Promis
   const branch = /^\/repository\/branches\/([^/]+)$/.exec(path)?.[1];
   const sha = branch && fake.branches.get(decodeURIComponent(branch));
   if (sha) return Response.json({ name: branch, commit: { id: sha } });
+  if (path === "/repository/tags/v1") return Response.json({ name: "v1", target: "tag object", commit: { id: "c".repeat(40) } });
+  if (path === `/repository/commits/${KNOWN}`) return Response.json({ id: KNOWN });
   if (path === "/repository/tree") {
     if (fake.isEmpty) return Response.json({ message: "404 Tree Not Found" }, { status: 404 });
     const [page, size] = [Number(url.searchParams.get("page")), Number(url.searchParams.get("per_page"))];
@@ -29,7 +32,7 @@ async function answer(input: string | URL | Request, init?: RequestInit): Promis
   }
   const blob = fake.tree.find((entry) => path === `/repository/blobs/${entry.id}`);
   if (blob) return Response.json({ size: blob.content?.length ?? 0, encoding: "base64", content: Buffer.from(blob.content ?? "").toString("base64") });
-  if (path === "/merge_requests/1/diffs") return Response.json(url.searchParams.get("page") === "1" ? Array.from({ length: 100 }, (_one, n) => ({ new_path: `f${n}`, old_path: `f${n}` })) : [{ new_path: "new", old_path: "old" }]);
+  if (path === "/merge_requests/1/diffs") return Response.json(url.searchParams.get("page") === "1" ? Array.from({ length: 100 }, (_one, n) => ({ new_path: `f${n}`, old_path: `f${n}` })) : [{ new_path: "new", old_path: "old", diff: "@@ -1 +1 @@\n-a\n+b\n" }, { new_path: "made", old_path: "made", new_file: true, diff: "@@ -0,0 +1 @@\n+c\n" }]);
   const iid = /^\/merge_requests\/(\d+)$/.exec(path)?.[1];
   const merge = fake.merges.find((one) => String(one.iid) === iid);
   if (merge) return Response.json(shown(merge));
@@ -75,6 +78,19 @@ describe("opening a merge request", () => {
   });
 });
 
+test("a merge request has a unified diff of all its files", async () => {
+  fake.merges.push({ iid: 1, title: "t", source_branch: "agent/run-1", target_branch: "trunk", state: "opened" });
+  const diff = await host.diffPullRequest(shop, 1);
+  expect(diff).toMatch(/^diff --git a\/f0 b\/f0\n--- a\/f0\n/);
+  expect(diff).toMatch(/\n--- a\/old\n\+\+\+ b\/new\n@@ -1 \+1 @@\n-a\n\+b\ndiff --git a\/made b\/made\n--- \/dev\/null\n\+\+\+ b\/made\n@@ -0,0 \+1 @@\n\+c\n$/);
+  expect(await host.diffPullRequest(shop, 2)).toBeUndefined();
+});
+
+test("refs are branches, then tags, then full commit ids", async () => {
+  const refs = ["agent/run-1", "v1", KNOWN, "f".repeat(40), "absent"];
+  expect(await Promise.all(refs.map((ref) => host.commitOf(shop, ref)))).toEqual([SHA, "c".repeat(40), KNOWN, undefined, undefined]);
+});
+
 test("a merge request is read with its state", async () => {
   fake.merges.push(...["opened", "closed", "merged", "locked"].map((state, index) => ({ iid: index + 1, title: "t", source_branch: "agent/run-1", target_branch: "trunk", state })));
   expect(await Promise.all([1, 2, 3, 4, 5].map(async (number) => (await host.getPullRequest(shop, number))?.state))).toEqual(["open", "closed", "merged", "open", undefined]);
@@ -82,7 +98,7 @@ test("a merge request is read with its state", async () => {
 
 test("a merge request is described with its labels, author, target and every path that it changes", async () => {
   fake.merges.push({ iid: 1, title: "t", source_branch: "agent/run-1", target_branch: "trunk", state: "opened" });
-  expect(await host.describePullRequest(shop, 1)).toEqual({ labels: ["bug", "api"], author: "ada", base: "trunk", paths: [...Array.from({ length: 100 }, (_one, n) => `f${n}`), "new", "old"] });
+  expect(await host.describePullRequest(shop, 1)).toEqual({ labels: ["bug", "api"], author: "ada", base: "trunk", paths: [...Array.from({ length: 100 }, (_one, n) => `f${n}`), "new", "old", "made"] });
   expect(await host.describePullRequest(shop, 2)).toBeUndefined();
 });
 

@@ -46,6 +46,13 @@ describe("a local repository", () => {
     expect(await host.branchSha(shop, "absent")).toBeUndefined();
   });
 
+  test("resolves refs: branches, then tags, then full commit ids", async () => {
+    execFileSync("git", ["-C", bare, "tag", "v1", first]);
+    const refs = ["trunk", "v1", onBranch, "f".repeat(40), "absent"];
+    expect(await Promise.all(refs.map((ref) => host.commitOf(shop, ref)))).toEqual([onMain, first, onBranch, undefined, undefined]);
+    await expect(host.commitOf(shop, "--all")).rejects.toEqual(domainError({ reason: "branch_invalid" }));
+  });
+
   test("shows what a branch brings since it left the base, not what the base got meanwhile", async () => {
     const diff = await host.diff(shop, "trunk", "agent/run-1");
     expect(diff).toMatchObject({ baseSha: onMain, headSha: onBranch, mergeBaseSha: first, isTruncated: false });

@@ -3,15 +3,19 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
 import { present } from "@millwright/json";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { totalsOf, type ScoredRun } from "../domain/scored-run.ts";
 import { requestUsage } from "../domain/usage.ts";
 import { describeScoredRuns, type DescribeScoredRunsDeps } from "../usecases/describe-scored-runs.ts";
+import { getRunEvidence, type GetRunEvidenceDeps } from "../usecases/get-run-evidence.ts";
+import { resolveCommits, type ResolveCommitsDeps } from "../usecases/resolve-commits.ts";
+import { artifactMessage } from "./run-messages.ts";
 
-export type EvidenceRoutesDeps = DescribeScoredRunsDeps;
+export type EvidenceRoutesDeps = DescribeScoredRunsDeps & GetRunEvidenceDeps & ResolveCommitsDeps;
 
-export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"] });
+export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], resolveCommits: ["scoring"] });
 
 /** What scoring reads of runs. */
 export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps): void {
@@ -19,6 +23,16 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
     async describeRuns({ runUids }, context) {
       requireService(context);
       return { runs: (await describeScoredRuns(deps, runUids)).map(scoredRunMessage) };
+    },
+    async getRunEvidence({ runUid }, context) {
+      requireService(context);
+      const { run, artifacts, ...texts } = await getRunEvidence(deps, runUid);
+      return { ...texts, run: scoredRunMessage(run), artifacts: artifacts.map(artifactMessage) };
+    },
+    async resolveCommits({ teamUid, repositories }, context) {
+      requireService(context);
+      if (!isUuid(teamUid)) throw notFound("team");
+      return { repositories: await resolveCommits(deps, teamUid, repositories) };
     },
   });
 }

@@ -23,6 +23,12 @@ export const pullRequestStore = {
     return rows[0] && toPullRequest(rows[0]);
   },
 
+  /** Of all these runs, oldest first. */
+  async listOfRuns(sql: Sql, runUids: readonly string[]): Promise<PullRequest[]> {
+    const { rows } = await sql.query<Row>(`SELECT ${COLUMNS} FROM pull_requests WHERE run_uid = ANY($1::uuid[]) ORDER BY created_at, uid`, [runUids]);
+    return rows.map(toPullRequest);
+  },
+
   /** The next number in a local repository; the row lock keeps numbers unique and gapless. */
   async nextLocalNumber(tx: Sql, repository: Pick<PullRequest, "codeHostUid" | "owner" | "repo">): Promise<number> {
     const { rows } = await tx.query<{ last_number: number }>(

@@ -3,7 +3,8 @@ import type { AgentUid } from "@millwright/ids";
 import type { ScoredRun } from "../domain/scored-run.ts";
 import type { ModelUsage } from "../domain/usage.ts";
 
-type StoredRun = Omit<ScoredRun, "usage" | "ancestorAgentUids">;
+/** What the database has of a run in one row. */
+export type StoredRun = Omit<ScoredRun, "usage" | "ancestorAgentUids">;
 
 export type ScoredRunDetailsDeps = {
   readonly ancestorAgents: (runUids: readonly string[]) => Promise<ReadonlyMap<string, readonly AgentUid[]>>;
