@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
-import { events } from "@millwright/contracts";
+import { events, factories } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
@@ -41,7 +41,10 @@ import { pushWork } from "./usecases/register-push.ts";
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
-export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler"] });
+export const allowedServices = {
+  ...allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler"] }),
+  ...allowServices(factories.FactoryService, { getFactory: ["scoring"] }),
+};
 
 export type FactoriesOptions = ServiceOptions & {
   readonly neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; webhookIngress: Transport };

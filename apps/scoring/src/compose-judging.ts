@@ -1,17 +1,20 @@
 import type { Clock } from "@millwright/clock";
-import type { Database } from "@millwright/database";
+import { BackgroundLoop, type Database } from "@millwright/database";
 import type { CallerSigner } from "@millwright/rpc";
 import type { Transport } from "@connectrpc/connect";
 import type { JsonObject } from "@millwright/json";
+import type { Logger } from "@millwright/telemetry";
 import type { WorkHandler } from "@millwright/work";
 import { callerFor } from "./clients/acting-caller.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { attemptStore } from "./store/attempt-store.ts";
+import { improvementStore } from "./store/improvement-store.ts";
 import { scorerReader } from "./store/scored-run-store.ts";
 import { CANCEL_JUDGE_WORK, cancelJudgeRun } from "./usecases/cancel-judge-run.ts";
 import type { DispatchDeps } from "./usecases/dispatch-scoring.ts";
 import { endJudgeRun, JUDGE_ENDED_WORK } from "./usecases/end-judge-run.ts";
+import { decideImprovements, improveAgent, IMPROVE_WORK } from "./usecases/improve-agents.ts";
 import { judgeAttempt } from "./usecases/judge-attempt.ts";
 import type { ReportScoresDeps } from "./usecases/report-scores.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
@@ -21,9 +24,11 @@ import { JUDGE_WORK } from "./usecases/start-attempts.ts";
 export type JudgingOptions = ScopeDeps & {
   readonly database: Database;
   readonly clock: Clock;
+  readonly log: Logger;
   readonly signer: CallerSigner;
   readonly orchestrator: Transport;
   readonly coolDownMs: number;
+  readonly timeScale: number;
 };
 
 export type Judging = {
@@ -31,15 +36,31 @@ export type Judging = {
   readonly report: ReportScoresDeps;
   readonly runEvents: ReturnType<typeof onRunEvents>;
   readonly work: Readonly<Record<string, WorkHandler>>;
+  /** Decides for self-improvement runs, for tests; `start` has it done again and again. Returns how many. */
+  decideImprovements(): Promise<number>;
+  start(): void;
+  stop(): Promise<void>;
 };
 
+const IMPROVEMENTS_EVERY_MS = 60_000;
+
 /** How runs are scored: by themselves, on demand and by the reports of their judges. */
-export function composeJudging({ database, clock, signer, factories, orchestrator, coolDownMs }: JudgingOptions): Judging {
+export function composeJudging({ database, clock, log, signer, factories, orchestrator, coolDownMs, timeScale }: JudgingOptions): Judging {
   const runs = orchestratorClient(orchestrator, signer);
   const deps = { database, clock, factories, runs, attempts: attemptStore(database), scorerReader: scorerReader(database) };
   const scorerDefaults = async (behalf: Parameters<typeof callerFor>[1], factoryUid: string): Promise<JsonObject> =>
     (await factories.get(callerFor(signer.service, behalf), factoryUid)).scorerDefaults as JsonObject;
+  const improvements = improvementStore(database);
+  const decide = (): Promise<number> => decideImprovements({ database, clock, improvements });
+  const improver = new BackgroundLoop({
+    everyMs: IMPROVEMENTS_EVERY_MS / timeScale,
+    step: async () => ((await decide()) > 0 ? "again" : "idle"),
+    onError: (error) => log.warn({ error }, "self-improvement runs were not decided; it is tried again"),
+  });
   return {
+    decideImprovements: decide,
+    start: () => improver.start(),
+    stop: () => improver.stop(),
     dispatch: deps,
     report: deps,
     runEvents: onRunEvents({ coolDownMs }),
@@ -48,6 +69,7 @@ export function composeJudging({ database, clock, signer, factories, orchestrato
       [JUDGE_WORK]: judgeAttempt({ ...deps, scorerDefaults }),
       [JUDGE_ENDED_WORK]: endJudgeRun(deps),
       [CANCEL_JUDGE_WORK]: cancelJudgeRun(deps),
+      [IMPROVE_WORK]: improveAgent({ log, runs, improvements }),
     },
   };
 }

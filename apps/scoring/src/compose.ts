@@ -43,6 +43,8 @@ export type Scoring = {
   readonly consumers: readonly Consumer[];
   readonly work: WorkQueue;
   readonly benchmarkEngine: BenchmarkEngine;
+  /** Decides for self-improvement runs; `start` has it done again and again. Returns how many. */
+  decideImprovements(): Promise<number>;
 };
 
 const TRIALS_PER_TEAM = 8;
@@ -60,7 +62,9 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
     new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell });
   const factories = factoriesClient(o.neighbours.factories, signer);
-  const judging = composeJudging({ database, clock, signer, factories, orchestrator: o.neighbours.orchestrator, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS });
+  const judging = composeJudging({
+    database, clock, log, signer, factories, orchestrator: o.neighbours.orchestrator, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS, timeScale: o.timeScale ?? 1,
+  });
   const scorers = composeScorers({ database, clock, signer, masterKey: o.masterKey, factories, identity: o.neighbours.identity, orchestrator: o.neighbours.orchestrator });
   const benchmarkEngine = composeBenchmarkEngine({
     database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
@@ -73,11 +77,12 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...judging.work, ...benchmarkEngine.handlers }, concurrency: WORK_CONCURRENCY });
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
-  const pause = async (): Promise<void> => void (await Promise.all([benchmarkEngine.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> => void (await Promise.all([judging.stop(), benchmarkEngine.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
   return {
     consumers,
     work,
     benchmarkEngine,
+    decideImprovements: () => judging.decideImprovements(),
     routes(router) {
       scoringRoutes(router, { scorers: { ...scorers, judging }, benchmarks });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
@@ -86,6 +91,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
       eventLog.start();
       relay?.start();
       work.start();
+      judging.start();
       benchmarkEngine.start();
       for (const each of consumers) each.start();
     },

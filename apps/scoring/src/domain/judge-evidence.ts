@@ -34,15 +34,15 @@ export function evidenceFiles(run: RunEvidence): EvidenceFile[] {
     final_message: cut(run.finalMessage, TEXT_CHARACTERS_MAX),
   };
   return [
-    file(EVIDENCE_FILES.outcome, "application/json", JSON.stringify(outcome, null, 2)),
-    file(EVIDENCE_FILES.conversation, "application/json", run.conversationJson),
-    file(EVIDENCE_FILES.diff, "text/plain", run.diff),
-    file(EVIDENCE_FILES.artifacts, "application/json", JSON.stringify(run.artifacts, null, 2)),
+    evidenceFile(EVIDENCE_FILES.outcome, "application/json", JSON.stringify(outcome, null, 2)),
+    evidenceFile(EVIDENCE_FILES.conversation, "application/json", run.conversationJson),
+    evidenceFile(EVIDENCE_FILES.diff, "text/plain", run.diff),
+    evidenceFile(EVIDENCE_FILES.artifacts, "application/json", JSON.stringify(run.artifacts, null, 2)),
   ];
 }
 
-/** Attachments may not be empty. */
-const file = (fileName: string, mimeType: string, text: string): EvidenceFile => ({
+/** Returns a bounded file; attachments may not be empty. */
+export const evidenceFile = (fileName: string, mimeType: string, text: string): EvidenceFile => ({
   fileName, mimeType, data: new TextEncoder().encode(cut(text === "" ? "(none)\n" : text, FILE_CHARACTERS_MAX)),
 });
 

@@ -82,7 +82,7 @@ CREATE UNIQUE INDEX attempts_by_judge_run ON attempts (judge_run_uid) WHERE judg
 -- Scores of a trial.
 CREATE INDEX attempts_by_trial ON attempts (trial_uid) WHERE trial_uid IS NOT NULL;
 -- Failures that no self-improvement run has seen.
-CREATE INDEX attempts_unreviewed ON attempts (scorer_uid, agent_uid, scored_at) WHERE is_current AND state = 'scored' AND reviewed_at IS NULL;
+CREATE INDEX attempts_unreviewed ON attempts (scorer_uid, score, agent_uid, scored_at) WHERE is_current AND state = 'scored' AND reviewed_at IS NULL;
 
 CREATE TABLE finished_runs (
   run_uid     uuid           PRIMARY KEY,
