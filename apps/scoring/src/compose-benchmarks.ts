@@ -9,7 +9,10 @@ import { launchCatalogClient } from "./clients/launch-catalog-client.ts";
 import { sourceRunsClient } from "./clients/source-runs-client.ts";
 import { suiteAgentsClient } from "./clients/suite-agents-client.ts";
 import type { BenchmarkRoutesDeps } from "./rpc/benchmark-routes.ts";
+import { findBenchmarkRunRow } from "./store/benchmark-run-rows.ts";
+import { benchmarkStatsStore } from "./store/benchmark-stats-store.ts";
 import { suiteStore } from "./store/suite-store.ts";
+import { trialRecordStore } from "./store/trial-record-store.ts";
 
 export type BenchmarksOptions = {
   readonly database: Database;
@@ -29,5 +32,8 @@ export function composeBenchmarks({ database, clock, signer, masterKey, neighbou
     runs: sourceRunsClient(neighbours.orchestrator, signer),
     environments: launchCatalogClient(neighbours.orchestrator, signer),
     suites: suiteStore(database),
+    benchmarkRuns: { find: (uid) => findBenchmarkRunRow(database.sql, uid) },
+    benchmarkStats: benchmarkStatsStore(database),
+    trials: trialRecordStore(database),
   };
 }
