@@ -136,7 +136,7 @@ describe("GET …/results", () => {
     expect(asked("getBenchmarkResults")).toMatchObject({ ...REF, taskUids: [], tags: [], configurationUids: [], scorerUids: [], include: [] });
   });
   test("passes on filters and includes", async () => {
-    const row = { configuration_uid: CONFIGURATION_UID, trial_count: 1, pass_count: 1, fail_count: 0, pass_rate: 1, avg_score: 1, total_credits: "1", avg_wall_time_s: 2, interval, coverage };
+    const row = { configuration_uid: CONFIGURATION_UID, trial_count: 1, pass_count: 1, fail_count: 0, pass_rate: 1, avg_score: 1, total_credits: "1", avg_wall_time_s: 2, pass_rate_interval: interval, coverage };
     door.answer({ getBenchmarkResults: { results: { ...results, task_metrics: [{ ...row, task_uid: TASK_UID }] } } });
     const { body } = await read(`?task_uid=${TASK_UID}&task_uid=${RUN}&tag=bug&configuration_uid=${CONFIGURATION_UID}&scorer_uid=${AGENT}&include=task_metrics&include=tag_metrics&include=task_metrics`);
     expect(body.task_metrics).toHaveLength(1);

@@ -114,7 +114,7 @@ const MetricRow = z
     avg_score: z.number().nullable(),
     total_credits: z.string().nullable(),
     avg_wall_time_s: z.number().nullable(),
-    interval: Interval.nullable(),
+    pass_rate_interval: Interval.nullable(),
     coverage: Coverage,
   })
   .meta({ id: "BenchmarkMetricRow" });
