@@ -48,6 +48,8 @@ export type Scoring = {
 };
 
 const TRIALS_PER_TEAM = 8;
+/** How long an item of work stays claimed by a process that died. */
+const WORK_LEASE_SECONDS = 30;
 const COOL_DOWN_MS = 30_000;
 /** Items mostly wait for the orchestrator. */
 const WORK_CONCURRENCY = 8;
@@ -74,7 +76,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
     consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),
   ];
-  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, handlers: { ...judging.work, ...benchmarkEngine.handlers }, concurrency: WORK_CONCURRENCY });
+  const work = new WorkQueue({ database, clock, log, tracer: o.tracer, leaseSeconds: WORK_LEASE_SECONDS / (o.timeScale ?? 1), handlers: { ...judging.work, ...benchmarkEngine.handlers }, concurrency: WORK_CONCURRENCY });
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pause = async (): Promise<void> => void (await Promise.all([judging.stop(), benchmarkEngine.stop(), work.stop(), ...consumers.map((each) => each.stop())]));

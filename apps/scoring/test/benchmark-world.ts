@@ -43,24 +43,26 @@ export async function aBenchmark(w: World, init: BenchmarkInit = {}): Promise<Be
       scorers: scorers.map((scorer, n) => ({ uid: scorer.uid, id: n + 1, version: 3 })), scorer_selection: [],
     },
   };
-  await w.rows(
-    `INSERT INTO benchmark_runs (uid, suite_uid, suite_name, suite_version, factory_uid, team_uid, state, manifest, manifest_hash, repetition_count, agent_uid, agent_name,
-                                 parallelism, replayed_run_uid, creator_type, creator_uid, created_at, updated_at)
-     VALUES ($1, $2, 'Suite', 1, $3, $4, 'pending', $5::jsonb, $6, $7, $8, 'lead', $9, $10, 'user', $11, $12, $12)`,
-    [uid, suiteUid, factoryUid, teamUid, JSON.stringify(manifest), manifestHash(manifest.content), repetitions, agentUid, parallelism, init.replayedRunUid ?? null, OWNER.principal.uid, NOW],
-  );
-  const { tasks: taskIds, configurations: configurationIds } = manifest.identifiers;
-  const trials = taskIds.flatMap((task) => configurationIds.flatMap((configuration) => times(repetitions, (rep) => ({ uid: newUid(), task: task.uid, configuration: configuration.uid, rep }))));
-  await w.rows(
-    `INSERT INTO trials (uid, benchmark_run_uid, position, configuration_uid, task_uid, rep_index, created_at)
-     SELECT g.uid, $1, n - 1, g.configuration, g.task, g.rep, $3
-       FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS e (v, n), jsonb_to_record(e.v) AS g (uid uuid, task uuid, configuration uuid, rep integer)`,
-    [uid, JSON.stringify(trials), NOW],
-  );
-  await w.rows(
-    "INSERT INTO trial_scores (trial_uid, scorer_uid, state) SELECT t.uid, s.uid, 'awaiting_trial' FROM trials t, unnest($2::uuid[]) AS s (uid) WHERE t.benchmark_run_uid = $1",
-    [uid, scorers.map((scorer) => scorer.uid)],
-  );
+  await w.t.database.transaction(async (tx) => {
+    await tx.query(
+      `INSERT INTO benchmark_runs (uid, suite_uid, suite_name, suite_version, factory_uid, team_uid, state, manifest, manifest_hash, repetition_count, agent_uid, agent_name,
+                                   parallelism, replayed_run_uid, creator_type, creator_uid, created_at, updated_at)
+       VALUES ($1, $2, 'Suite', 1, $3, $4, 'pending', $5::jsonb, $6, $7, $8, 'lead', $9, $10, 'user', $11, $12, $12)`,
+      [uid, suiteUid, factoryUid, teamUid, JSON.stringify(manifest), manifestHash(manifest.content), repetitions, agentUid, parallelism, init.replayedRunUid ?? null, OWNER.principal.uid, NOW],
+    );
+    const { tasks: taskIds, configurations: configurationIds } = manifest.identifiers;
+    const trials = taskIds.flatMap((task) => configurationIds.flatMap((configuration) => times(repetitions, (rep) => ({ uid: newUid(), task: task.uid, configuration: configuration.uid, rep }))));
+    await tx.query(
+      `INSERT INTO trials (uid, benchmark_run_uid, position, configuration_uid, task_uid, rep_index, created_at)
+       SELECT g.uid, $1, n - 1, g.configuration, g.task, g.rep, $3
+         FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS e (v, n), jsonb_to_record(e.v) AS g (uid uuid, task uuid, configuration uuid, rep integer)`,
+      [uid, JSON.stringify(trials), NOW],
+    );
+    await tx.query(
+      "INSERT INTO trial_scores (trial_uid, scorer_uid, state) SELECT t.uid, s.uid, 'awaiting_trial' FROM trials t, unnest($2::uuid[]) AS s (uid) WHERE t.benchmark_run_uid = $1",
+      [uid, scorers.map((scorer) => scorer.uid)],
+    );
+  });
   return { uid, agentUid, factoryUid, teamUid, manifest };
 }
 
