@@ -98,7 +98,7 @@ describe("one suite", () => {
   const absent = refusal("not_found", "suite_not_found");
   refusalsBecomeProblems(() => door, () => door.call("GET", SUITE), ["getSuite", absent, refusal("permission_denied", "not_authorized")]);
   refusalsBecomeProblems(() => door, () => door.call("PATCH", SUITE, { body: { name: "n" } }), ["updateSuite", absent, refusal("conflict", "suite_name_taken"), refusal("invalid_argument", "suite_invalid")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", SUITE), ["deleteSuite", absent]);
+  refusalsBecomeProblems(() => door, () => door.call("DELETE", SUITE), ["deleteSuite", absent, refusal("conflict", "managed_by_files")]);
 });
 
 describe("tasks of a suite", () => {
@@ -151,7 +151,7 @@ describe("tasks of a suite", () => {
   refusalsBecomeProblems(() => door, () => add(NEW_TASK), ["addTask", refusal("not_found", "suite_not_found"), refusal("not_found", "run_not_found"), refusal("invalid_argument", "suite_invalid")]);
   refusalsBecomeProblems(() => door, () => door.call("PATCH", TASK, { body: { title: "t" } }), ["updateTask", refusal("not_found", "task_not_found"), refusal("conflict", "task_title_taken"), refusal("not_found", "run_not_found")]);
   refusalsBecomeProblems(() => door, () => door.call("GET", TASK), ["getTask", refusal("not_found", "task_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", TASK), ["deleteTask", refusal("not_found", "task_not_found")]);
+  refusalsBecomeProblems(() => door, () => door.call("DELETE", TASK), ["deleteTask", refusal("not_found", "task_not_found"), refusal("conflict", "managed_by_files")]);
 });
 
 describe("POST /benchmarks/compose-task", () => {

@@ -302,6 +302,6 @@ describe("self-improvement", () => {
   });
   neverReachNeighbours(() => door, 400, [{ failure_threshold: 0 }, { failure_threshold: 1001 }, { failure_age_days: 91 }, { runs_per_week: 51 }, { cost_limit_usd: 0 }].map((body) => ["PUT", PATH, body] as const));
   refusalsBecomeProblems(() => door, () => door.call("GET", PATH), ["getSelfImprovement", refusal("not_found", "self_improvement_not_found"), refusal("not_found", "scorer_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: {} }), ["putSelfImprovement", refusal("permission_denied", "human_required"), refusal("not_found", "scorer_not_found")]);
-  refusalsBecomeProblems(() => door, () => door.call("DELETE", PATH), ["deleteSelfImprovement", refusal("permission_denied", "not_authorized"), refusal("not_found", "scorer_not_found")]);
+  refusalsBecomeProblems(() => door, () => door.call("PUT", PATH, { body: {} }), ["putSelfImprovement", refusal("permission_denied", "human_required"), refusal("conflict", "managed_by_files"), refusal("not_found", "scorer_not_found")]);
+  refusalsBecomeProblems(() => door, () => door.call("DELETE", PATH), ["deleteSelfImprovement", refusal("permission_denied", "not_authorized"), refusal("conflict", "managed_by_files"), refusal("not_found", "scorer_not_found")]);
 });

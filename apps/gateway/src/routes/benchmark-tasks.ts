@@ -73,7 +73,7 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Neighbours, "benchmarks
       summary: "Delete a task of a suite",
       description: "Benchmark runs keep what they froze.",
       verbs: ["factory.manage"],
-      errors: [403],
+      errors: [403, 409],
       status: 204,
       params: taskParams,
       handler: async (input) => {

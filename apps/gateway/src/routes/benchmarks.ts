@@ -107,7 +107,7 @@ export function benchmarkRoutes({ neighbours: { benchmarks }, findProfiles }: Be
       summary: "Delete a suite",
       description: "Its benchmark runs stay readable.",
       verbs: ["factory.manage"],
-      errors: [403],
+      errors: [403, 409],
       status: 204,
       params: suiteParams,
       handler: async (input) => {

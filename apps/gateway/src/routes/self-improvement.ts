@@ -45,7 +45,7 @@ export function selfImprovementRoutes({ scorers }: Pick<Neighbours, "scorers">):
       summary: "Turn self-improvement on, or replace its configuration",
       description: "Ours. An absent member gets its default. Requires a person's key.",
       verbs: ["factory.manage"],
-      errors: [403],
+      errors: [403, 409],
       params: scorerParams,
       body: SelfImprovementSettings,
       response: SelfImprovement,
@@ -62,7 +62,7 @@ export function selfImprovementRoutes({ scorers }: Pick<Neighbours, "scorers">):
       summary: "Turn self-improvement off",
       description: "Ours. Deletes the configuration; repeating it changes nothing.",
       verbs: ["factory.manage"],
-      errors: [403],
+      errors: [403, 409],
       status: 204,
       params: scorerParams,
       handler: async (input) => {
