@@ -15,6 +15,9 @@ const SHARE = 0.2;
 /** What steps ask of whoever saves the workspace between them. */
 export type Saving = Pick<Checkpoints, "note" | "begin" | "save">;
 
+/** For what is not to outlive its execution. */
+export const SAVES_NOTHING: Saving = { note: () => {}, begin: () => {}, save: () => Promise.resolve() };
+
 export type CheckpointsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;

@@ -8,7 +8,7 @@ import { setStage } from "../tools/set-stage.ts";
 import { spawnRun } from "../tools/spawn-run.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { wait } from "../tools/wait.ts";
-import type { Saving } from "./checkpoints.ts";
+import { SAVES_NOTHING } from "./checkpoints.ts";
 import { Conversation } from "./conversation.ts";
 import { Messages } from "./messages.ts";
 import type { SetupFailed } from "./set-up.ts";
@@ -19,9 +19,6 @@ import { toolContext, type OwnWorkDeps } from "./work.ts";
 /** Nothing that reaches beyond the workspace, or that would change a run which has failed. */
 const WITHHELD = [pullRequest, spawnRun, wait, setStage, askUser, plan];
 const DEBUG_TOOLS = TOOLS.filter((tool) => !WITHHELD.includes(tool));
-
-/** What is done in a debug window goes with it. */
-const SAVES_NOTHING: Saving = { note: () => {}, begin: () => {}, save: () => Promise.resolve() };
 
 /**
  * The workspace of a failed setup, kept for people to look into: every follow-up is a turn there, of an agent that knows only of the failure and of what was said

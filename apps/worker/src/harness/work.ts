@@ -15,7 +15,7 @@ import { BackgroundCommands } from "../tools/background.ts";
 import { openMcpServers, type McpTools } from "../mcp/mcp-servers.ts";
 import { judgeTools } from "../tools/judge-tools.ts";
 import { TOOLS } from "../tools/tools.ts";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints, SAVES_NOTHING } from "./checkpoints.ts";
 import { converse } from "./converse.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Messages } from "./messages.ts";
@@ -68,16 +68,18 @@ async function workWith(deps: WorkDeps, { sandbox, workspace, isRestored, lost }
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
   const skills = readsNothing ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
+  const saving = judge ? SAVES_NOTHING : checkpoints; // no run continues a judge, and another attempt begins with the workspace that is judged
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, tools) : undefined;
   if (past) {
     const hasWritten = await goOn(deps, past, { context, tools, isRestored, lost });
-    if (hasWritten) checkpoints.note("if_cheap");
+    if (hasWritten) saving.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = new Set(past?.stepIds);
-  const turn = { ctx, provider, conversation, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints, takeMessages: () => messages.take() };
+  const turn = { ctx, provider, conversation, tools, context, rules, skills, notices: mcp.notices, budget, steps, checkpoints: saving, takeMessages: () => messages.take() };
   const result = resultOf(await converse({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past));
   ctx.phase("STOPPING");
   await mcp.close(); // nothing changes the workspace any more
+  if (judge) return result;
   const snapshotKey = await checkpoints.last();
   if (checkpoints.end && (workspace.copies.length > 0 || checkpoints.end.snapshotKey !== "")) ctx.park({ copies: workspace.copies, ...checkpoints.end });
   return { ...result, ...workspaceAt(snapshotKey, checkpoints) };
