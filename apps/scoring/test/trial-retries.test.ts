@@ -147,6 +147,17 @@ describe("a cancelled benchmark run", () => {
     expect([trialRuns(w).length, (await trialsOf(w, benchmark))[0]!.state, (await trialsOf(w, benchmark))[0]!.attempt_count]).toEqual([1, "cancelled", 1]);
   });
 
+  test("lets the judges of trials that had succeeded go on", async () => {
+    const rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" } as const;
+    const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: await aStoredScorer(w), rule, model_id: "rule" }] });
+    await settle(w.service);
+    w.orchestrator.finish((await trialsOf(w, benchmark))[0]!.run_uid!);
+    for (const consumer of w.service.consumers) await consumer.drain();
+    await cancelBenchmark(w, benchmark);
+    await settle(w.service);
+    expect([(await trialsOf(w, benchmark)).map(({ state }) => state), await scoreStates(w, benchmark)]).toEqual([["succeeded", "cancelled"], ["scored", "not_scoreable"]]);
+  });
+
   test("tolerates runs that have finished or are gone, and tries again while one is being assigned", async () => {
     const benchmark = await aBenchmark(w, { repetitions: 3 });
     await settle(w.service);

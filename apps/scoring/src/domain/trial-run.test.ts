@@ -41,7 +41,7 @@ test.each<[string, Partial<ManifestConfiguration>, { runnerUid?: string; agentLa
   ["a harness without a model", { harness: "codex" }, {}, { harness: { type: "codex" } }],
   ["a harness with its model and its secret", { harness: "claude", model: "m", harness_auth_secret_name: "S" }, {}, { harness: { type: "claude", model_id: "m" }, harness_auth_secrets: { claude_auth_secret_name: "S" } }],
   ["a runner", {}, { runnerUid: "r-1" }, { runner_id: "r-1" }],
-  ["the override of the agent itself", { agent_configs: [{ agent_name: "lead", harness: "claude", model: "n", harness_auth_secret_name: null }] }, {}, { harness: { type: "claude", model_id: "n" } }],
+  ["the override of the agent itself", { model: "m", agent_configs: [{ agent_name: "lead", harness: "claude", model: "n", harness_auth_secret_name: null }] }, {}, { harness: { type: "claude", model_id: "n" } }],
 ])("a configuration may give %s", (_title, configuration, more, config) => expect(trialRunOf(RUN, aManifest(configuration, more), ATTEMPT).dispatcherConfig).toEqual(config));
 
 test("a trial whose task the manifest lacks is a programming error", () => {

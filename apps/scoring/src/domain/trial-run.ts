@@ -45,12 +45,15 @@ export function trialRunOf({ uid, agentUid, factoryUid, teamUid, creator }: Run,
 /** The harness of the platform's own agent, whose model is a member of its own. */
 const OWN_HARNESS = "oz";
 
-/** Model and harness are one unit: a configuration with a model alone keeps the agent's harness. Source: fields-runs §4. */
+/**
+ * Model and harness are one unit: a model alone keeps the agent's harness, and an override for the agent replaces both of its configuration.
+ * Source: fields-runs §4.
+ */
 function configOf({ content }: Manifest, configuration: ManifestConfiguration, runnerUid: string): JsonObject {
   const [main] = configuration.agent_configs;
-  const model = configuration.model || main?.model || "";
-  const harness = configuration.harness || main?.harness || (model ? harnessOf(content.agents[0]?.layers ?? []) : "");
-  const secret = configuration.harness_auth_secret_name ?? main?.harness_auth_secret_name ?? "";
+  const { model, harness: given } = main && (main.harness || main.model) ? main : configuration;
+  const harness = given || (model ? harnessOf(content.agents[0]?.layers ?? []) : "");
+  const secret = main?.harness_auth_secret_name ?? configuration.harness_auth_secret_name ?? "";
   const isOwn = harness === "" || harness === OWN_HARNESS;
   return {
     ...(harness && { harness: { type: harness, ...(model && !isOwn && { model_id: model }) } }),

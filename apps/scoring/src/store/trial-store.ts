@@ -110,8 +110,8 @@ export async function storeTrialFigures(tx: Sql, trialUid: string, figures: Tria
 }
 
 /** Ends scores that no judge will decide. */
-export async function endScores(tx: Sql, trialUid: string, scorerUids: readonly string[], state: "finished_unscored" | "not_scoreable"): Promise<void> {
-  await tx.query("UPDATE trial_scores SET state = $3 WHERE trial_uid = $1 AND scorer_uid = ANY ($2::uuid[]) AND state = 'pending'", [trialUid, scorerUids, state]);
+export async function endScores(tx: Sql, trialUid: string, scorerUids: readonly string[]): Promise<void> {
+  await tx.query("UPDATE trial_scores SET state = 'finished_unscored' WHERE trial_uid = $1 AND scorer_uid = ANY ($2::uuid[]) AND state = 'pending'", [trialUid, scorerUids]);
 }
 
 /**

@@ -23,17 +23,17 @@ export async function completeTrial({ database, clock, runs }: CompleteTrialDeps
   if (!benchmark || !ended) return;
   const measured = ended.attemptRunUids.length > 0 ? await runs.describe(ended.attemptRunUids) : [];
   const waiting = await database.transaction(async (tx) => {
-    const run = await lockBenchmark(tx, benchmark.uid);
+    await lockBenchmark(tx, benchmark.uid);
     const trial = await findEndedTrial(tx, trialUid);
-    if (!run || !trial) return [];
+    if (!trial) return [];
     await storeTrialFigures(tx, trialUid, figuresOf(measured), clock.now());
     const facts = measured.find(({ uid }) => uid === trial.runUid);
-    const isScored = trial.state === "succeeded" && run.state !== "cancelled";
-    if (!isScored || !facts) await endScores(tx, trialUid, trial.pendingScorerUids, isScored ? "finished_unscored" : "not_scoreable");
-    return isScored && facts ? startJudges(tx, { benchmark, trial, facts }, clock.now()) : [];
+    if (facts) return startJudges(tx, { benchmark, trial, facts }, clock.now());
+    await endScores(tx, trialUid, trial.pendingScorerUids);
+    return [];
   });
   if (waiting.length === 0) return;
-  if (tries >= TRIES_MAX) return endScores(database.sql, trialUid, waiting, "finished_unscored");
+  if (tries >= TRIES_MAX) return endScores(database.sql, trialUid, waiting);
   throw new DomainError({ kind: "unavailable", reason: "judge_in_flight", message: "Another judge of the same scorer and run has not ended yet." });
 }
 
