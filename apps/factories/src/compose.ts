@@ -42,12 +42,12 @@ export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", impor
 
 /** Which services may call in their own name. */
 export const allowedServices = {
-  ...allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler"] }),
+  ...allowServices(events.EventFeedService, { read: ["gateway", "orchestrator", "webhook-ingress", "scheduler", "scoring"] }),
   ...allowServices(factories.FactoryService, { getFactory: ["scoring"] }),
 };
 
 export type FactoriesOptions = ServiceOptions & {
-  readonly neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; webhookIngress: Transport };
+  readonly neighbours: { identity: Transport; orchestrator: Transport; scheduler: Transport; scoring: Transport; webhookIngress: Transport };
   /** Directories below which definition repositories may lie on disk; none by default. */
   readonly localRepositoryRoots?: readonly string[];
   /** What may be reached at addresses that teams have set; by default the outside only. */
@@ -98,7 +98,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   });
   const runs = orchestratorClient(o.neighbours.orchestrator, signer);
   const agents = identityClient(o.neighbours.identity, signer);
-  const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer);
+  const owners = definitionOwners([o.neighbours.identity, o.neighbours.orchestrator, o.neighbours.webhookIngress], signer, [o.neighbours.scoring]);
   const branches = branchStore(prisma, changes, database.sql);
   const heads = { ring: () => looking.ring() };
   const deps: AutomationsOptions["deps"] = {

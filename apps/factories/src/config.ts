@@ -16,6 +16,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the scheduler. */
     schedulerUrls: required.urls("SCHEDULER_URL"),
     schedulerJwksUrls: required.urls("SCHEDULER_JWKS_URL"),
+    /** RPC addresses of scoring. */
+    scoringUrls: required.urls("SCORING_URL"),
+    scoringJwksUrls: required.urls("SCORING_JWKS_URL"),
     /** RPC addresses of the webhook ingress. */
     webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),

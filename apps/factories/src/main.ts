@@ -11,11 +11,12 @@ await runService({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
+    scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { gateway, orchestrator, scheduler, "webhook-ingress": webhookIngress }) => {
-    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator, scheduler, webhookIngress }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots, gitCaFile: config.gitCaFile, headPollMs: config.headPollMs });
+  compose: async (config, base, { gateway, orchestrator, scheduler, scoring, "webhook-ingress": webhookIngress }) => {
+    const factories = await composeFactories({ ...base, neighbours: { identity: gateway, orchestrator, scheduler, scoring, webhookIngress }, outbound: outboundRule(config.allowedInternalHosts ?? []), localRepositoryRoots: config.localRepositoryRoots, gitCaFile: config.gitCaFile, headPollMs: config.headPollMs });
     return { ...factories, allow: allowedServices };
   },
 });

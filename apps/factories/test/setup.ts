@@ -10,6 +10,7 @@ import { allowedServices, composeFactories, migrationsDir, type Factories, type 
 import { FakeIdentity } from "./fake-identity.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
 import { FakeScheduler } from "./fake-scheduler.ts";
+import { FakeScoring } from "./fake-scoring.ts";
 import { FakeWebhooks } from "./fake-webhooks.ts";
 
 const gateway = await CallerSigner.create("gateway");
@@ -37,7 +38,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
   const [identity, orchestrator, webhookIngress] = [new FakeIdentity(), new FakeOrchestrator(), new FakeWebhooks()];
-  const scheduler = new FakeScheduler();
+  const [scheduler, scoring] = [new FakeScheduler(), new FakeScoring()];
   const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
     inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
@@ -46,6 +47,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
     orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
     scheduler: door("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
+    scoring: door("scoring", (router) => scoring.routes(router), FakeScoring.allow),
     webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
   };
 
@@ -68,7 +70,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const service = await replica();
   const factoryService = doorOf(service);
   return {
-    t, clock, log, signer: own, neighbours, identity, orchestrator, webhookIngress, scheduler, replica, service, doorOf,
+    t, clock, log, signer: own, neighbours, identity, orchestrator, webhookIngress, scheduler, scoring, replica, service, doorOf,
     factories: factoryService,
     branches: clientFor(factories.BranchService, transportTo(service), { signer: gateway }),
     branchesOf: (made: Factories) => clientFor(factories.BranchService, transportTo(made), { signer: gateway }),
@@ -101,6 +103,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       identity.owner.reset();
       orchestrator.owner.reset();
       webhookIngress.owner.reset();
+      scoring.owner.reset();
     },
 
     async stop(): Promise<void> {

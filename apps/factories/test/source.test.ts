@@ -301,5 +301,18 @@ describe("an apply that dies", () => {
     expect((await getFactory())?.foremanAgentUid).toBe(w.identity.foremen.get(factoryUid)?.agentUid);
   });
 
+  test("activates scoring, whose part names agents, only once the other owners serve the version", async () => {
+    let open: () => void = () => {};
+    w.identity.owner.gate = new Promise((resolve) => (open = resolve));
+    const late = await w.replica({ activationWaitMs: 20 });
+    await put();
+    await applyAt(late);
+    expect([w.orchestrator.owner.active.get(factoryUid), w.scoring.owner.active.get(factoryUid)]).toEqual([1, undefined]);
+    open();
+    late.work.start();
+    await eventually(async () => w.scoring.owner.active.get(factoryUid) === 1);
+    await eventually(async () => (await getSource())?.state === "APPLIED");
+  });
+
   const applyAt = (replica: Parameters<World["doorOf"]>[0]) => w.doorOf(replica).applySource({ factoryUid }, call(OWNER));
 });

@@ -7,6 +7,7 @@ import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { modelsClient } from "./clients/models-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import type { DefinitionRoutesDeps } from "./rpc/definition-routes.ts";
 import type { ScorersDeps } from "./rpc/scorer-routes.ts";
 import { resultStore } from "./store/result-store.ts";
 import { scorerStore } from "./store/scorer-store.ts";
@@ -23,15 +24,23 @@ export type ScorersOptions = ScopeDeps & {
   readonly orchestrator: Transport;
 };
 
-/** Scorers and what is read of their results. */
-export const composeScorers = ({ database, clock, signer, masterKey, factories, identity, orchestrator }: ScorersOptions): ScorersDeps => ({
-  scorers: scorerStore(database, enqueueCancel),
-  results: resultStore(database),
-  selfImprovements: selfImprovementStore(database),
-  factories,
-  agents: identityClient(identity, signer),
-  models: modelsClient(orchestrator, signer),
-  runs: orchestratorClient(orchestrator, signer),
-  cursors: new Cursors(deriveKey(masterKey, "scoring page tokens")),
-  clock,
-});
+export type Scorers = { readonly routes: ScorersDeps; readonly definitions: DefinitionRoutesDeps };
+
+/** Scorers, what is read of their results, and the scorers that files define. */
+export function composeScorers({ database, clock, signer, masterKey, factories, identity, orchestrator }: ScorersOptions): Scorers {
+  const [agents, models] = [identityClient(identity, signer), modelsClient(orchestrator, signer)];
+  return {
+    routes: {
+      scorers: scorerStore(database, enqueueCancel),
+      results: resultStore(database),
+      selfImprovements: selfImprovementStore(database),
+      factories,
+      agents,
+      models,
+      runs: orchestratorClient(orchestrator, signer),
+      cursors: new Cursors(deriveKey(masterKey, "scoring page tokens")),
+      clock,
+    },
+    definitions: { database, agents, models, clock },
+  };
+}

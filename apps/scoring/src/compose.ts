@@ -13,14 +13,16 @@ import { composeBenchmarkEngine, type BenchmarkEngine } from "./compose-benchmar
 import { composeBenchmarks } from "./compose-benchmarks.ts";
 import { composeJudging } from "./compose-judging.ts";
 import { composeScorers } from "./compose-scorers.ts";
+import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ofTrialRuns } from "./events/on-trial-run-events.ts";
+import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
 
 /** Applied before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 /** Which services may call in their own name. */
-export const allowedServices = allowServices(events.EventFeedService, { read: ["gateway"] });
+export const allowedServices = { ...allowServices(events.EventFeedService, { read: ["gateway"] }), ...definitionAllowList };
 
 export type ScoringOptions = ServiceOptions & {
   readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport };
@@ -75,6 +77,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const consumers = [
     consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
     consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),
+    consumer("scorers", "factories", readFeed(o.neighbours.factories), { handlers: onFactoryEvents() }),
   ];
   const work = new WorkQueue({ database, clock, log, tracer: o.tracer, leaseSeconds: WORK_LEASE_SECONDS / (o.timeScale ?? 1), handlers: { ...judging.work, ...benchmarkEngine.handlers }, concurrency: WORK_CONCURRENCY });
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers });
@@ -86,7 +89,8 @@ export function composeScoring(o: ScoringOptions): Scoring {
     benchmarkEngine,
     decideImprovements: () => judging.decideImprovements(),
     routes(router) {
-      scoringRoutes(router, { scorers: { ...scorers, judging }, benchmarks });
+      scoringRoutes(router, { scorers: { ...scorers.routes, judging }, benchmarks });
+      definitionRoutes(router, scorers.definitions);
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
     async start() {

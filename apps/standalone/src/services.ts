@@ -84,7 +84,9 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const factories = await composeFactories({
     ...of("factories"),
     databaseUrl: factoriesUrl,
-    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, scheduler: transports.scheduler, webhookIngress: transports.webhookIngress },
+    neighbours: {
+      identity: transports.identity, orchestrator: transports.orchestrator, scheduler: transports.scheduler, scoring: transports.scoring, webhookIngress: transports.webhookIngress,
+    },
     outbound,
     localRepositoryRoots: config.localRepositoryRoots,
     gitCaFile: config.gitCaFile,

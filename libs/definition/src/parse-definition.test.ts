@@ -122,7 +122,9 @@ describe("runners", () => {
 describe("what this version does not serve", () => {
   const trigger = "---\ntriggers:\n  - {provider: slack, event: app_mention}\n---\nGo.\n";
   test("is checked, and answered with a warning", () => {
-    const files = filesOf({ ...VALID, "automations/nightly/automation.md": trigger, "webhooks/ci.yaml": "secretName: K\n", "benchmarks/core/suite.yaml": "name: x\nagent: foreman\n" });
+    const scorer = "---\nagents: [foreman]\nlabels: [{value: a, score: 1}, {value: b, score: 0}]\npassingScore: 0.5\nmodel: m\n---\nIs it good?\n";
+    const benchmark = { "benchmarks/core/suite.yaml": "name: x\nagent: foreman\n" };
+    const files = filesOf({ ...VALID, "automations/nightly/automation.md": trigger, "webhooks/ci.yaml": "secretName: K\n", "scorers/style/scorer.md": scorer, ...benchmark });
     const { definition, diagnostics } = parseDefinition(files);
     expect(definition).toBeDefined();
     expect(diagnostics.map(({ path, code, severity }) => [path, code, severity])).toEqual([

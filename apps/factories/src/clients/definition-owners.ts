@@ -14,9 +14,14 @@ import type { UnplacedDiagnostic } from "../domain/source.ts";
 export const callerFor = (service: string, { factory, actor, requestId }: Activation): Caller =>
   serviceCaller(service, requestId, { type: actor.type as PrincipalType, uid: actor.uid }, [{ teamUid: factory.teamUid, verbs: ["factory.view", "source.apply"] }]);
 
-/** The owners of parts of a definition, each behind its transport (architecture §6). */
-export function definitionOwners(transports: readonly Transport[], signer: CallerSigner) {
-  const owners = transports.map((transport) => clientFor(definitions.DefinitionOwnerService, transport, { signer }));
+/**
+ * The owners of parts of a definition, each behind its transport (architecture §6). The parts of `dependents` name agents: they are activated
+ * once the others serve the version.
+ */
+export function definitionOwners(transports: readonly Transport[], signer: CallerSigner, dependents: readonly Transport[] = []) {
+  const clientOf = (transport: Transport) => clientFor(definitions.DefinitionOwnerService, transport, { signer });
+  const [first, second] = [transports.map(clientOf), dependents.map(clientOf)];
+  const owners = [...first, ...second];
   return {
     async stage(caller: Caller, stage: { factory: Factory; version: number; definition: Definition; isDryRun: boolean }): Promise<{ diagnostics: UnplacedDiagnostic[]; plan: PlanItem[] }> {
       const self = serviceCaller(signer.service, caller.requestId, caller.principal, caller.teams);
@@ -35,8 +40,9 @@ export function definitionOwners(transports: readonly Transport[], signer: Calle
       const { factory, version } = activation;
       const self = callerFor(signer.service, activation);
       const request = { factoryUid: factory.uid, version: BigInt(version) };
-      const answers = await all(owners.map((owner) => owner.activateDefinition(request, call(self))));
-      if (answers.some(({ activeVersion }) => activeVersion < request.version)) {
+      for (const group of [first, second]) {
+        const answers = await all(group.map((owner) => owner.activateDefinition(request, call(self))));
+        if (answers.every(({ activeVersion }) => activeVersion >= request.version)) continue;
         throw new DomainError({ kind: "unavailable", reason: "definition_not_active", message: "An owner does not serve the version yet." });
       }
     },

@@ -23,7 +23,7 @@ export type RpcDeps = { db: IdentityDb; clock: Clock; vault: Vault; authenticato
 export const ALLOWED_SERVICES = {
   ...allowServices(identity.IdentityService, {
     authenticateKey: ["orchestrator", "standalone"],
-    resolveAgent: ["orchestrator", "factories"],
+    resolveAgent: ["orchestrator", "factories", "scoring"],
     findForeman: ["orchestrator", "factories"],
     getProfiles: ["orchestrator", "factories"],
     resolveSecrets: ["orchestrator", "webhook-ingress", "factories"],

@@ -1,7 +1,8 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
 import { identity } from "@millwright/contracts";
-import { notFound } from "@millwright/errors";
+import { isDomainError, notFound } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
 /** Agents, as scorers need them. */
@@ -12,6 +13,21 @@ export function identityClient(transport: Transport, signer: CallerSigner) {
     async requireAgents(caller: Caller, factory: { uid: string; teamUid: string }, agentUids: readonly string[]): Promise<void> {
       const agents = await Promise.all(agentUids.map((agentUid) => client.resolveAgent({ teamUid: factory.teamUid, agentUid }, call(caller))));
       if (agents.some(({ factoryUid }) => factoryUid !== factory.uid)) throw notFound("agent");
+    },
+
+    /** Uids of agents of a factory by name; absent and disabled ones have none. Asked in this service's own name. */
+    async uidsOf(factory: { uid: string; teamUid: string }, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+      const self = call(serviceCaller(signer.service, newUid()));
+      const found = await Promise.all(names.map(async (agentName): Promise<[string, string][]> => {
+        try {
+          const { agentUid } = await client.resolveAgent({ teamUid: factory.teamUid, factoryUid: factory.uid, agentName }, self);
+          return [[agentName, agentUid]];
+        } catch (error) {
+          if (isDomainError(error) && error.reason === "agent_not_found") return [];
+          throw error;
+        }
+      }));
+      return new Map(found.flat());
     },
 
     /** Names by uid; deleted agents have none. */

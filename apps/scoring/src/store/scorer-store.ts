@@ -107,9 +107,6 @@ export async function deleteScorers(tx: Sql, scorers: readonly Scorer[], { event
   await appendEvents(tx, scorers.map((scorer) => event({ ...scorer, version: scorer.version + 1 })));
 }
 
-/** Locks the scorers of a factory, in the order of their uids. */
-export const lockScorersOf = (tx: Sql, factoryUid: string): Promise<Scorer[]> => select(tx, "s.factory_uid = $1 ORDER BY s.uid FOR UPDATE", [factoryUid]);
-
 async function lockScorer(tx: Sql, uid: ScorerUid): Promise<Scorer> {
   const [scorer] = await select(tx, "s.uid = $1 FOR UPDATE", [uid]);
   if (!scorer) throw notFound("scorer");

@@ -1,0 +1,36 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { definitions } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import { allowServices, callerOf } from "@millwright/rpc";
+import { originOf } from "../events/origin.ts";
+import { activateDefinition, type ActivateDefinitionDeps } from "../usecases/activate-definition.ts";
+import { dropDefinition, stageDefinition, type StageDefinitionDeps } from "../usecases/project-definition.ts";
+
+export type DefinitionRoutesDeps = StageDefinitionDeps & ActivateDefinitionDeps;
+
+/** Only the owner of definitions drives their projection. */
+export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
+  stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"],
+});
+
+/** This service as the owner of what files define of it. */
+export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDeps): void {
+  router.service(definitions.DefinitionOwnerService, {
+    stageDefinition: ({ factoryUid, teamUid, version, definition, dryRun }) =>
+      stageDefinition(deps, { factoryUid: uuid(factoryUid), teamUid: uuid(teamUid), version: Number(version), definition: definition ?? {}, isDryRun: dryRun }),
+    async dropDefinition({ factoryUid, version }) {
+      await dropDefinition(deps, uuid(factoryUid), Number(version));
+      return {};
+    },
+    async activateDefinition({ factoryUid, version }, context) {
+      const target = { factoryUid: uuid(factoryUid), version: Number(version) };
+      return { activeVersion: BigInt(await activateDefinition(deps, originOf(callerOf(context)), target)) };
+    },
+  });
+}
+
+function uuid(text: string): string {
+  if (isUuid(text)) return text.toLowerCase();
+  throw invalidArgument("definition_malformed", `${JSON.stringify(text)} is not a UUID.`);
+}

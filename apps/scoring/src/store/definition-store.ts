@@ -1,0 +1,69 @@
+import type { Sql } from "@millwright/database";
+import type { ScorerPart } from "@millwright/definition";
+import type { Scorer } from "../domain/scorer.ts";
+import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
+
+/** What this service serves of a definition. */
+export type DefinedPart = { readonly scorers: readonly ScorerPart[] };
+export type Stage = { readonly factoryUid: string; readonly teamUid: string; readonly version: number; readonly part: DefinedPart };
+/** A scorer as plans name it. */
+export type KnownScorer = { readonly slug: string | null; readonly name: string; readonly resultCount: number };
+
+/** Stores a version inert; replaces what was staged for it before. */
+export async function saveStage(sql: Sql, { factoryUid, teamUid, version, part }: Stage, now: Date): Promise<void> {
+  await sql.query(
+    `INSERT INTO definition_stages (factory_uid, version, team_uid, part, staged_at) VALUES ($1, $2, $3, $4::jsonb, $5)
+     ON CONFLICT (factory_uid, version) DO UPDATE SET part = excluded.part, staged_at = excluded.staged_at`,
+    [factoryUid, version, teamUid, JSON.stringify(part), now],
+  );
+}
+
+export async function dropStage(sql: Sql, factoryUid: string, version: number): Promise<void> {
+  await sql.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
+}
+
+/** The staged version, if any. */
+export async function findStage(sql: Sql, factoryUid: string, version: number): Promise<Stage | undefined> {
+  const { rows: [row] } = await sql.query<{ team_uid: string; part: DefinedPart }>("SELECT team_uid, part FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
+  return row && { factoryUid, version, teamUid: row.team_uid, part: row.part };
+}
+
+/** The version in force (0: none). Other activations of the factory wait until the transaction ends. */
+export async function lockActivation(tx: Sql, factoryUid: string): Promise<number> {
+  await tx.query("SELECT pg_advisory_xact_lock(hashtextextended('definition ' || $1::text, 0))::text", [factoryUid]);
+  const { rows } = await tx.query<{ version: number }>("SELECT version FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
+  return rows[0]?.version ?? 0;
+}
+
+/** The version is in force from now on; what was staged up to it is deleted. */
+export async function closeStage(tx: Sql, factoryUid: string, version: number): Promise<void> {
+  await tx.query("INSERT INTO definition_versions (factory_uid, version) VALUES ($1, $2) ON CONFLICT (factory_uid) DO UPDATE SET version = excluded.version", [factoryUid, version]);
+  await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version <= $2", [factoryUid, version]);
+}
+
+/** Deletes what is stored of the definitions of a deleted factory. */
+export async function deleteDefinitions(tx: Sql, factoryUid: string): Promise<void> {
+  await tx.query("DELETE FROM definition_stages WHERE factory_uid = $1", [factoryUid]);
+  await tx.query("DELETE FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
+}
+
+/** The scorers of a factory with the number of their current results. */
+export async function knownScorers(sql: Sql, factoryUid: string): Promise<KnownScorer[]> {
+  const { rows } = await sql.query<{ slug: string | null; name: string; count: number }>(
+    `SELECT s.slug, s.name, (SELECT count(*) FROM attempts a WHERE a.scorer_uid = s.uid AND a.is_current) AS count
+       FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.slug, s.name`,
+    [factoryUid],
+  );
+  return rows.map((row) => ({ slug: row.slug, name: row.name, resultCount: row.count }));
+}
+
+/** Locks all scorers of a factory, in the order of their uids. */
+export async function lockScorersOf(tx: Sql, factoryUid: string): Promise<Scorer[]> {
+  const { rows } = await tx.query<ScorerRow>(`SELECT ${SCORER_COLUMNS} FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.uid FOR UPDATE`, [factoryUid]);
+  return rows.map(toScorer);
+}
+
+/** Gives locked scorers provisional names, so that files can exchange theirs. */
+export async function clearNames(tx: Sql, uids: readonly string[]): Promise<void> {
+  if (uids.length > 0) await tx.query("UPDATE scorers SET name = uid::text WHERE uid = ANY ($1::uuid[])", [uids]);
+}
