@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { ModelServer, type ModelAnswer } from "@millwright/testing";
 import { executionDir, snapshotUrl, type ContextOptions, type RestCall } from "./support/a-context.ts";
+import { reportScore } from "../src/tools/report-score.ts";
 import { ends, execute, script } from "./support/execute.ts";
 import { aBareRepository, aRepository, commitFiles, git } from "./support/repositories.ts";
 import { inBubblewrap, withDirectory } from "./support/sandboxes.ts";
@@ -61,6 +62,15 @@ inBubblewrap("a scripted judge", () => {
       expect([result.outcome, restCalls]).toEqual(["FAILED", []]);
     }));
 
+  test("may report that its evidence does not decide, but not both that and a label", async () => {
+    const report = reportScore(judge);
+    const calls: RestCall[] = [];
+    const context = { callId: "c1", run: { runUid: "run-9" }, platform: { rest: async (method: string, path: string, body: object) => (calls.push({ method, path, body: body as never, headers: {} }), { ...accepted(calls.at(-1)!), headers: new Headers() }) } };
+    await expect(report.run({ undecided: true, reason: "No evidence." }, context as never)).resolves.toMatchObject({ end: { kind: "done", message: "undecided" } });
+    expect(calls.map(({ body }) => body)).toEqual([{ results: [{ scorer_id: "scorer-1", failed: true, reason: "No evidence." }] }]);
+    for (const input of [{}, { classification: "pass", undecided: true }]) await expect(report.run(input, context as never)).rejects.toThrow("one of the two");
+  });
+
   test("fails when its verdict is refused, with the reason", () =>
     withDirectory(async (dir) => {
       const { result } = await execute({ dir, rest: rejected, ...judging(script("- score: pass")) });
@@ -70,8 +80,8 @@ inBubblewrap("a scripted judge", () => {
   test("without labels runs the commands of its script, and reports nothing", () =>
     withDirectory(async (dir) => {
       const none = { ...judge, classifications: [] };
-      const passed = await execute({ dir, rest: accepted, ...judging(script("- shell: test -f .attachments/att-1/conversation.json"), { judge: none }) });
-      expect([passed.result.outcome, states(passed.events), passed.restCalls]).toEqual(["DONE", [["run_command", "completed"]], []]);
+      const passed = await execute({ dir, rest: accepted, ...judging(script("- shell: test -f .attachments/att-1/conversation.json", "- finish: Checked."), { judge: none }) });
+      expect([passed.result.outcome, states(passed.events), passed.restCalls]).toEqual(["DONE", [["run_command", "completed"], ["finish", "completed"]], []]);
       const reporting = await execute({ dir: await executionDir(dir, "e2"), rest: accepted, ...judging(script("- score: pass"), { judge: none }) });
       expect([reporting.result.outcome, reporting.restCalls]).toEqual(["FAILED", []]);
     }));

@@ -1,4 +1,5 @@
 import type { worker } from "@millwright/contracts";
+import { finish } from "./finish.ts";
 import { list } from "./list.ts";
 import { readFile } from "./read-file.ts";
 import { reportScore } from "./report-score.ts";
@@ -6,9 +7,9 @@ import { search } from "./search.ts";
 import { shell } from "./shell.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a judge can do, whatever its evidence asks it to: read, and report one of its labels. Without labels its script runs commands, and their outcome is the verdict. */
+/** What a judge can do, whatever its evidence asks it to: read, and report one of its labels. Without labels its script runs commands, whose outcome is the verdict. */
 export function judgeTools(judge: Pick<worker.Judge, "scorerUid" | "classifications">, isScript: boolean): readonly Tool[] {
   const reading = [readFile, search, list];
   if (judge.classifications.length > 0) return [...reading, reportScore(judge)];
-  return isScript ? [...reading, shell] : reading;
+  return isScript ? [...reading, shell, finish] : reading;
 }

@@ -3,23 +3,28 @@ import type { worker } from "@millwright/contracts";
 import { objectOf } from "./rest-answer.ts";
 import { defineTool, ToolFailure, type Tool } from "./tool.ts";
 
-/** The one outcome of a judge run: a label that was fixed when the judge was dispatched. An accepted report ends the turn; a refused one is a failure of the call. */
+/**
+ * The one outcome of a judge run: a label that was fixed when the judge was dispatched, or that the evidence does not decide. An accepted report ends the turn; a
+ * refused one is a failure of the call.
+ */
 export const reportScore = ({ scorerUid, classifications }: Pick<worker.Judge, "scorerUid" | "classifications">): Tool =>
   defineTool({
     name: "report_score",
     action: "report_score",
     category: "review",
-    description: `Reports your verdict on the run and ends your work. classification is one of: ${classifications.join(", ")}. reason says in a few sentences what in the evidence decided it.`,
+    description: `Reports your verdict on the run and ends your work. classification is one of: ${classifications.join(", ")}. reason says in a few sentences what in the evidence decided it. Only when the evidence does not suffice to decide, send undecided: true instead of a classification.`,
     isReadOnly: false,
     changes: "nothing",
-    input: z.object({ classification: z.enum(classifications), reason: z.string().optional() }),
-    shown: ({ classification, reason }) => ({ classification, ...(reason === undefined ? {} : { reason }) }),
-    async run({ classification, reason }, { platform, run, callId }) {
-      const verdict = { scorer_id: scorerUid, classification, ...(reason === undefined ? {} : { reason }) };
+    input: z.object({ classification: z.enum(classifications).optional(), undecided: z.boolean().optional(), reason: z.string().optional() }),
+    shown: (input) => input as Record<string, string | boolean>,
+    async run({ classification, undecided = false, reason }, { platform, run, callId }) {
+      if ((classification !== undefined) === undecided) throw new ToolFailure("Send a classification, or undecided: true; one of the two.");
+      const verdict = { scorer_id: scorerUid, ...(classification === undefined ? { failed: true } : { classification }), ...(reason === undefined ? {} : { reason }) };
       const answer = objectOf(await platform.rest("POST", `/api/v1/agent/runs/${run.runUid}/scores`, { results: [verdict] }, { "idempotency-key": callId }), "The score was not reported");
       const error = refusalIn(answer["results"]);
       if (error !== undefined) throw new ToolFailure(`The score was refused: ${error}`);
-      return { output: { classification }, end: { kind: "done", message: classification } };
+      const message = classification ?? "undecided";
+      return { output: { classification: message }, end: { kind: "done", message } };
     },
   });
 
