@@ -60,7 +60,7 @@ test("the script of a rule quotes what the rule says, and the last result of eac
   const [, first, second, third, ...rest] = script.split("\n");
   expect(first).toBe('- shell: {command: ": check 2\\n(\\necho \'```\'\\necho \\"a\\"\\n)", timeout_seconds: 5, allow_failure: true}');
   expect(second).toContain("'./it'\\\\''s'");
-  expect([third, ...rest]).toEqual(['- finish: "The checks were executed."', "```"]);
+  expect([third, ...rest]).toEqual(['- say: "The checks were executed."', "```"]);
   const action = (id: string, command: string, exitCode: number) => [
     { type: "action", id, name: "run_command", input: { command } }, { type: "action_result", action_id: id, name: "run_command", output: { exit_code: exitCode, output: "o", truncated: false } },
   ];

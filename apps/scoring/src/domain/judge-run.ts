@@ -37,7 +37,7 @@ export function modelJudgeRun(attempt: Attempt, scorerName: string, evidence: Ru
   const { config, scorerUid } = attempt;
   return {
     ...common(attempt, scorerName),
-    prompt: judgePrompt(config, scorerUid),
+    prompt: judgePrompt(config),
     config: { ...overrides(config.agent_config as JsonObject | null, defaults), model_id: config.model_id, step_limit: STEP_LIMIT, cost_limit_usd: COST_LIMIT_USD },
     files: evidenceFiles(evidence),
     judge: { scorerUid, classifications: config.labels.map(({ value }) => value) },

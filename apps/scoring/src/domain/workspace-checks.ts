@@ -23,7 +23,7 @@ export function workspaceScript(rule: Rule): string {
     const fields = [`command: ${JSON.stringify(commandOf(check, index))}`, `timeout_seconds: ${timeoutSeconds}`, "allow_failure: true"];
     return [`- shell: {${fields.join(", ")}}`];
   });
-  return ["```scripted", ...steps, '- finish: "The checks were executed."', "```"].join("\n");
+  return ["```scripted", ...steps, '- say: "The checks were executed."', "```"].join("\n");
 }
 
 /**
