@@ -70,11 +70,16 @@ describe("benchmark launch", () => {
   });
   test("launches what is given and returns at once", async () => {
     const configurations = await fileOf([{ role: "baseline" }]);
-    const given = ["--repetitions", "3", "--configurations", configurations, "--task", "t1", "--task", "t2", "--scorer", "3", "--parallelism", "2", "--replay", "b0"];
+    const given = ["--repetitions", "3", "--configurations", configurations, "--task", "t1", "--task", "t2", "--scorer", "3", "--parallelism", "2"];
     expect(await launch(...given)).toMatchObject({ code: 0, out: "benchmark run b1 is pending." });
     expect(seen.map(({ method, body }) => [method, body])).toEqual([
-      ["POST", { repetition_count: 3, configurations: [{ role: "baseline" }], tasks: ["t1", "t2"], scorer_selection: ["3"], historical_replay_run_uid: "b0", parallelism: 2 }],
+      ["POST", { repetition_count: 3, configurations: [{ role: "baseline" }], tasks: ["t1", "t2"], scorer_selection: ["3"], parallelism: 2 }],
     ]);
+  });
+  test("--replay takes the repetitions of the benchmark run that it scores again", async () => {
+    answers[`GET ${RUNS}/b0`] = { status: 200, body: { ...run("completed", 8), repetition_count: 4 } };
+    expect((await launch("--replay", "b0")).code).toBe(0);
+    expect(seen.at(-1)).toMatchObject({ method: "POST", body: { repetition_count: 4, historical_replay_run_uid: "b0" } });
   });
   test("--watch prints progress once per change, then the results, also when a read fails in between", async () => {
     answers[`GET ${RUNS}/b1`] = [{ status: 200, body: { ...run("pending", 0), trial_progress: undefined } }, { status: 200, body: run("running", 4, 1) }, { status: 200, body: run("running", 4, 1) }, { status: 500, body: { status: 500 } }, { status: 200, body: run("completed", 8) }];

@@ -57,11 +57,13 @@ async function report(cli: Cli, path: string, { belowPercent, otherRun }: Condit
   return unmet.length > 0 ? EXIT.failed : EXIT.done;
 }
 
-async function launchBody(values: Values): Promise<object> {
+/** Returns the body of a launch; a replay has the repetitions of the benchmark run that it scores again. */
+async function launchBody(cli: Cli, path: string, values: Values): Promise<object> {
   const [configurations, replayed, parallelism] = [textOption(values, "configurations"), textOption(values, "replay"), numberOption(values, "parallelism", 1, 100)];
   const [tasks, scorers] = [textOptions(values, "task"), textOptions(values, "scorer")];
+  const earlier = replayed === undefined ? undefined : await cli.api().get<{ repetition_count: number }>(`${path}/${checkedId(replayed, "benchmark run")}`);
   return {
-    repetition_count: numberOption(values, "repetitions", 1, 10_000) ?? 1,
+    repetition_count: numberOption(values, "repetitions", 1, 10_000) ?? earlier?.repetition_count ?? 1,
     ...(configurations !== undefined && { configurations: await readJson(configurations) }),
     ...(tasks.length > 0 && { tasks }),
     ...(scorers.length > 0 && { scorer_selection: scorers }),
@@ -97,7 +99,7 @@ export const benchmarkLaunchCommands: Command[] = [
       const everySeconds = numberOption(values, "interval", 0.01, 3600) ?? POLL_SECONDS;
       const key = textOption(values, "idempotency-key");
       const path = await benchmarkRunPath(cli, values, suite!);
-      const launched = await cli.api().post<{ uid: string; state: string }>(path, await launchBody(values), key === undefined ? {} : { idempotencyKey: key });
+      const launched = await cli.api().post<{ uid: string; state: string }>(path, await launchBody(cli, path, values), key === undefined ? {} : { idempotencyKey: key });
       const isWaiting = values["watch"] === true || conditions.belowPercent !== undefined || conditions.otherRun !== undefined;
       if (!isWaiting) return cli.show(launched, () => `benchmark run ${launched.uid} is ${launched.state}.`);
       if (!cli.isJson) cli.print(`benchmark run ${launched.uid}`);
