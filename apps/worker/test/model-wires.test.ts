@@ -31,8 +31,8 @@ async function connect(wire: readonly [WireName, string], answers: readonly Mode
   let onSilence = () => {}; // time passes only for a call that hangs
   const timers: Timers = { after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)) };
   const model = providerFor(context.ctx, (_kind, payload) => warnings.push(payload["text"] as string), { limits: { ...LIMITS, ...(contextTokens === undefined ? {} : { contextTokens }) }, timers })!;
-  const step = (events: readonly ConversationEvent[] = [message("Hello.")], signal = new AbortController().signal) => {
-    const asked: ModelContext = { basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", notices: [], rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
+  const step = (events: readonly ConversationEvent[] = [message("Hello.")], signal = new AbortController().signal, more: Partial<ModelContext> = {}) => {
+    const asked: ModelContext = { ...more, basePrompt: "Be kind.", agentPrompt: "You mend.\n```scripted\n- say: no\n```", modelId: `${provider}/a-model`, events, earlier: [], tools: TOOLS, mode: "normal", directory: "/workspace", notices: [], rules: [{ path: "shop/AGENTS.md", text: "Use tabs." }], skills: [{ name: "review", description: "Reviews." }] };
     return model.step(asked, signal) as Promise<ModelStep | undefined>;
   };
   return { step, server, warnings, usage: context.usage, modelCalls: context.modelCalls, requests: server.requests };
@@ -49,6 +49,14 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     const sent = JSON.stringify(requests[0]!.body);
     for (const part of ["Be kind.", "You mend.", "Use tabs.", "/workspace", "Hello.", "Runs a command."]) expect(sent).toContain(part);
     expect(sent).not.toContain("say: no");
+  });
+
+  test("asks for a call of a tool when text alone says nothing, where its providers can be asked for one", async () => {
+    const { step, requests } = await connect(wire, [{ calls: [{ name: "shell", input: { command: "ls" } }], usage: { input: 1, output: 1 } }]);
+    await step();
+    await step(undefined, undefined, { mustCallTool: true });
+    const forced = /"tool_choice":("required"|\{"type":"any")|"mode":"ANY"/;
+    expect(requests.map(({ body }) => forced.test(JSON.stringify(body)))).toEqual([false, wire[0] !== "openai-compatible"]);
   });
 
   test("takes the results of its calls, and ends when there are none", async () => {
