@@ -18,7 +18,7 @@ import { decideImprovements, improveAgent, IMPROVE_WORK } from "./usecases/impro
 import { judgeAttempt } from "./usecases/judge-attempt.ts";
 import type { ReportScoresDeps } from "./usecases/report-scores.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
-import { scoreRun, SCORE_RUN_WORK } from "./usecases/score-run.ts";
+import { SCORE_RUNS_WORK, scoreRuns } from "./usecases/score-runs.ts";
 import { JUDGE_WORK } from "./usecases/start-attempts.ts";
 
 export type JudgingOptions = ScopeDeps & {
@@ -65,7 +65,7 @@ export function composeJudging({ database, clock, log, signer, factories, orches
     report: deps,
     runEvents: onRunEvents({ coolDownMs }),
     work: {
-      [SCORE_RUN_WORK]: scoreRun(deps),
+      [SCORE_RUNS_WORK]: scoreRuns(deps),
       [JUDGE_WORK]: judgeAttempt({ ...deps, scorerDefaults }),
       [JUDGE_ENDED_WORK]: endJudgeRun(deps),
       [CANCEL_JUDGE_WORK]: cancelJudgeRun(deps),

@@ -79,7 +79,7 @@ test("waits for the cool-down after the end of the run", async () => {
   w.orchestrator.feed[0]!.occurredAt = occurredAt;
   await w.settle();
   expect(await w.attempts()).toEqual([]);
-  const [item] = await w.rows<{ due_at: Date }>("SELECT due_at FROM stream.work_items WHERE kind = 'score-run'");
+  const [item] = await w.rows<{ due_at: Date }>("SELECT due_at FROM stream.work_items WHERE kind = 'score-runs'");
   expect(item!.due_at.getTime()).toBe(occurredAt.getTime() + 30_000);
 });
 
@@ -121,6 +121,16 @@ test("an end during the judging of an earlier one is scored after it", async () 
   await w.rows("UPDATE stream.work_items SET due_at = now() WHERE state = 'waiting'");
   await w.settle();
   expect((await w.attempts()).map(({ run_version: version, state, is_current: isCurrent }) => [version, state, isCurrent])).toEqual([[4, "scored", true], [6, "judging", false]]);
+});
+
+test("a run that waits for its judge does not hold up the runs that ended with it", async () => {
+  const scorer = await w.scorer();
+  const [busy, free] = [w.run(), w.run()];
+  await w.dispatch([scorer], [busy.uid]);
+  Object.assign(busy.described, { version: 6n });
+  for (const run of [busy, free]) w.orchestrator.publishFinished(run.uid);
+  await w.settle();
+  expect((await w.attempts()).map(({ run_uid: uid, run_version: version }) => [uid, version])).toEqual([[busy.uid, 4], [free.uid, 4]]);
 });
 
 test("starts one attempt when the work is carried out twice", async () => {

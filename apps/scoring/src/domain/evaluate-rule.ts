@@ -26,6 +26,9 @@ const TEXT_CHARACTERS_MAX = 4 * 1024 * 1024;
 /** Whether some check reads the run's workspace. */
 export const needsWorkspace = (rule: Rule): boolean => rule.checks.some(isWorkspaceCheck);
 
+/** Whether some check reads what the run wrote: its conversation, final message or diff. */
+export const needsTexts = (rule: Rule): boolean => rule.checks.some((check) => check.kind === "regex" || (check.kind === "json_path" && check.target === "final_message"));
+
 /**
  * Evaluates every check and gives the rule's label; the reason lists what each check found. The same rule and evidence always give the same
  * verdict, byte for byte. A check that cannot be evaluated leaves the rule undecided: that is never a score.

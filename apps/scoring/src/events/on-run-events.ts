@@ -4,15 +4,20 @@ import { enqueueAllWork } from "@millwright/work";
 import { JUDGE_SOURCE, TRIAL_SOURCE } from "../domain/eligibility.ts";
 import { attemptOfCause } from "../domain/judge-run.ts";
 import { lockAttempt, markJudging } from "../store/attempt-store.ts";
-import { noteFinishedRuns, teamsThatScore } from "../store/scored-run-store.ts";
+import { noteFinishedRuns, teamsThatScore, type FinishedRun } from "../store/scored-run-store.ts";
 import { enqueueCancel } from "../usecases/cancel-judge-run.ts";
 import { JUDGE_ENDED_WORK } from "../usecases/end-judge-run.ts";
-import { SCORE_RUN_WORK } from "../usecases/score-run.ts";
+import { SCORE_RUNS_WORK, type ScoreRuns } from "../usecases/score-runs.ts";
 
 export type OnRunEventsDeps = {
   /** How long a run must have been terminal before it is scored. */
   readonly coolDownMs: number;
 };
+
+type EndedRun = FinishedRun & { readonly eventUid: string };
+
+/** Runs considered in one transaction. */
+const GROUP_MAX = 50;
 
 /**
  * Reactions to the orchestrator's runs. A finished run is scored after the cool-down; the end of a judge run ends its attempt. The event of its
@@ -48,10 +53,22 @@ async function runsFinished(tx: Sql, events: readonly StoredEvent[], coolDownMs:
   const ofTeams = events.flatMap((event) => (event.teamUid === undefined ? [] : [{ ...event, teamUid: event.teamUid }]));
   if (ofTeams.length === 0) return;
   const teams = await teamsThatScore(tx, [...new Set(ofTeams.map(({ teamUid }) => teamUid))]);
-  const runs = ofTeams.filter(({ teamUid }) => teams.has(teamUid)).map(({ entityUid: runUid, teamUid, entityVersion: version, occurredAt: finishedAt }) => ({ runUid, teamUid, version, finishedAt }));
+  const runs = ofTeams.filter(({ teamUid }) => teams.has(teamUid)).map(({ uid: eventUid, entityUid: runUid, teamUid, entityVersion: version, occurredAt: finishedAt }) => ({
+    eventUid, runUid, teamUid, version, finishedAt,
+  }));
   if (runs.length === 0) return;
   await noteFinishedRuns(tx, runs);
-  await enqueueAllWork(tx, runs.map(({ runUid, teamUid, version, finishedAt }) => ({
-    kind: SCORE_RUN_WORK, key: `${runUid} ${version}`, payload: { runUid, version }, teamUid, runAt: new Date(finishedAt.getTime() + coolDownMs),
+  await enqueueAllWork(tx, groupsOf(runs).map((group) => ({
+    kind: SCORE_RUNS_WORK,
+    key: group[0]!.eventUid,
+    payload: { runs: group.map(({ runUid, version }) => ({ runUid, version })) } satisfies ScoreRuns,
+    teamUid: group[0]!.teamUid,
+    runAt: new Date(Math.max(...group.map(({ finishedAt }) => finishedAt.getTime())) + coolDownMs),
   })));
+}
+
+/** Runs of one team that end one after the other are considered together. */
+function groupsOf(runs: readonly EndedRun[]): EndedRun[][] {
+  const ofTeams = [...Map.groupBy(runs, ({ teamUid }) => teamUid).values()];
+  return ofTeams.flatMap((group) => Array.from({ length: Math.ceil(group.length / GROUP_MAX) }, (_, index) => group.slice(index * GROUP_MAX, (index + 1) * GROUP_MAX)));
 }

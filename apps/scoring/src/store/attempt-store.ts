@@ -71,14 +71,16 @@ export async function findInFlight(tx: Sql, pairs: readonly Pair[]): Promise<(Pa
   return rows.map((row) => ({ uid: as<AttemptUid>(row.uid), scorerUid: as<ScorerUid>(row.scorer_uid), runUid: row.run_uid }));
 }
 
-/** Versions of a run that scorers have attempted, by scorer. */
-export async function attemptedVersions(tx: Sql, runUid: string): Promise<Map<string, number>> {
-  const { rows } = await tx.query<{ scorer_uid: string; version: number }>(
-    "SELECT scorer_uid, max(run_version) AS version FROM attempts WHERE run_uid = $1 GROUP BY scorer_uid",
-    [runUid],
+/** The newest versions of runs that scorers have attempted, by `attemptedKey`. */
+export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Promise<Map<string, number>> {
+  const { rows } = await tx.query<{ scorer_uid: string; run_uid: string; version: number }>(
+    "SELECT scorer_uid, run_uid, max(run_version) AS version FROM attempts WHERE run_uid = ANY ($1::uuid[]) GROUP BY scorer_uid, run_uid",
+    [runUids],
   );
-  return new Map(rows.map((row) => [row.scorer_uid, row.version]));
+  return new Map(rows.map((row) => [attemptedKey(row.scorer_uid, row.run_uid), row.version]));
 }
+
+export const attemptedKey = (scorerUid: string, runUid: string): string => `${scorerUid} ${runUid}`;
 
 /** Records the judge run of a pending attempt. Returns false when the attempt is not pending any more or was deleted. */
 export async function markJudging(tx: Sql, uid: string, judgeRunUid: string): Promise<boolean> {

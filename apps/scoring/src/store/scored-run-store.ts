@@ -25,14 +25,17 @@ export async function noteFinishedRuns(tx: Sql, runs: readonly FinishedRun[]): P
   );
 }
 
-/** Forgets a run that was considered, unless it has ended again since. */
-export async function forgetFinishedRun(tx: Sql, runUid: string, version: number): Promise<void> {
-  await tx.query("DELETE FROM finished_runs WHERE run_uid = $1 AND version <= $2", [runUid, version]);
+/** Forgets runs that were considered, unless they have ended again since. */
+export async function forgetFinishedRuns(tx: Sql, runs: readonly { readonly runUid: string; readonly version: number }[]): Promise<void> {
+  await tx.query(
+    `DELETE FROM finished_runs f USING jsonb_to_recordset($1::jsonb) AS r (run_uid uuid, version bigint) WHERE f.run_uid = r.run_uid AND f.version <= r.version`,
+    [JSON.stringify(runs.map(({ runUid, version }) => ({ run_uid: runUid, version })))],
+  );
 }
 
-/** The scorers of a factory that score by themselves. They can neither be changed nor deleted until the transaction ends. */
-export const lockAutomaticScorers = (tx: Sql, factoryUid: string): Promise<Scorer[]> =>
-  select(tx, `s.factory_uid = $1 AND ${AUTOMATIC}`, [factoryUid], "FOR SHARE");
+/** The scorers of factories that score by themselves. They can neither be changed nor deleted until the transaction ends. */
+export const lockAutomaticScorers = (tx: Sql, factoryUids: readonly string[]): Promise<Scorer[]> =>
+  select(tx, `s.factory_uid = ANY ($1::uuid[]) AND ${AUTOMATIC}`, [factoryUids], "FOR SHARE");
 
 /** These scorers of a factory; unknown ones are left out. They can neither be changed nor deleted until the transaction ends. */
 export const lockScorers = (tx: Sql, factoryUid: string, uids: readonly string[]): Promise<Scorer[]> =>

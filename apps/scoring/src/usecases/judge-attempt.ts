@@ -1,10 +1,10 @@
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
-import { isDomainError } from "@millwright/errors";
+import { isDomainError, notFound } from "@millwright/errors";
 import type { JsonObject } from "@millwright/json";
-import type { WorkHandler } from "@millwright/work";
+import type { WorkContext, WorkHandler } from "@millwright/work";
 import type { Attempt, Verdict } from "../domain/attempt.ts";
-import { needsWorkspace } from "../domain/evaluate-rule.ts";
+import { needsTexts, needsWorkspace } from "../domain/evaluate-rule.ts";
 import type { RunEvidence } from "../domain/judge-evidence.ts";
 import { modelJudgeRun, workspaceJudgeRun, type JudgeRun } from "../domain/judge-run.ts";
 import type { Rule } from "../domain/rule.ts";
@@ -14,7 +14,8 @@ import { lockAttempt, markJudging, settleAttempt } from "../store/attempt-store.
 import { enqueueCancel } from "./cancel-judge-run.ts";
 
 type Behalf = { readonly teamUid: string; readonly requester: { readonly type: string; readonly uid: string } };
-export type Evidence = RunEvidence & { readonly version: number; readonly hasWorkspace: boolean };
+type Figures = Omit<RunEvidence, "prompt" | "finalMessage" | "conversationJson" | "diff" | "artifacts"> & { readonly version: number; readonly hasWorkspace: boolean };
+export type Evidence = RunEvidence & Figures;
 
 export type JudgeAttemptDeps = {
   readonly database: Database;
@@ -24,6 +25,7 @@ export type JudgeAttemptDeps = {
   /** The factory's defaults of judge runs. Errors: factory_not_found. */
   readonly scorerDefaults: (behalf: Behalf, factoryUid: string) => Promise<JsonObject>;
   readonly runs: {
+    describe(runUids: readonly string[]): Promise<Figures[]>;
     evidence(runUid: string): Promise<Evidence>;
     createJudgeRun(behalf: Behalf, run: JudgeRun): Promise<string>;
   };
@@ -36,27 +38,29 @@ const TRIES_MAX = 8;
  * Judges a pending attempt: a rule at once, if it needs no workspace; else a run is created whose report or end settles the attempt. May run twice:
  * a judge run has its attempt as its cause, and an attempt is settled once. What cannot succeed later is a failure of the attempt.
  */
-export const judgeAttempt = (deps: JudgeAttemptDeps): WorkHandler => async (item) => {
+export const judgeAttempt = (deps: JudgeAttemptDeps): WorkHandler => async (item, context) => {
   const attempt = await deps.attempts.find((item.payload as { attemptUid: string }).attemptUid);
   if (attempt?.state !== "pending") return;
   try {
-    await judge(deps, attempt);
+    await judge(deps, attempt, context);
   } catch (error) {
     const isFinal = isDomainError(error) && !error.retryable;
     if (!isFinal && item.tries < TRIES_MAX) throw error;
     const verdict = isDomainError(error) ? failed(error.reason, error.message) : failed("judge_unavailable", "The judge could not be started.");
-    await settle(deps, attempt, verdict);
+    await settle(deps, attempt, verdict, context);
   }
 };
 
-async function judge(deps: JudgeAttemptDeps, attempt: Attempt): Promise<void> {
-  const evidence = await deps.runs.evidence(attempt.runUid);
-  if (evidence.version !== attempt.runVersion) return settle(deps, attempt, failed("run_continued", "The run was continued before it was judged."));
+async function judge(deps: JudgeAttemptDeps, attempt: Attempt, context: WorkContext): Promise<void> {
   const { rule } = attempt.config;
+  const evidence = await evidenceFor(deps, attempt.runUid, rule);
+  if (evidence.version !== attempt.runVersion) return settle(deps, attempt, failed("run_continued", "The run was continued before it was judged."), context);
   if (rule && !needsWorkspace(rule)) {
-    return settle(deps, attempt, ruleVerdict(attempt, rule, { ...evidence, conversation: evidence.conversationJson, workspace: new Map() }));
+    return settle(deps, attempt, ruleVerdict(attempt, rule, { ...evidence, conversation: evidence.conversationJson, workspace: new Map() }), context);
   }
-  if (rule && !evidence.hasWorkspace) return settle(deps, attempt, failed("workspace_missing", "The run left no workspace on which the rule could be executed."));
+  if (rule && !evidence.hasWorkspace) {
+    return settle(deps, attempt, failed("workspace_missing", "The run left no workspace on which the rule could be executed."), context);
+  }
   const runUid = await deps.runs.createJudgeRun(attempt, await judgeRunOf(deps, attempt, rule, evidence));
   await recordJudgeRun(deps, attempt, runUid);
 }
@@ -75,5 +79,16 @@ const recordJudgeRun = ({ database }: JudgeAttemptDeps, { uid, teamUid }: Attemp
     if (attempt?.judgeRunUid !== runUid) await enqueueCancel(tx, { runUid, teamUid });
   });
 
-const settle = async ({ database, clock }: JudgeAttemptDeps, attempt: Attempt, verdict: Verdict): Promise<void> =>
-  void (await database.transaction((tx) => settleAttempt(tx, attempt, verdict, clock.now())));
+const settle = ({ database, clock }: JudgeAttemptDeps, attempt: Attempt, verdict: Verdict, context: WorkContext): Promise<void> =>
+  database.transaction(async (tx) => {
+    await settleAttempt(tx, attempt, verdict, clock.now());
+    await context.finish(tx);
+  });
+
+/** Conversations are long: they are left out when no check reads them and no model does. Errors: run_not_found. */
+async function evidenceFor({ runs }: JudgeAttemptDeps, runUid: string, rule: Rule | null): Promise<Evidence> {
+  if (!rule || needsTexts(rule)) return runs.evidence(runUid);
+  const [run] = await runs.describe([runUid]);
+  if (!run) throw notFound("run");
+  return { ...run, prompt: "", finalMessage: "", conversationJson: "", diff: "", artifacts: [] };
+}
