@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { serviceCaller } from "@millwright/caller";
-import { newUid } from "@millwright/ids";
+import { newUid, runnerUidOf } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError, eventually } from "@millwright/testing";
 import { OWNER, startWorld, TEAM, type World } from "./setup.ts";
@@ -137,6 +137,89 @@ describe("scorers of a definition", () => {
     await stage(4, [part("four")]);
     expect(await Promise.all([activate(4), activate(4)])).toEqual([4, 4]);
     expect((await list()).map(({ name }) => name)).toEqual(["four"]);
+  });
+});
+
+describe("suites of a definition", () => {
+  const commit = "a".repeat(40);
+  const task = (slug: string, more: JsonObject = {}): JsonObject => ({ slug, title: slug, prompt: "Fix it.", success_criteria: "It is fixed.", ...more });
+  const suite = (slug: string, more: JsonObject = {}): JsonObject => ({ slug, name: slug, agent: "foreman", tasks: [], ...more });
+  const stageSuites = (version: number, benchmarks: JsonObject[], dryRun = false) =>
+    w.definitionOwner.stageDefinition({ factoryUid, teamUid: TEAM, version: BigInt(version), definition: { benchmarks }, dryRun }, asFactories);
+  const suites = async () => (await w.benchmarks.listSuites({ factoryUid }, as)).suites;
+  const read = async (suiteUid: string) => (await w.benchmarks.getSuite({ factoryUid, suiteUid }, as)).suite!;
+  const applySuites = async (version: number, benchmarks: JsonObject[]) => {
+    expect((await stageSuites(version, benchmarks)).diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
+    await activate(version);
+    return suites();
+  };
+  let agentUid: string;
+  beforeEach(() => {
+    agentUid = w.anAgent(factoryUid, "foreman");
+  });
+
+  test("are created with their tasks and configurations on activation", async () => {
+    const refs = [`github.com:acme/shop@${commit}`, `gitlab.com:group/sub/api@${commit}`];
+    const [made] = await applySuites(1, [suite("daily", {
+      description: "d", tasks: [task("one", { starting_repo_refs: refs, tags: ["t"] }), task("two")],
+      configurations: [{ role: "baseline", display_name: "Now", model: "auto" }, { role: "candidate", harness: { type: "claude", auth: { source: "managedSecret", secret_name: "K" } }, runner: "box" }],
+    })]);
+    const found = await read(made!.uid);
+    expect(found).toMatchObject({
+      name: "daily", description: "d", agentUid, factoryAgentType: "foreman", version: 1, creatorUid: "applier", tasks: [{ title: "one", tags: ["t"] }, { title: "two" }],
+      configurations: [{ role: "baseline", displayName: "Now", model: "auto" }, { role: "candidate", harness: "claude", harnessAuthSecretName: "K", runnerUid: runnerUidOf(factoryUid, "box") }],
+    });
+    expect(found.tasks[0]!.startingRepoRefs).toMatchObject([{ codeForge: "github", owner: "acme", repo: "shop", ref: commit }, { codeForge: "gitlab", owner: "group/sub", repo: "api", ref: commit }]);
+  });
+
+  test("retain their uids and those of tasks and configurations as long as their files are there", async () => {
+    const configurations = [{ role: "baseline" }];
+    const [made] = await applySuites(1, [suite("daily", { tasks: [task("one"), task("two")], configurations })]);
+    const before = await read(made!.uid);
+    await applySuites(2, [suite("daily", { tasks: [task("one"), task("two")], configurations })]);
+    expect(await read(made!.uid)).toEqual(before);
+    const [renamed] = await applySuites(3, [suite("daily", { name: "Nightly", tasks: [task("two", { title: "one" }), task("one", { title: "two" })], configurations: [{ role: "candidate" }] })]);
+    const after = await read(renamed!.uid);
+    expect(after).toMatchObject({ uid: made!.uid, name: "Nightly", version: 2, configurations: [{ uid: before.configurations[0]!.uid, role: "candidate" }] });
+    expect(after.tasks.map(({ uid, title }) => [uid, title])).toEqual([[before.tasks[1]!.uid, "one"], [before.tasks[0]!.uid, "two"]]);
+  });
+
+  test("without their files are deleted; the plan says so before, and suites of the API are untouched", async () => {
+    const { suite: live } = await w.benchmarks.createSuite({ suite: { factoryUid, name: "Live", agentUid, factoryAgentType: "foreman" } }, as);
+    await applySuites(1, [suite("daily")]);
+    const planned = await stageSuites(2, [], true);
+    expect(planned.plan.map(({ kind, name, action }) => [kind, name, action])).toEqual([["benchmark", "daily", "delete"]]);
+    expect(planned.diagnostics).toMatchObject([{ path: "benchmarks/daily/suite.yaml", code: "FF_MISSING_FILE", severity: "warning", message: expect.stringContaining("stay readable") }]);
+    expect((await applySuites(2, [])).map(({ uid }) => uid)).toEqual([live!.uid]);
+  });
+
+  test("change through their files only", async () => {
+    const [made] = await applySuites(1, [suite("daily", { tasks: [task("one")] })]);
+    const suiteUid = made!.uid;
+    const taskUid = (await read(suiteUid)).tasks[0]!.uid;
+    const refused = domainError({ kind: "conflict", reason: "managed_by_files" });
+    await expect(w.benchmarks.updateSuite({ suite: { uid: suiteUid, factoryUid, name: "x" }, updateMask: { paths: ["name"] } }, as)).rejects.toEqual(refused);
+    await expect(w.benchmarks.deleteSuite({ factoryUid, suiteUid }, as)).rejects.toEqual(refused);
+    await expect(w.benchmarks.addTask({ factoryUid, suiteUid, task: { title: "t", prompt: "p", successCriteria: "c" } }, as)).rejects.toEqual(refused);
+    await expect(w.benchmarks.updateTask({ factoryUid, suiteUid, task: { uid: taskUid, title: "t" }, updateMask: { paths: ["title"] } }, as)).rejects.toEqual(refused);
+    await expect(w.benchmarks.deleteTask({ factoryUid, suiteUid, taskUid }, as)).rejects.toEqual(refused);
+  });
+
+  test("that are wrong are reported at their files, and nothing is staged", async () => {
+    await w.benchmarks.createSuite({ suite: { factoryUid, name: "Taken", agentUid, factoryAgentType: "foreman" } }, as);
+    const { diagnostics } = await stageSuites(1, [
+      suite("roles", { configurations: [{ role: "baseline" }, { role: "baseline" }] }), suite("model", { configurations: [{ role: "baseline", model: "gpt-0" }] }),
+      suite("titles", { tasks: [task("a", { title: "Same" }), task("b", { title: "Same" })] }), suite("task", { tasks: [task("long", { title: "t".repeat(501) })] }), suite("taken"),
+    ]);
+    expect(diagnostics.map(({ path, keys, code }) => [path, keys, code])).toEqual([
+      ["benchmarks/roles/suite.yaml", ["configurations"], "FF_INVALID_VALUE"],
+      ["benchmarks/model/suite.yaml", ["configurations", "0", "model"], "FF_INVALID_REFERENCE"],
+      ["benchmarks/titles/suite.yaml", ["tasks"], "FF_INVALID_VALUE"],
+      ["benchmarks/task/tasks/long.yaml", ["title"], "FF_INVALID_VALUE"],
+      ["benchmarks/taken/suite.yaml", ["name"], "FF_DUPLICATE_NAME"],
+    ]);
+    expect(await w.rows("SELECT 1 FROM definition_stages")).toEqual([]);
+    await expect(stageSuites(1, [{ slug: "x" }])).rejects.toEqual(domainError({ reason: "definition_malformed" }));
   });
 });
 

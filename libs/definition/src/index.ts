@@ -1,5 +1,5 @@
 export type {
-  AgentPart, AgentType, AutomationPart, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, ScorerPart, SkillPart, TriggerPart,
+  AgentPart, AgentType, AutomationPart, BenchmarkPart, BenchmarkTaskPart, CloudProviders, CodeForge, CredentialStrategy, Definition, ExecutionBlock, FactoryPart, Harness, Integration, McpServers, RunnerPart, ScorerPart, SkillPart, TriggerPart,
 } from "./definition.ts";
 export { deferredResolutions } from "./deferred.ts";
 export { byPlace, type Diagnostic, type DiagnosticCode, type Place } from "./diagnostics.ts";

@@ -129,7 +129,6 @@ describe("what this version does not serve", () => {
     expect(definition).toBeDefined();
     expect(diagnostics.map(({ path, code, severity }) => [path, code, severity])).toEqual([
       ["automations/nightly/automation.md", "FF_NOT_SERVED", "warning"],
-      ["benchmarks/core/suite.yaml", "FF_NOT_SERVED", "warning"],
     ]);
   });
   test.each([

@@ -93,9 +93,6 @@ function readResource(kind: Exclude<PathKind, { kind: "skill" | "factory" | "mis
   else if (kind.kind === "scorer") keep(into.scorers, readScorerFile(name, path, text, problems));
   else if (kind.kind === "suite") keep(into.suites, readSuiteFile(name, path, text, problems));
   else keep(into.tasks, readTaskFile(kind.suite, name, path, text, problems));
-  if (["suite", "suite task"].includes(kind.kind)) {
-    problems.warning(path, START, "FF_NOT_SERVED", `This version does not serve a ${kind.kind} yet; the file is checked and has no other effect.`);
-  }
 }
 
 function summaryOf({ factory, agents, automations, scorers, suites, tasks, kinds }: Contents): ReadTree {

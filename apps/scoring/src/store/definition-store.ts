@@ -1,13 +1,11 @@
 import type { Sql } from "@millwright/database";
-import type { ScorerPart } from "@millwright/definition";
+import type { BenchmarkPart, ScorerPart } from "@millwright/definition";
 import type { Scorer } from "../domain/scorer.ts";
 import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
 
 /** What this service serves of a definition. */
-export type DefinedPart = { readonly scorers: readonly ScorerPart[] };
+export type DefinedPart = { readonly scorers: readonly ScorerPart[]; readonly suites: readonly BenchmarkPart[] };
 export type Stage = { readonly factoryUid: string; readonly teamUid: string; readonly version: number; readonly part: DefinedPart };
-/** A scorer as plans name it. */
-export type KnownScorer = { readonly slug: string | null; readonly name: string; readonly resultCount: number };
 
 /** Stores a version inert; replaces what was staged for it before. */
 export async function saveStage(sql: Sql, { factoryUid, teamUid, version, part }: Stage, now: Date): Promise<void> {
@@ -48,7 +46,7 @@ export async function deleteDefinitions(tx: Sql, factoryUid: string): Promise<vo
 }
 
 /** The scorers of a factory with the number of their current results. */
-export async function knownScorers(sql: Sql, factoryUid: string): Promise<KnownScorer[]> {
+export async function knownScorers(sql: Sql, factoryUid: string): Promise<{ slug: string | null; name: string; resultCount: number }[]> {
   const { rows } = await sql.query<{ slug: string | null; name: string; count: number }>(
     `SELECT s.slug, s.name, (SELECT count(*) FROM attempts a WHERE a.scorer_uid = s.uid AND a.is_current) AS count
        FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.slug, s.name`,
@@ -63,7 +61,17 @@ export async function lockScorersOf(tx: Sql, factoryUid: string): Promise<Scorer
   return rows.map(toScorer);
 }
 
+/** The suites of a factory with the number of their benchmark runs. */
+export async function knownSuites(sql: Sql, factoryUid: string): Promise<{ slug: string | null; name: string; runCount: number }[]> {
+  const { rows } = await sql.query<{ slug: string | null; name: string; count: number }>(
+    `SELECT s.slug, s.name, (SELECT count(*) FROM benchmark_runs b WHERE b.suite_uid = s.uid) AS count
+       FROM suites s WHERE s.factory_uid = $1 AND s.deleted_at IS NULL ORDER BY s.slug, s.name`,
+    [factoryUid],
+  );
+  return rows.map((row) => ({ slug: row.slug, name: row.name, runCount: row.count }));
+}
+
 /** Gives locked scorers provisional names, so that files can exchange theirs. */
-export async function clearNames(tx: Sql, uids: readonly string[]): Promise<void> {
+export async function clearScorerNames(tx: Sql, uids: readonly string[]): Promise<void> {
   if (uids.length > 0) await tx.query("UPDATE scorers SET name = uid::text WHERE uid = ANY ($1::uuid[])", [uids]);
 }

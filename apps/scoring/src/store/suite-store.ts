@@ -85,8 +85,7 @@ export function suiteStore(database: Database) {
     delete: (uid: SuiteUid, now: Date, event: (suite: Suite) => NewEvent): Promise<void> =>
       changing(async (tx) => {
         const suite = await lockSuite(tx, uid);
-        await tx.query("UPDATE suites SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE uid = $1", [uid, now]);
-        await appendEvents(tx, [event({ ...suite, version: suite.version + 1 })]);
+        await hideSuites(tx, [suite], now, event);
       }),
   };
 }
@@ -107,8 +106,26 @@ async function lockSuite(tx: Sql, uid: SuiteUid): Promise<SuiteWithTasks> {
   return suite;
 }
 
+/** Locks the suites of a factory that are not deleted, in the order of their uids. */
+export async function lockSuitesOf(tx: Sql, factoryUid: string): Promise<SuiteWithTasks[]> {
+  const { rows } = await tx.query<{ uid: SuiteUid }>("SELECT uid FROM suites WHERE factory_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE", [factoryUid]);
+  const suites = await Promise.all(rows.map(({ uid }) => findWithTasks(tx, uid)));
+  return suites.flatMap((suite) => suite ?? []);
+}
+
+/** Hides locked suites; their benchmark runs stay readable. */
+export async function hideSuites(tx: Sql, suites: readonly Suite[], now: Date, event: (suite: Suite) => NewEvent): Promise<void> {
+  await tx.query("UPDATE suites SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE uid = ANY ($1::uuid[])", [suites.map(({ uid }) => uid), now]);
+  await appendEvents(tx, suites.map((suite) => event({ ...suite, version: suite.version + 1 })));
+}
+
+/** Gives locked suites provisional names, so that files can exchange theirs. */
+export async function clearSuiteNames(tx: Sql, uids: readonly string[]): Promise<void> {
+  if (uids.length > 0) await tx.query("UPDATE suites SET name = uid::text WHERE uid = ANY ($1::uuid[])", [uids]);
+}
+
 /** Returns false if the uid is taken. */
-async function insertSuite(tx: Sql, suite: Suite): Promise<boolean> {
+export async function insertSuite(tx: Sql, suite: Suite): Promise<boolean> {
   const { rowCount } = await tx.query(
     `INSERT INTO suites (uid, factory_uid, team_uid, slug, name, description, agent_uid, factory_agent_type, configurations, version, creator_type, creator_uid, created_at, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12, $13, $14) ON CONFLICT (uid) DO NOTHING`,
@@ -120,7 +137,7 @@ async function insertSuite(tx: Sql, suite: Suite): Promise<boolean> {
   return rowCount === 1;
 }
 
-async function saveSuite(tx: Sql, next: Suite): Promise<void> {
+export async function saveSuite(tx: Sql, next: Suite): Promise<void> {
   await tx.query(
     `UPDATE suites SET name = $2, description = $3, agent_uid = $4, factory_agent_type = $5, configurations = $6::jsonb, version = $7, updated_at = $8, slug = $9 WHERE uid = $1`,
     [next.uid, next.name, next.description, next.agentUid, next.factoryAgentType, JSON.stringify(next.configurations), next.version, next.updatedAt, next.slug],
@@ -128,7 +145,7 @@ async function saveSuite(tx: Sql, next: Suite): Promise<void> {
 }
 
 /** Makes the tasks of a suite those of `next`, in that order. */
-async function saveTasks(tx: Sql, suiteUid: SuiteUid, before: readonly SuiteTask[], next: readonly SuiteTask[]): Promise<void> {
+export async function saveTasks(tx: Sql, suiteUid: SuiteUid, before: readonly SuiteTask[], next: readonly SuiteTask[]): Promise<void> {
   const removed = before.filter(({ uid }) => !next.some((task) => task.uid === uid)).map(({ uid }) => uid);
   if (removed.length > 0) await tx.query("DELETE FROM suite_tasks WHERE suite_uid = $1 AND uid = ANY ($2::uuid[])", [suiteUid, removed]);
   const changed = next.flatMap((task, position) => (before[position] === task ? [] : [taskJson(task, position)]));

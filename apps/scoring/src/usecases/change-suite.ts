@@ -8,7 +8,7 @@ import type { Suite, SuiteTask, SuiteTaskUid, SuiteUid, SuiteWithTasks, TaskCont
 import { suiteDeleted, suiteUpdated } from "../events/suite-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findSuiteAgent, requireTaskReferences, spawnableDescendants, type ReferenceDeps } from "./suite-references.ts";
-import { findSuite, type SuiteScopeDeps } from "./suite-scope.ts";
+import { findEditableSuite, type SuiteScopeDeps } from "./suite-scope.ts";
 
 type Change = (suite: SuiteWithTasks) => { next: SuiteWithTasks; event: NewEvent } | undefined;
 
@@ -46,10 +46,10 @@ export function raised(next: SuiteWithTasks, caller: Caller, now: Date): { next:
 /**
  * Changes the given fields; given tasks replace all tasks. Raises the version unless nothing changes. A new agent takes its name along as the agent type.
  *
- * Errors: suite_not_found · not_authorized · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found · suite_name_taken. Source: fields-factory §9.1.
+ * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found · suite_name_taken. Source: fields-factory §9.1.
  */
 export async function updateSuite(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef, patch: SuitePatch): Promise<{ suite: SuiteWithTasks; descendants: string[] }> {
-  const { factory, suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const { factory, suite: found } = await findEditableSuite(deps, caller, ref);
   const { agentUid, factoryAgentType, configurations: givenConfigurations, ...rest } = patch;
   const tasks = patch.tasks?.map((task) => ({ ...checkTask(task), uid: task.uid.toLowerCase() }));
   if (tasks) {
@@ -88,9 +88,9 @@ function replacedTasks(current: readonly SuiteTask[], given: readonly GivenTask[
   });
 }
 
-/** Hides a suite; its benchmark runs stay readable. Errors: suite_not_found · not_authorized. */
+/** Hides a suite; its benchmark runs stay readable. Errors: suite_not_found · not_authorized · managed_by_files. */
 export async function deleteSuite(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef): Promise<void> {
-  const { suite } = await findSuite(deps, caller, ref, "factory.manage");
+  const { suite } = await findEditableSuite(deps, caller, ref);
   await deps.suites.delete(suite.uid, deps.clock.now(), (deleted) => suiteDeleted(deleted, originOf(caller)));
 }
 

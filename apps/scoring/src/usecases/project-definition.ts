@@ -1,14 +1,13 @@
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
-import type { ScorerPart } from "@millwright/definition";
-import { isDomainError } from "@millwright/errors";
-import { fileKeysOf, fileOf, readDefinedScorers, settingsOf } from "../domain/defined-scorer.ts";
-import { SCORER_LIMITS } from "../domain/scorer-settings.ts";
-import { dropStage, knownScorers, saveStage, type KnownScorer } from "../store/definition-store.ts";
+import { readDefinedScorers } from "../domain/defined-scorer.ts";
+import { readDefinedSuites } from "../domain/defined-suite.ts";
+import type { Diagnostic } from "../domain/definition-diagnostic.ts";
+import { dropStage, knownScorers, knownSuites, saveStage } from "../store/definition-store.ts";
+import { scorerFaults, scorerRemovals } from "./stage-scorers.ts";
+import { suiteFaults, suiteRemovals } from "./stage-suites.ts";
 
-/** `keys`: what leads to the value in the file. */
-export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
-export type PlanItem = { kind: "scorer"; name: string; action: "create" | "delete"; changedFields: string[] };
+export type PlanItem = { kind: "scorer" | "benchmark"; name: string; action: "create" | "delete"; changedFields: string[] };
 export type StageRequest = { factoryUid: string; teamUid: string; version: number; definition: Readonly<Record<string, unknown>>; isDryRun: boolean };
 
 export type StageDefinitionDeps = {
@@ -21,55 +20,32 @@ export type StageDefinitionDeps = {
 };
 
 /**
- * Checks the scorers of a definition: their settings, their models, and that their names are free. Stores them inert, unless something is wrong
- * or only a check is requested. Warns of each scorer that applying would delete, and says how many results it would take with it.
+ * Checks the scorers and benchmark suites of a definition: their settings, their models, and that their names are free. Stores them inert, unless
+ * something is wrong or only a check is requested. Warns of each one that applying would delete, and says what becomes of its results.
  *
  * Errors: definition_malformed.
  */
 export async function stageDefinition(deps: StageDefinitionDeps, request: StageRequest): Promise<{ diagnostics: Diagnostic[]; plan: PlanItem[] }> {
   const { factoryUid, teamUid, version, isDryRun } = request;
-  const scorers = readDefinedScorers(request.definition);
-  const [known, models] = await Promise.all([knownScorers(deps.database.sql, factoryUid), scorers.length === 0 ? new Set<string>() : deps.models.modelIdsOf(teamUid)]);
-  const errors = [...scorers.flatMap((part) => faultsOf(part, models)), ...duplicateNames(scorers, known)];
-  if (errors.length === 0 && !isDryRun) await saveStage(deps.database.sql, { factoryUid, teamUid, version, part: { scorers } }, deps.clock.now());
-  const slugs = new Set(scorers.map(({ slug }) => slug));
-  const removed = known.flatMap(({ slug, resultCount }) => (slug === null || slugs.has(slug) ? [] : [{ slug, resultCount }]));
-  const created = [...slugs].filter((slug) => !known.some((each) => each.slug === slug));
-  const item = (action: PlanItem["action"]) => (name: string): PlanItem => ({ kind: "scorer", name, action, changedFields: [] });
-  return { diagnostics: [...errors, ...removed.map(removal)], plan: [...created.map(item("create")), ...removed.map(({ slug }) => item("delete")(slug))] };
+  const { sql } = deps.database;
+  const [scorers, suites] = [readDefinedScorers(request.definition), readDefinedSuites(request.definition)];
+  const [scorersNow, suitesNow] = await Promise.all([knownScorers(sql, factoryUid), knownSuites(sql, factoryUid)]);
+  const models = scorers.length + suites.length === 0 ? new Set<string>() : await deps.models.modelIdsOf(teamUid);
+  const errors = [...scorerFaults(scorers, scorersNow, models), ...suiteFaults(suites, suitesNow, models, factoryUid)];
+  if (errors.length === 0 && !isDryRun) await saveStage(sql, { factoryUid, teamUid, version, part: { scorers, suites } }, deps.clock.now());
+  return {
+    diagnostics: [...errors, ...scorerRemovals(scorers, scorersNow), ...suiteRemovals(suites, suitesNow)],
+    plan: [...planOf("scorer", scorersNow, scorers), ...planOf("benchmark", suitesNow, suites)],
+  };
 }
 
 /** Deletes a stage that will never be activated; an absent one is fine. */
 export const dropDefinition = ({ database }: Pick<StageDefinitionDeps, "database">, factoryUid: string, version: number): Promise<void> => dropStage(database.sql, factoryUid, version);
 
-function faultsOf(part: ScorerPart, models: ReadonlySet<string>): Diagnostic[] {
-  const path = fileOf(part);
-  if (part.agents.length > SCORER_LIMITS.agents) {
-    return [{ path, keys: ["agents"], code: "FF_LIMIT_EXCEEDED", message: `A scorer names at most ${SCORER_LIMITS.agents} agents (got ${part.agents.length}).`, severity: "error" }];
-  }
-  try {
-    settingsOf(part, []);
-  } catch (error) {
-    if (!isDomainError(error) || error.kind !== "invalid_argument") throw error;
-    return [{ path, keys: fileKeysOf(error.metadata["field"]), code: "FF_INVALID_VALUE", message: error.message, severity: "error" }];
-  }
-  if (models.has(part.model)) return [];
-  return [{ path, keys: ["model"], code: "FF_INVALID_REFERENCE", message: `model: there is no model ${JSON.stringify(part.model)}.`, severity: "error" }];
+/** What applying creates and deletes; factories finds updates by comparing the definitions. */
+function planOf(kind: PlanItem["kind"], now: readonly { slug: string | null }[], next: readonly { slug: string }[]): PlanItem[] {
+  const known = now.flatMap(({ slug }) => slug ?? []);
+  const item = (action: PlanItem["action"]) => (name: string): PlanItem => ({ kind, name, action, changedFields: [] });
+  const slugs = next.map(({ slug }) => slug);
+  return [...slugs.filter((slug) => !known.includes(slug)).map(item("create")), ...known.filter((slug) => !slugs.includes(slug)).map(item("delete"))];
 }
-
-/** Names are compared without case, as the API does. */
-function duplicateNames(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
-  const owners = new Map(known.filter(({ slug }) => slug === null).map(({ name }) => [name.toLowerCase(), "a scorer of the API"]));
-  return scorers.flatMap((part): Diagnostic[] => {
-    const name = part.name.trim().toLowerCase();
-    const owner = owners.get(name);
-    if (owner !== undefined) return [{ path: fileOf(part), keys: ["name"], code: "FF_DUPLICATE_NAME", message: `The name ${part.name} is already that of ${owner}.`, severity: "error" }];
-    owners.set(name, fileOf(part));
-    return [];
-  });
-}
-
-const removal = ({ slug, resultCount }: { slug: string; resultCount: number }): Diagnostic => ({
-  path: fileOf({ slug }), keys: [], code: "FF_MISSING_FILE", severity: "warning",
-  message: `Without this file, applying deletes the scorer ${slug} for good, with its results (${resultCount} runs), its reasons and its self-improvement.`,
-});

@@ -2,6 +2,7 @@ import type { Caller, Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
+import { managedByFiles } from "./scorer-references.ts";
 import { findFactory, type FactoryView, type ScopeDeps } from "./scope.ts";
 
 export type SuiteScopeDeps = ScopeDeps & { suites: { findWithTasks(uid: SuiteUid): Promise<SuiteWithTasks | undefined> } };
@@ -27,6 +28,13 @@ export async function findSuite(
   const suite = isUuid(ref.suiteUid) ? await deps.suites.findWithTasks(as<SuiteUid>(ref.suiteUid.toLowerCase())) : undefined;
   if (!suite || suite.factoryUid !== factory.uid) throw notFound("suite");
   return { factory, suite };
+}
+
+/** Resolves a suite that the API may change. Errors: those of `findSuite` · managed_by_files (conflict): files define it. */
+export async function findEditableSuite(deps: SuiteScopeDeps, caller: Caller, ref: { factoryUid: string; suiteUid: string }): Promise<{ factory: FactoryView; suite: SuiteWithTasks }> {
+  const found = await findSuite(deps, caller, ref, "factory.manage");
+  if (found.suite.slug === null) return found;
+  throw managedByFiles(`The files below benchmarks/${found.suite.slug} define this suite; change it there.`);
 }
 
 /** Returns a task of a suite by its uid. Errors: task_not_found. */

@@ -5,17 +5,17 @@ import { checkTask, checkTasks, isSameTask } from "../domain/suite-rules.ts";
 import type { SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import { raised, taskTitleTaken, type ChangeSuiteDeps, type SuiteRef } from "./change-suite.ts";
 import { requireTaskReferences } from "./suite-references.ts";
-import { findSuite, taskOf, type SuiteScopeDeps } from "./suite-scope.ts";
+import { findEditableSuite, findSuite, taskOf, type SuiteScopeDeps } from "./suite-scope.ts";
 
 export type TaskRef = SuiteRef & { readonly taskUid: string };
 
 /**
  * Adds a task at the end of the suite; the identical task again returns the existing one.
  *
- * Errors: suite_not_found · not_authorized · suite_invalid · run_not_found · task_title_taken (conflict). Source: API spec §4 "Benchmarks".
+ * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · run_not_found · task_title_taken (conflict). Source: API spec §4 "Benchmarks".
  */
 export async function addTask(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef, given: TaskContent): Promise<{ task: SuiteTask; created: boolean }> {
-  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const { suite: found } = await findEditableSuite(deps, caller, ref);
   const task = { ...checkTask(given), uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
   await requireTaskReferences(deps, caller, [task], found.tasks);
   const suite = await deps.suites.update(found.uid, (current) => {
@@ -44,10 +44,10 @@ export async function getTask(deps: SuiteScopeDeps, caller: Caller, ref: TaskRef
 /**
  * Changes the given fields of a task; absent ones stay.
  *
- * Errors: suite_not_found · not_authorized · task_not_found · suite_invalid · run_not_found · task_title_taken (conflict).
+ * Errors: suite_not_found · not_authorized · managed_by_files · task_not_found · suite_invalid · run_not_found · task_title_taken (conflict).
  */
 export async function updateTask(deps: ChangeSuiteDeps, caller: Caller, ref: TaskRef, patch: Partial<TaskContent>): Promise<SuiteTask> {
-  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const { suite: found } = await findEditableSuite(deps, caller, ref);
   const earlier = taskOf(found, ref.taskUid);
   await requireTaskReferences(deps, caller, [checkTask({ ...earlier, ...patch })], [earlier]);
   const suite = await deps.suites.update(found.uid, (current) => {
@@ -60,9 +60,9 @@ export async function updateTask(deps: ChangeSuiteDeps, caller: Caller, ref: Tas
   return taskOf(suite, earlier.uid);
 }
 
-/** Benchmark runs keep what they froze of it. Errors: suite_not_found · not_authorized · task_not_found. */
+/** Benchmark runs keep what they froze of it. Errors: suite_not_found · not_authorized · managed_by_files · task_not_found. */
 export async function deleteTask(deps: ChangeSuiteDeps, caller: Caller, ref: TaskRef): Promise<void> {
-  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const { suite: found } = await findEditableSuite(deps, caller, ref);
   const { uid } = taskOf(found, ref.taskUid);
   await deps.suites.update(found.uid, (current) => {
     if (!current.tasks.some((task) => task.uid === uid)) throw notFound("task");
