@@ -126,7 +126,7 @@ test("an end during the judging of an earlier one is scored after it", async () 
 test("a run that waits for its judge does not hold up the runs that ended with it", async () => {
   const scorer = await w.scorer();
   const [busy, free] = [w.run(), w.run()];
-  await w.dispatch([scorer], [busy.uid]);
+  await w.judging(scorer, busy);
   Object.assign(busy.described, { version: 6n });
   for (const run of [busy, free]) w.orchestrator.publishFinished(run.uid);
   await w.settle();
