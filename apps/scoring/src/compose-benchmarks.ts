@@ -9,8 +9,10 @@ import { launchCatalogClient } from "./clients/launch-catalog-client.ts";
 import { sourceRunsClient } from "./clients/source-runs-client.ts";
 import { suiteAgentsClient } from "./clients/suite-agents-client.ts";
 import type { BenchmarkRoutesDeps } from "./rpc/benchmark-routes.ts";
-import { findBenchmarkRunRow } from "./store/benchmark-run-rows.ts";
+import { benchmarkRunStore } from "./store/benchmark-run-store.ts";
 import { benchmarkStatsStore } from "./store/benchmark-stats-store.ts";
+import { launchStore } from "./store/launch-store.ts";
+import { managedScorerStore } from "./store/managed-scorer-store.ts";
 import { suiteStore } from "./store/suite-store.ts";
 import { trialRecordStore } from "./store/trial-record-store.ts";
 
@@ -20,19 +22,26 @@ export type BenchmarksOptions = {
   readonly signer: CallerSigner;
   readonly masterKey: Uint8Array;
   readonly neighbours: { readonly identity: Transport; readonly orchestrator: Transport; readonly factories: Transport };
+  readonly scorers: BenchmarkRoutesDeps["scorers"];
 };
 
 /** What serves the requests about suites and benchmark runs. */
-export function composeBenchmarks({ database, clock, signer, masterKey, neighbours }: BenchmarksOptions): BenchmarkRoutesDeps {
+export function composeBenchmarks({ database, clock, signer, masterKey, neighbours, scorers }: BenchmarksOptions): BenchmarkRoutesDeps {
+  const catalog = launchCatalogClient(neighbours.orchestrator, signer);
   return {
     clock,
     cursors: new Cursors(deriveKey(masterKey, "benchmark page tokens")),
     factories: factoriesClient(neighbours.factories, signer),
     agents: suiteAgentsClient(neighbours.identity, signer),
     runs: sourceRunsClient(neighbours.orchestrator, signer),
-    environments: launchCatalogClient(neighbours.orchestrator, signer),
+    environments: catalog,
+    catalog,
     suites: suiteStore(database),
-    benchmarkRuns: { find: (uid) => findBenchmarkRunRow(database.sql, uid) },
+    scorers,
+    managedScorers: managedScorerStore(database),
+    launches: launchStore(database),
+    database,
+    benchmarkRuns: benchmarkRunStore(database),
     benchmarkStats: benchmarkStatsStore(database),
     trials: trialRecordStore(database),
   };

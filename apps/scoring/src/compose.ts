@@ -73,7 +73,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const benchmarkEngine = composeBenchmarkEngine({
     database, clock, log, signer, orchestrator: o.neighbours.orchestrator, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM, timeScale: o.timeScale ?? 1,
   });
-  const benchmarks = composeBenchmarks({ database, clock, signer, masterKey: o.masterKey, neighbours: o.neighbours });
+  const benchmarks = composeBenchmarks({ database, clock, signer, masterKey: o.masterKey, neighbours: o.neighbours, scorers: scorers.routes.scorers });
   const consumers = [
     consumer("scoring", "orchestrator", readFeed(o.neighbours.orchestrator), judging.runEvents),
     consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.neighbours.orchestrator)), { handlers: {}, together: benchmarkEngine.runEvents }),

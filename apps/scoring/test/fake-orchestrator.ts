@@ -1,4 +1,5 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { isMember, type Caller } from "@millwright/caller";
 import { events, orchestrator } from "@millwright/contracts";
@@ -22,13 +23,20 @@ export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["scoring"] }),
     ...allowServices(orchestrator.RunService, { createRuns: ["scoring"], getRun: ["scoring"], cancelRun: ["scoring"] }),
-    ...allowServices(orchestrator.CatalogService, { listModels: ["scoring"] }),
-    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"] }),
+    ...allowServices(orchestrator.CatalogService, { listModels: ["scoring"], getEnvironment: ["scoring"], listSkills: ["scoring"] }),
+    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], resolveCommits: ["scoring"] }),
   };
   readonly runs = new Map<string, FakeRun>();
   /** In the order of the calls. */
   readonly cancelled: string[] = [];
   readonly feed: FakeEvent[] = [];
+  /** Public configurations by uid. */
+  readonly environments = new Map<string, JsonObject>();
+  readonly skills: { name: string; body: string }[] = [];
+  /** Commits by "owner/repo@ref". */
+  readonly commits = new Map<string, string>();
+  /** Before refs are resolved; may throw. */
+  beforeResolve: () => Promise<void> | void = () => {};
   /** Before runs are created or cancelled; may throw. */
   beforeCreate: (requests: readonly orchestrator.RunRequest[]) => Promise<void> | void = () => {};
   beforeCancel: (runUid: string) => Promise<void> | void = () => {};
@@ -97,11 +105,23 @@ export class FakeOrchestrator {
         return {};
       },
     });
-    router.service(orchestrator.CatalogService, { listModels: async () => ({ defaultModelId: MODELS[0]!, models: MODELS.map((id) => ({ id })) }) });
+    router.service(orchestrator.CatalogService, {
+      listModels: async () => ({ defaultModelId: MODELS[0]!, models: MODELS.map((id) => ({ id })) }),
+      getEnvironment: async ({ uid }) => {
+        const config = this.environments.get(uid);
+        if (!config) throw notFound("environment");
+        return { environment: { uid, config } };
+      },
+      listSkills: async () => ({ skills: this.skills.map(({ name, body }) => ({ name, variants: [{ description: `About ${name}`, basePrompt: body }] })) }),
+    });
     router.service(orchestrator.EvidenceService, {
       describeRuns: async ({ runUids }) => {
         await this.beforeDescribe(runUids);
         return { runs: runUids.flatMap((uid) => this.runs.get(uid)?.described ?? []) };
+      },
+      resolveCommits: async ({ repositories }) => {
+        await this.beforeResolve();
+        return { repositories: repositories.map(({ owner, repo, ref }) => ({ owner, repo, commit: this.#commit(owner, repo, ref) })) };
       },
       getRunEvidence: async ({ runUid }) => ({ ...this.#get(runUid).evidence, run: this.#get(runUid).described }),
     });
@@ -111,9 +131,19 @@ export class FakeOrchestrator {
   /** Forgets everything. */
   clear(): void {
     this.runs.clear();
+    this.environments.clear();
+    this.commits.clear();
+    this.skills.length = 0;
+    this.beforeResolve = () => {};
     this.cancelled.length = this.feed.length = 0;
     this.beforeCreate = this.beforeCancel = this.beforeResponse = () => {};
     this.isAtCapacity = false;
+  }
+
+  #commit(owner: string, repo: string, ref: string): string {
+    const commit = this.commits.get(`${owner}/${repo}@${ref}`);
+    if (commit === undefined) throw new DomainError({ kind: "not_found", reason: "ref_not_found", message: `${owner}/${repo} has no branch, tag or commit "${ref}".` });
+    return commit;
   }
 
   #get(uid: string): FakeRun {

@@ -1,13 +1,32 @@
 import type { Transport } from "@connectrpc/connect";
-import { isDomainError } from "@millwright/errors";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
+import { isDomainError } from "@millwright/errors";
 import type { JsonObject } from "@millwright/json";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import { launchInvalid } from "../domain/launch.ts";
+import type { RepoRef } from "../domain/suite.ts";
+import type { SkillText } from "../usecases/freeze-manifest.ts";
 
-/** Environments, as suites and launches need them. */
+/** The most refs that one call resolves. */
+const REFS_MAX = 100;
+
+/** Environments, models, skills and commits, as suites and launches need them. */
 export function launchCatalogClient(transport: Transport, signer: CallerSigner) {
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
+  const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
+
+  async function resolveCommits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<string[]> {
+    const repositories = refs.map(({ owner, repo, ref }) => ({ owner, repo, ref }));
+    try {
+      const { repositories: pinned } = await evidence.resolveCommits({ teamUid, repositories }, call(serviceCaller(signer.service, requestId)));
+      return pinned.map(({ commit }) => commit);
+    } catch (error) {
+      if (!isDomainError(error) || (error.kind !== "not_found" && error.kind !== "invalid_argument")) throw error;
+      throw launchInvalid("starting_repo_refs", error.message);
+    }
+  }
+
   return {
     /** Returns the public configuration of an environment; undefined when the caller cannot see it. */
     async environment(caller: Caller, uid: string): Promise<JsonObject | undefined> {
@@ -18,6 +37,28 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
         if (isDomainError(error) && error.kind === "not_found") return undefined;
         throw error;
       }
+    },
+
+    /** Returns the models that a team can name, and the one that is used without a name. */
+    async models(caller: Caller, teamUid: string): Promise<{ defaultModelId: string; ids: ReadonlySet<string> }> {
+      const { defaultModelId, models } = await catalog.listModels({ teamUid }, call(caller));
+      return { defaultModelId, ids: new Set(models.map(({ id }) => id)) };
+    },
+
+    /** Returns the skills that the factory's agents find, by name; the factory's own before others of the name. */
+    async skills(caller: Caller, teamUid: string, factoryUid: string): Promise<ReadonlyMap<string, SkillText>> {
+      const { skills } = await catalog.listSkills({ teamUid }, call(caller));
+      return new Map(skills.map(({ name, variants }) => {
+        const { description = "", basePrompt = "" } = variants.find(({ repo }) => repo === factoryUid) ?? variants[0] ?? {};
+        return [name, { name, description, body: basePrompt }];
+      }));
+    },
+
+    /** Returns the commits of refs in their order. Errors: launch_invalid (a repository or ref that does not exist) · those of the code host. */
+    async commits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<string[]> {
+      const commits: string[] = [];
+      for (let start = 0; start < refs.length; start += REFS_MAX) commits.push(...(await resolveCommits(requestId, teamUid, refs.slice(start, start + REFS_MAX))));
+      return commits;
     },
   };
 }

@@ -47,6 +47,15 @@ export type BenchmarkRun = {
   readonly completedAt: Date | null;
 };
 
+/** A page of the benchmark runs of a suite, newest first; no states: all. */
+export type BenchmarkRunQuery = {
+  readonly factoryUid: string;
+  readonly suiteUid: SuiteUid;
+  readonly states: readonly BenchmarkRunState[];
+  readonly after?: { readonly createdAt: Date; readonly uid: string };
+  readonly limit: number;
+};
+
 /** Whether nothing of it will change any more. */
 export const isFinished = (state: BenchmarkRunState): boolean => state === "completed" || state === "failed" || state === "cancelled";
 

@@ -7,9 +7,10 @@ import { createSuite, type CreateSuiteDeps } from "../usecases/create-suite.ts";
 import { getSuite, listSuites, type GetSuiteDeps, type ListSuitesDeps } from "../usecases/list-suites.ts";
 import { addTask, deleteTask, getTask, updateTask } from "../usecases/suite-tasks.ts";
 import { benchmarkResultRoutes, type BenchmarkResultRoutesDeps } from "./benchmark-result-routes.ts";
+import { benchmarkRunRoutes, type BenchmarkRunRoutesDeps } from "./benchmark-run-routes.ts";
 import { readNewSuite, readSuitePatch, readTask, readTaskPatch, required, toFullSuiteMessage, toSuiteMessage, toTaskContentMessage, toTaskMessage } from "./suite-messages.ts";
 
-export type BenchmarkRoutesDeps = CreateSuiteDeps & ListSuitesDeps & GetSuiteDeps & ChangeSuiteDeps & ComposeTaskDeps & BenchmarkResultRoutesDeps;
+export type BenchmarkRoutesDeps = CreateSuiteDeps & ListSuitesDeps & GetSuiteDeps & ChangeSuiteDeps & ComposeTaskDeps & BenchmarkRunRoutesDeps & BenchmarkResultRoutesDeps;
 
 /** Benchmark suites, their runs and trials. */
 export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps): void {
@@ -48,6 +49,7 @@ export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps
       return {};
     }),
     composeTask: served(async (request: scoring.ComposeTaskRequest, caller) => ({ task: toTaskContentMessage(await composeTask(deps, caller, request)) })),
+    ...benchmarkRunRoutes(deps),
     ...benchmarkResultRoutes(deps),
   });
 }

@@ -1,0 +1,21 @@
+import type { NewEvent } from "@millwright/events";
+import type { BenchmarkRun } from "../domain/benchmark-run.ts";
+import { stateVersion } from "../domain/trial.ts";
+import { benchmarkRunFinished } from "./benchmark-events.ts";
+import type { Origin } from "./origin.ts";
+
+/** A benchmark run exists and its trials will start. Payload: `{benchmark_run_uid, suite_uid, suite_version, factory_uid, manifest_hash, trial_count}`. */
+export const benchmarkRunCreated = (run: BenchmarkRun, trialCount: number, origin: Origin): NewEvent => ({
+  type: "millwright.benchmark_run.created.v1",
+  entity: "benchmark_run",
+  entityUid: run.uid,
+  entityVersion: stateVersion(run.state),
+  teamUid: run.teamUid,
+  ...origin,
+  payload: {
+    benchmark_run_uid: run.uid, suite_uid: run.suiteUid, suite_version: run.suiteVersion, factory_uid: run.factoryUid, manifest_hash: run.manifestHash, trial_count: trialCount,
+  },
+});
+
+/** A caller cancelled a benchmark run. Payload as of `benchmarkRunFinished`. */
+export const benchmarkRunCancelled = (run: BenchmarkRun, origin: Origin): NewEvent => ({ ...benchmarkRunFinished(run, run.state), ...origin });
