@@ -56,6 +56,8 @@ export const loadConfig = (env: Env) => {
     snapshotDays: optional.int("MILLWRIGHT_SNAPSHOT_DAYS", 30),
     /** How long a run must have been terminal before it is scored automatically. */
     scoringCoolDownMs: optional.duration("MILLWRIGHT_SCORING_COOL_DOWN", "30s"),
+    /** Benchmark trials of one team that run at once. */
+    scoringTrialsPerTeam: optional.int("MILLWRIGHT_SCORING_TRIALS_PER_TEAM", 8),
     /** How long schedules tell what became of a slot. */
     slotDays: optional.int("MILLWRIGHT_SLOT_DAYS", 90),
     /** Divides every lease, offer and heartbeat time; for tests of failures. */

@@ -104,6 +104,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     databaseUrl: scoringUrl,
     neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories },
     coolDownMs: config.scoringCoolDownMs,
+    trialsPerTeam: config.scoringTrialsPerTeam,
     timeScale: config.timeScale,
   });
   const webhooks = composeWebhookIngress({
