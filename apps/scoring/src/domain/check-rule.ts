@@ -1,6 +1,6 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
 import { parseJsonPath } from "./json-path.ts";
-import { compileRegex, RegexError } from "./regex/regex.ts";
+import { compileRegex, RegexError } from "./regex.ts";
 import type { Check, Rule } from "./rule.ts";
 import type { JsonObject } from "./scorer.ts";
 

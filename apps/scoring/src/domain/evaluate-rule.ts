@@ -1,5 +1,5 @@
 import { checkJson, type CheckResult } from "./check-json.ts";
-import { compileRegex } from "./regex/regex.ts";
+import { compileRegex } from "./regex.ts";
 import type { Check, Rule } from "./rule.ts";
 import { evaluateWorkspaceCheck, isWorkspaceCheck, type CommandResult } from "./workspace-checks.ts";
 
@@ -64,9 +64,7 @@ function matchText({ target, pattern, flags, negate = false }: Check & { kind: "
   if (text.length > TEXT_CHARACTERS_MAX) {
     return { code: "evidence_too_large", message: `the ${target} must have at most ${TEXT_CHARACTERS_MAX} characters (got ${text.length}).` };
   }
-  const result = compileRegex(pattern, flags).match(text);
-  if (result === "too_expensive") return { code: "rule_too_expensive", message: `matching /${pattern}/ against the ${target} takes too many steps.` };
-  const isMatch = result === "match";
+  const isMatch = compileRegex(pattern, flags).matches(text);
   return { holds: isMatch !== negate, text: `/${pattern}/${flags ?? ""} ${isMatch ? "matches" : "does not match"} the ${target}${negate ? ", expected no match" : ""}` };
 }
 
