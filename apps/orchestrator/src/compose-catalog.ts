@@ -57,6 +57,7 @@ import { sweepStore } from "./store/sweep-store.ts";
 import { teamEventReader } from "./store/team-event-store.ts";
 import { harnessTranscriptStore, transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
 import { usageStore } from "./store/usage-store.ts";
+import { findStartingCommits } from "./store/workspace-store.ts";
 import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
 import { describeRuns } from "./usecases/describe-runs.ts";
 import { reachEnvironment } from "./usecases/environments.ts";
@@ -229,6 +230,7 @@ export function composeCatalog(options: CatalogOptions) {
       evidenceRoutes(router, {
         ...reads,
         ...shared,
+        findStartingCommits: (uid) => findStartingCommits(sql, uid),
         findScoredRun: (uid) => scoredRunStore.find(sql, uid),
         pullRequestsOfRuns: (uids) => pullRequestStore.listOfRuns(sql, uids),
         listScoredRuns: (uids) => scoredRunStore.list(sql, uids),

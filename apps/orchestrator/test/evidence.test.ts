@@ -148,3 +148,27 @@ describe("GetRunEvidence", () => {
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 });
+
+describe("GetRunRepositories", () => {
+  const repositoriesOf = async (runUid: string) => (await p.evidence.getRunRepositories({ runUid }, scoring())).repositories;
+
+  test("returns the commits of a run's first clones, whatever it was continued on", async () => {
+    const run = await p.run(caller);
+    const cloned = (held: HeldExecution, name: string, sha: string) => held.event("repository_cloned", { owner: "acme", name, branch: "agent/x", base_sha: sha.repeat(40) });
+    const first = await holdStarted(p, worker);
+    await first.append(cloned(first, "app", "a"), cloned(first, "lib", "b"));
+    await first.complete("DONE");
+    await p.life.createFollowup(caller, { target: { runUid: run.uid }, message: "Go on.", mode: "normal", attachmentUids: [] });
+    const second = await holdStarted(p, worker);
+    await second.append(cloned(second, "app", "c"));
+    await second.complete("DONE");
+    expect(await repositoriesOf(run.uid)).toMatchObject([{ owner: "acme", repo: "app", commit: "a".repeat(40) }, { owner: "acme", repo: "lib", commit: "b".repeat(40) }]);
+  });
+
+  test("returns none of a run that cloned none, and refuses unknown runs", async () => {
+    const run = await p.run(caller);
+    expect(await repositoriesOf(run.uid)).toEqual([]);
+    for (const uid of [newUid(), "nonsense"]) await expect(repositoriesOf(uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
+    await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
+  });
+});

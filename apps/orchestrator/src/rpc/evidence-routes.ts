@@ -10,12 +10,14 @@ import { totalsOf, type ScoredRun } from "../domain/scored-run.ts";
 import { requestUsage } from "../domain/usage.ts";
 import { describeScoredRuns, type DescribeScoredRunsDeps } from "../usecases/describe-scored-runs.ts";
 import { getRunEvidence, type GetRunEvidenceDeps } from "../usecases/get-run-evidence.ts";
+import { getRunRepositories, type GetRunRepositoriesDeps } from "../usecases/get-run-repositories.ts";
 import { resolveCommits, type ResolveCommitsDeps } from "../usecases/resolve-commits.ts";
 import { artifactMessage } from "./run-messages.ts";
 
-export type EvidenceRoutesDeps = DescribeScoredRunsDeps & GetRunEvidenceDeps & ResolveCommitsDeps;
+export type EvidenceRoutesDeps = DescribeScoredRunsDeps & GetRunEvidenceDeps & GetRunRepositoriesDeps & ResolveCommitsDeps;
 
-export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], resolveCommits: ["scoring"] });
+const SCORING = ["scoring"];
+export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: SCORING, getRunEvidence: SCORING, getRunRepositories: SCORING, resolveCommits: SCORING });
 
 /** What scoring reads of runs. */
 export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps): void {
@@ -28,6 +30,10 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
       requireService(context);
       const { run, artifacts, ...texts } = await getRunEvidence(deps, runUid);
       return { ...texts, run: scoredRunMessage(run), artifacts: artifacts.map(artifactMessage) };
+    },
+    async getRunRepositories({ runUid }, context) {
+      requireService(context);
+      return { repositories: [...(await getRunRepositories(deps, runUid))] };
     },
     async resolveCommits({ teamUid, repositories }, context) {
       requireService(context);

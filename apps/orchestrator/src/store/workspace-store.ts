@@ -1,6 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { isUuid } from "@millwright/ids";
 import type { LeftWorkspace } from "../domain/borrowed-workspace.ts";
+import type { PinnedRepository } from "../domain/pinned-repository.ts";
 import type { FrozenRepository } from "../domain/resolved-run.ts";
 import type { Owner, RunState } from "../domain/run.ts";
 
@@ -30,6 +31,20 @@ export async function findLeftWorkspace(sql: Sql, runUid: string): Promise<LeftW
     ...{ runUid: runUid.toLowerCase(), owner: { type: row.owner_type, uid: row.owner_uid }, state: row.state, repositories },
     ...(row.snapshot_key === null ? {} : { snapshotKey: row.snapshot_key }),
   };
+}
+
+/** The repositories of a run at the commits that its first clones were at; undefined when there is no such run. */
+export async function findStartingCommits(sql: Sql, runUid: string): Promise<PinnedRepository[] | undefined> {
+  if (!isUuid(runUid)) return undefined;
+  const { rows } = await sql.query<{ owner: string | null; repo: string; commit: string }>(
+    `SELECT DISTINCT ON (lower(e.payload ->> 'owner'), lower(e.payload ->> 'name'))
+            e.payload ->> 'owner' AS owner, e.payload ->> 'name' AS repo, e.payload ->> 'base_sha' AS commit
+       FROM runs r LEFT JOIN stream.run_events e ON e.run_uid = r.uid AND e.kind = 'repository_cloned'
+      WHERE r.uid = $1 ORDER BY lower(e.payload ->> 'owner'), lower(e.payload ->> 'name'), e.seq`,
+    [runUid],
+  );
+  if (rows.length === 0) return undefined;
+  return rows.flatMap(({ owner, ...rest }) => (owner === null ? [] : [{ owner, ...rest }]));
 }
 
 /** Whether the snapshot that a run left is still stored. */
