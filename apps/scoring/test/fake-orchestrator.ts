@@ -12,7 +12,7 @@ type Described = Partial<Omit<orchestrator.ScoredRun, "$typeName" | "$unknown">>
 type Evidence = Partial<Pick<orchestrator.GetRunEvidenceResponse, "prompt" | "finalMessage" | "conversationJson" | "diff">>;
 
 /** `described`: what EvidenceService returns of it. `request` and `caller`: of runs that this service created. */
-export type FakeRun = { uid: string; teamUid: string; described: Described; evidence: Evidence; request?: orchestrator.RunRequest; caller?: Caller; causeKey?: string };
+export type FakeRun = { uid: string; teamUid: string; described: Described; evidence: Evidence; repositories?: { owner: string; repo: string; commit: string }[]; request?: orchestrator.RunRequest; caller?: Caller; causeKey?: string };
 
 export const MODELS = ["judge-large", "judge-small"];
 const FINISHED_AT = timestampFromDate(new Date("2026-11-20T09:00:00.000Z"));
@@ -24,7 +24,7 @@ export class FakeOrchestrator {
     ...allowServices(events.EventFeedService, { read: ["scoring"] }),
     ...allowServices(orchestrator.RunService, { createRuns: ["scoring"], getRun: ["scoring"], cancelRun: ["scoring"] }),
     ...allowServices(orchestrator.CatalogService, { listModels: ["scoring"], getEnvironment: ["scoring"], listSkills: ["scoring"] }),
-    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], resolveCommits: ["scoring"] }),
+    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], getRunRepositories: ["scoring"], resolveCommits: ["scoring"] }),
   };
   readonly runs = new Map<string, FakeRun>();
   /** In the order of the calls. */
@@ -123,6 +123,7 @@ export class FakeOrchestrator {
         await this.beforeResolve();
         return { repositories: repositories.map(({ owner, repo, ref }) => ({ owner, repo, commit: this.#commit(owner, repo, ref) })) };
       },
+      getRunRepositories: async ({ runUid }) => ({ repositories: this.#get(runUid).repositories ?? [] }),
       getRunEvidence: async ({ runUid }) => ({ ...this.#get(runUid).evidence, run: this.#get(runUid).described }),
     });
     serveFeed(router, "0199a000-0000-7000-8000-000000000000", this.feed);

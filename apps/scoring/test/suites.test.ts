@@ -241,6 +241,9 @@ describe("tasks", () => {
     const run = world.orchestrator.aRun({ teamUid: TEAM, factoryUid, title: "Fix the build" });
     const { task } = await world.benchmarks.composeTask({ factoryUid, runUid: run.uid }, call(VIEWER));
     expect(task).toMatchObject({ uid: "", title: "Fix the build", prompt: "Fix the build.", successCriteria: "", sourceRunUid: run.uid });
+    run.repositories = [{ owner: "acme", repo: "shop", commit: "a".repeat(40) }];
+    const pinned = await world.benchmarks.composeTask({ factoryUid, runUid: run.uid }, call(VIEWER));
+    expect(pinned.task!.startingRepoRefs).toMatchObject([{ owner: "acme", repo: "shop", ref: "a".repeat(40) }]);
     const elsewhere = world.orchestrator.aRun({ teamUid: TEAM, factoryUid: newUid() });
     await expect(world.benchmarks.composeTask({ factoryUid, runUid: elsewhere.uid }, call(OWNER))).rejects.toThrow(refused("run_not_found"));
     await expect(world.benchmarks.composeTask({ factoryUid, runUid: "run-1" }, call(OWNER))).rejects.toThrow(refused("run_not_found"));

@@ -1,13 +1,15 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Caller } from "@millwright/caller";
+import { serviceCaller, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { SourceRun } from "../usecases/compose-task.ts";
 
 /** Runs that tasks are made from. */
 export function sourceRunsClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
+  const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
   return {
     /** Errors: run_not_found (absent or not visible to the caller). */
     async requireVisible(caller: Caller, runUid: string): Promise<void> {
@@ -18,8 +20,9 @@ export function sourceRunsClient(transport: Transport, signer: CallerSigner) {
       const { run } = await runs.getRun({ runUid }, call(caller));
       if (!run) throw notFound("run");
       const { uid, title, prompt, submittedPrompt, factoryUid } = run;
+      const { repositories } = await evidence.getRunRepositories({ runUid }, call(serviceCaller(signer.service, newUid())));
       const environmentUid = run.agentConfig?.["environment_id"];
-      return { uid, title, prompt: submittedPrompt ?? prompt, factoryUid: factoryUid ?? "", environmentUid: typeof environmentUid === "string" ? environmentUid : "" };
+      return { uid, title, prompt: submittedPrompt ?? prompt, factoryUid: factoryUid ?? "", environmentUid: typeof environmentUid === "string" ? environmentUid : "", repositories };
     },
   };
 }

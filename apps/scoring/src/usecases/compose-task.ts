@@ -8,7 +8,17 @@ import type { FactoryView, ScopeDeps } from "./scope.ts";
 import { findBenchmarkFactory } from "./suite-scope.ts";
 
 /** A run that a task can be made from. */
-export type SourceRun = { readonly uid: string; readonly title: string; readonly prompt: string; /** "": none. */ readonly factoryUid: string; /** "": none. */ readonly environmentUid: string };
+export type SourceRun = {
+  readonly uid: string;
+  readonly title: string;
+  readonly prompt: string;
+  /** "": none. */
+  readonly factoryUid: string;
+  /** "": none. */
+  readonly environmentUid: string;
+  /** At the commits that it started from; none before its first clone. */
+  readonly repositories: readonly { readonly owner: string; readonly repo: string; readonly commit: string }[];
+};
 
 export type ComposeTaskDeps = ScopeDeps & {
   runs: { get(caller: Caller, runUid: string): Promise<SourceRun> };
@@ -19,8 +29,8 @@ export type ComposeTaskDeps = ScopeDeps & {
 export type EnvironmentReader = { environment(caller: Caller, uid: string): Promise<JsonObject | undefined> };
 
 /**
- * Drafts a task from a run of the factory: its prompt, its title and the repositories that it worked on. Stores nothing. The caller adds the success
- * criteria. Errors: factory_not_found · not_authorized · run_not_found (absent, not visible or of another factory).
+ * Drafts a task from a run of the factory: its prompt, its title and the repositories that it worked on, at the commits that it started from. Stores nothing.
+ * The caller adds the success criteria. Errors: factory_not_found · not_authorized · run_not_found (absent, not visible or of another factory).
  */
 export async function composeTask(deps: ComposeTaskDeps, caller: Caller, ref: { factoryUid: string; runUid: string }): Promise<TaskContent> {
   const factory = await findBenchmarkFactory(deps, caller, ref.factoryUid, "factory.view");
@@ -33,17 +43,21 @@ export async function composeTask(deps: ComposeTaskDeps, caller: Caller, ref: { 
     prompt: run.prompt.trim().slice(0, SUITE_LIMITS.prompt),
     successCriteria: "",
     sourceRunUid: run.uid,
-    startingRepoRefs: repositoriesOf(environment, factory).slice(0, SUITE_LIMITS.refs),
+    startingRepoRefs: (run.repositories.length > 0 ? pinnedRefs(run, factory) : repositoriesOf(environment, factory)).slice(0, SUITE_LIMITS.refs),
     tags: [],
     labels: {},
     rule: null,
   };
 }
 
+const pinnedRefs = ({ repositories }: SourceRun, factory: FactoryView): RepoRef[] => repositories.map(({ owner, repo, commit }) => ({ code_forge: forgeOf(factory, owner), owner, repo, ref: commit }));
+
+/** The forge that the factory names for an owner. */
+const forgeOf = ({ repositories }: FactoryView, owner: string): string => repositories.find((repository) => repository.owner === owner)?.codeForge.toLowerCase() || "github";
+
 /** Returns what a run works on, at the default branches: the repositories of its environment if that names any, else those of its factory. */
 export function repositoriesOf(environment: JsonObject | undefined, factory: FactoryView): RepoRef[] {
-  const forgeOf = (owner: string): string => factory.repositories.find((repository) => repository.owner === owner)?.codeForge.toLowerCase() || "github";
   const own = (environment?.["github_repos"] ?? []) as unknown as readonly { owner: string; repo: string }[];
   const chosen = own.length > 0 ? own : factory.repositories;
-  return chosen.map(({ owner, repo }) => ({ code_forge: forgeOf(owner), owner, repo, ref: "" }));
+  return chosen.map(({ owner, repo }) => ({ code_forge: forgeOf(factory, owner), owner, repo, ref: "" }));
 }
