@@ -22,6 +22,7 @@ import { measureListing } from "./scenarios/listing.ts";
 import { measureReading } from "./scenarios/reading.ts";
 import { measureSandbox } from "./scenarios/sandbox.ts";
 import { measureSchedules } from "./scenarios/schedules.ts";
+import { measureScoring } from "./scenarios/scoring.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWork } from "./scenarios/work.ts";
 import { judge } from "./targets.ts";
@@ -29,10 +30,10 @@ import { judge } from "./targets.ts";
 /** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
   work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases, schedules: measureSchedules, webhooks: measureWebhooks,
-  listing: measureListing,
+  listing: measureListing, scoring: measureScoring,
 };
-/** Writes a million rows first: minutes, so only when it is asked for. */
-const ON_DEMAND = ["listing"];
+/** Write a million rows first: minutes, so only when they are asked for. */
+const ON_DEMAND = ["listing", "scoring"];
 const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;

@@ -6,6 +6,8 @@ const PACED_P99_MS = 50;
 const DELIVERY_P99_MS = 25;
 const DUE_P99_MS = 2_000;
 const PAGE_P99_MS = 50;
+const RESULTS_P99_MS = 100;
+const JUDGED_PER_MINUTE = 10_000;
 
 /** The figures the standalone platform promises, against what was measured; a scenario left out has no say. */
 export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Target[] {
@@ -18,6 +20,7 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
   const paced = find("create to claimed, 50 runs/s", "millwright")?.latencyMs;
   const delivered = find("deliver 1 KB to webhooks, 500/s", "millwright")?.latencyMs;
   const due = find("10,000 schedules due in the same second, to committed runs", "millwright")?.latencyMs;
+  const judged = find("finished runs judged by a rule", "millwright")?.perSecond;
   const idle = memory.filter(({ on }) => on === "standalone");
   const residentMb = idle.reduce((sum, one) => sum + one.residentMb, 0);
   return [
@@ -36,6 +39,9 @@ export function judge(rows: readonly Row[], memory: readonly MemoryUse[]): Targe
     ...(delivered ? [{ name: "delivery at 500/s, p99", wanted: `≤ ${DELIVERY_P99_MS} ms`, measured: `${delivered.p99} ms`, isMet: delivered.p99 <= DELIVERY_P99_MS }] : []),
     ...rows.flatMap(({ on, what, latencyMs }) =>
       on === "standalone" && what.startsWith("a page of 1,000,000 runs") && latencyMs ? [{ name: what, wanted: `p99 < ${PAGE_P99_MS} ms`, measured: `${latencyMs.p99} ms`, isMet: latencyMs.p99 < PAGE_P99_MS }] : []),
+    ...rows.flatMap(({ on, what, latencyMs }) =>
+      on === "standalone" && what.endsWith(", 1,000,000 scores") && latencyMs ? [{ name: what, wanted: `p99 < ${RESULTS_P99_MS} ms`, measured: `${latencyMs.p99} ms`, isMet: latencyMs.p99 < RESULTS_P99_MS }] : []),
+    ...(judged ? [{ name: "finished runs judged by a rule, per minute", wanted: `≥ ${JUDGED_PER_MINUTE}`, measured: String(Math.round(judged * 60)), isMet: judged * 60 >= JUDGED_PER_MINUTE }] : []),
     ...(idle.length > 0 ? [{ name: "idle platform, resident", wanted: `< ${MEMORY_MB} MB`, measured: `${residentMb} MB`, isMet: residentMb < MEMORY_MB }] : []),
   ];
 }

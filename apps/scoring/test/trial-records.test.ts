@@ -72,7 +72,7 @@ describe("the list of trials", () => {
     ["agent_run_id with a limit of 2", { agentRunUid: newUid(), pageSize: 2 }],
   ])("refuses %s", async (_what, request) => expect(list(request)).rejects.toEqual(domainError({ reason: "filter_invalid" })));
 
-  test("finds the trial of which a run was any attempt, not only the current one", async () => {
+  test("a retry is an attempt of the same trial; agent_run_id matches any attempt", async () => {
     const { trials } = await list({ include: ["execution_history"], states: ["failed"] });
     const retried = trials.find(({ attempt_count: count }) => count === 3)!;
     const attempts = retried["attempts"] as { run_id: string; attempt_number: number }[];

@@ -61,7 +61,7 @@ describe("the paired bootstrap", () => {
 
   test("finds the published difference of the second drug and that it is one", () => {
     const result = pairedBootstrap(SLEEP.first.map((baseline, i) => pair(baseline, SLEEP.second[i]!)), { seed: 1 });
-    expect(result).toMatchObject({ difference: expect.closeTo(15.8, 12), pairs: 10, differingPairs: 9, confidence: 0.95, resamples: 10_000 });
+    expect(result).toMatchObject({ difference: expect.closeTo(15.8, 12), pairs: 10, differingPairs: 9, confidence: 0.95, resamples: 2_000 });
     expect(isDistinguishable(result)).toBe(true);
   });
 
@@ -72,7 +72,7 @@ describe("the paired bootstrap", () => {
     expect(resampledMeans(values, 7, 50)).not.toEqual(resampledMeans(values, 8, 50));
   });
 
-  test("takes fewer resamples of very many pairs", () => expect(pairedBootstrap(both(repeat(2_000, 1)), { seed: 1 }).resamples).toBe(2_000));
+  test("takes fewer resamples of many pairs", () => expect(pairedBootstrap(both(repeat(200, 1)), { seed: 1 }).resamples).toBe(1_250));
 
   test("changes only its sign when the sides are exchanged", () => {
     const values = [1, 1, 0, 1, 0, -1, 1];

@@ -23,9 +23,9 @@ export type PairedDifference = {
 };
 
 const RESAMPLES_MIN = 1_000;
-const RESAMPLES_MAX = 10_000;
+const RESAMPLES_MAX = 2_000;
 /** Bounds the time of a bootstrap of many pairs, which needs fewer resamples. */
-const DRAWS_MAX = 4_000_000;
+const DRAWS_MAX = 250_000;
 
 /**
  * Returns the mean difference of paired observations with a percentile bootstrap interval: pairs are drawn with replacement.

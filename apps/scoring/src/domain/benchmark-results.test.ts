@@ -93,7 +93,7 @@ describe("the difference to the baseline", () => {
   test("is the same in every reading", () => expect(results("110 101 011", "100 010 001")).toEqual(results("110 101 011", "100 010 001")));
 });
 
-describe("before and after the first trial", () => {
+describe("benchmark stats are null before the first trial and real zeros after", () => {
   test("figures are null before the first trial is dispatched", () => {
     const [stats, run] = [statsOf({ [BASE]: "ppp ppp ppp", [CANDIDATE]: "ppp ppp ppp" }), { startedAt: null, completedAt: null }];
     expect(benchmarkProgress(PLAN, stats, run, NOW)).toEqual({
@@ -146,7 +146,7 @@ describe("the state of results", () => {
     expect(results("111 111 111", "000 000 11i").summary_narrative).toBe(
       "18 trials with 2 configurations and 2 scorers. 34 of 36 expected outcomes are known (coverage 94.4 %). 1 trial failed for infrastructure reasons and has no outcome. " +
         "large passed 9 of 9 trials (100.0 %, 95 % interval 70.1 % to 100.0 %). small passed 2 of 8 trials (25.0 %, 95 % interval 7.1 % to 59.1 %). " +
-        "small is worse than large: -75.0 percentage points over 8 pairs of trials, of which 6 differ (95 % interval -100.0 to -37.5). The estimated cost is $0.214.",
+        "small is worse than large: -75.0 percentage points over 8 pairs of trials, of which 6 differ (95 % interval -100.0 to -50.0). The estimated cost is $0.214.",
     );
     expect(results("110 111 111", "111 110 111").summary_narrative).toContain("small is not distinguishable from large: 0.0 percentage points over 9 pairs");
   });
