@@ -36,6 +36,12 @@ describe("a task", () => {
   });
 });
 
+test("a suite has a limit on all its text", () => {
+  const large = { ...TASK, prompt: "x".repeat(SUITE_LIMITS.prompt) };
+  const tasks = Array.from({ length: SUITE_LIMITS.text / SUITE_LIMITS.prompt + 1 }, (_, index) => ({ ...large, title: `t${index}` }));
+  expect(() => checkTasks(tasks)).toThrow(refused("tasks"));
+});
+
 test("two tasks of a suite cannot have one title", () =>
   expect(() => checkTasks([TASK, { ...TASK, prompt: "other" }])).toThrow(refused("tasks")));
 
@@ -54,6 +60,13 @@ describe("configurations", () => {
       { uid: "new", id: 2, model: "other" },
       { uid: existing!.uid, id: 1, model: "n" },
     ]));
+
+  test("retain the name of their runner as long as the runner stays", () => {
+    const defined = checkConfigurations([{ ...GIVEN, runner_uid: "r-1", runner_name: "linux" }], [], newUid);
+    const { uid } = defined[0]!;
+    expect(checkConfigurations([{ ...GIVEN, uid, runner_uid: "r-1" }], defined, newUid)[0]).toHaveProperty("runner_name", "linux");
+    expect(checkConfigurations([{ ...GIVEN, uid, runner_uid: "r-2" }], defined, newUid)[0]).not.toHaveProperty("runner_name");
+  });
 
   const agent = newUid();
   const override = { agent_uid: agent, harness: "", model: "m", agent_name: "", harness_auth_secret_name: null };

@@ -6,7 +6,7 @@ import type { AgentOverride, Configuration, RepoRef, SuiteSettings, TaskContent 
 
 /** Limits of ours, in characters of texts and entries of lists. */
 export const SUITE_LIMITS = {
-  name: 200, description: 10_000, tasks: 1_000, configurations: 20, overrides: 100, field: 200,
+  name: 200, description: 10_000, text: 4_000_000, tasks: 1_000, configurations: 20, overrides: 100, field: 200,
   title: 500, prompt: 200_000, criteria: 50_000, tags: 50, tag: 100, labels: 50, label: 500, refs: 20,
 } as const;
 
@@ -93,9 +93,11 @@ const checkTags = (given: readonly string[]): string[] => [
   ...new Set(limitedList("tags", given, SUITE_LIMITS.tags).map((tag) => requiredText("tags", tag, SUITE_LIMITS.tag))),
 ];
 
-/** Checks that a suite has not too many tasks, and no title twice. Errors: suite_invalid. */
+/** Checks that a suite has neither too many tasks nor too much text, and no title twice. Errors: suite_invalid. */
 export function checkTasks(tasks: readonly TaskContent[]): void {
   limitedList("tasks", tasks, SUITE_LIMITS.tasks);
+  const characters = tasks.reduce((sum, { prompt, successCriteria }) => sum + prompt.length + successCriteria.length, 0);
+  if (characters > SUITE_LIMITS.text) throw suiteInvalid("tasks", `Prompts and success criteria of a suite must have at most ${SUITE_LIMITS.text} characters in total (got ${characters}).`);
   const titles = new Set<string>();
   for (const { title } of tasks) {
     if (titles.has(title)) throw suiteInvalid("tasks", `Titles must be unique in a suite; ${JSON.stringify(title)} is used twice.`);
@@ -143,6 +145,8 @@ export function checkConfigurations(
     const texts = [entry.display_name, entry.harness, entry.model, entry.runner_uid, entry.harness_auth_secret_name ?? ""];
     const long = [...texts, ...agentConfigs.flatMap((override) => [override.harness, override.model, override.agent_name])].find((text) => text.length > SUITE_LIMITS.field);
     if (long !== undefined) refuse(`Texts of configurations must have at most ${SUITE_LIMITS.field} characters (got ${long.length}).`);
+    const runnerUid = entry.runner_uid.trim();
+    const runnerName = entry.runner_name ?? (known?.runner_uid === runnerUid ? known.runner_name : undefined);
     return {
       uid: known?.uid ?? newConfigurationUid(),
       id: known?.id ?? ++lastId,
@@ -150,7 +154,8 @@ export function checkConfigurations(
       display_name: entry.display_name.trim(),
       harness: entry.harness.trim(),
       model: entry.model.trim(),
-      runner_uid: entry.runner_uid.trim(),
+      runner_uid: runnerUid,
+      ...(runnerName !== undefined && { runner_name: runnerName }),
       harness_auth_secret_name: entry.harness_auth_secret_name || null,
       agent_configs: agentConfigs,
     };

@@ -139,7 +139,7 @@ function frozenConfiguration(configuration: Configuration, agents: readonly Suit
     display_name: configuration.display_name,
     harness: configuration.harness,
     model: configuration.model,
-    runner: runners.find((name) => runnerUidOf(factoryUid, name) === configuration.runner_uid) ?? configuration.runner_uid,
+    runner: configuration.runner_name ?? runners.find((name) => runnerUidOf(factoryUid, name) === configuration.runner_uid) ?? configuration.runner_uid,
     harness_auth_secret_name: configuration.harness_auth_secret_name,
     agent_configs: agents.map(({ uid, name }) => {
       const { harness = "", model = "", harness_auth_secret_name: secret = null } = configuration.agent_configs.find((override) => override.agent_uid === uid) ?? {};
