@@ -18,6 +18,9 @@ export const loadConfig = (env: Env) =>
     /** The scheduler, which calls it. */
     schedulerUrls: required.urls("SCHEDULER_URL"),
     schedulerJwksUrls: required.urls("SCHEDULER_JWKS_URL"),
+    /** Scoring, which calls it. */
+    scoringUrls: required.urls("SCORING_URL"),
+    scoringJwksUrls: required.urls("SCORING_JWKS_URL"),
     /** Where artifacts, snapshots and transcripts are. */
     ...blobSettings,
     ...bucketSettings,

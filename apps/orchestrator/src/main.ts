@@ -15,6 +15,7 @@ await runService({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
+    scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
   }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
