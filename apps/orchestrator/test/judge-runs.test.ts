@@ -17,7 +17,7 @@ let person: Caller;
 let scoring: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
 beforeAll(async () => {
-  p = await catalogPlatform();
+  p = await catalogPlatform({ modelProviders: [{ provider: "openai", apiKey: "canary-platform", baseUrl: "https://platform.test/v1" }] });
   worker = await p.worker({ slots: 100 });
 });
 beforeEach(() => {
@@ -27,7 +27,8 @@ beforeEach(() => {
 afterAll(() => p.close());
 
 const judge = { scorerUid: newUid(), classifications: ["pass", "fail"] };
-const judgeRun = (request: Partial<NewRun> = {}) => p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, ...request });
+const SCRIPTED = { model_id: "scripted" };
+const judgeRun = (request: Partial<NewRun> = {}) => p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, config: SCRIPTED, ...request });
 const owned = () => ({ owner: { type: "team" as const, uid: teamOf(person) } });
 const sent = (held: HeldExecution) => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0);
 const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
@@ -89,6 +90,17 @@ describe("a judge run", () => {
   test("has the source of judges, and a scorer", async () => {
     await expect(judgeRun({ source: "API" })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
     await expect(judgeRun({ judge: { ...judge, scorerUid: "" } })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
+  });
+
+  test("is limited in cost where its model has a price, and by its steps alone where it has none", async () => {
+    const limited = { cost_limit_usd: 2, step_limit: 60 };
+    await judgeRun({ config: { ...limited, model_id: "gpt-5.1" } });
+    await judgeRun({ config: { ...limited, model_id: "openai/unpriced" } });
+    const [priced, unpriced] = [await hold(p, worker), await hold(p, worker)];
+    expect([priced.assignment.job.frozen, unpriced.assignment.job.frozen]).toMatchObject([{ cost_limit_micros: 2_000_000, step_limit: 60 }, { model_id: "openai/unpriced", step_limit: 60 }]);
+    expect(unpriced.assignment.job.frozen).not.toHaveProperty("cost_limit_micros");
+    await expect(p.run(person, { ...owned(), config: { ...limited, model_id: "openai/unpriced" } })).rejects.toEqual(domainError({ reason: "cost_limit_unpriced" }));
+    await Promise.all([priced.complete("DONE"), unpriced.complete("DONE")]);
   });
 
   test("on another harness is a conflict", async () => {

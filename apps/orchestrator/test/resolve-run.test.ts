@@ -186,7 +186,7 @@ describe("an accepted execution is handed", () => {
     expect(assignment.details).toEqual({
       repositories: [
         {
-          ...{ owner: "acme", name: "app", cloneUrl: "https://forge.test/acme/app.git", baseBranch: "", workBranch: `agent/${run.uid}`, codeHost: "github" },
+          ...{ owner: "acme", name: "app", cloneUrl: "https://forge.test/acme/app.git", baseBranch: "", baseCommit: "", workBranch: `agent/${run.uid}`, codeHost: "github" },
           authorizationHeader: `Authorization: Basic ${Buffer.from("x-access-token:t-value").toString("base64")}`,
         },
       ],

@@ -52,15 +52,15 @@ export type ResolveRunDeps = {
 export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
   const { judge } = request;
-  const { config, provenance } = resolveConfig(judge ? judgeLayers(request.config, agent.layers) : layersOf(request, agent));
+  const { config: asked, provenance } = resolveConfig(judge ? judgeLayers(request.config, agent.layers) : layersOf(request, agent));
   const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined; // a judge is of its factory, but of no agent
   const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
-  const environment = await findEnvironment(deps, caller, request.owner, config.environmentId);
-  const runner = await findRunner(deps, request.owner, part, config.runner);
-  const isOwnHarness = config.harness.type === "oz";
+  const environment = await findEnvironment(deps, caller, request.owner, asked.environmentId);
+  const runner = await findRunner(deps, request.owner, part, asked.runner);
+  const isOwnHarness = asked.harness.type === "oz";
   const catalogue = deps.models(agent.teamSecrets);
-  const model = isOwnHarness ? chooseModel(catalogue, config.modelId) : harnessModel(catalogue, config.harness);
-  if (config.costLimitMicros !== undefined) await assertPriced(deps, model.id, config);
+  const model = isOwnHarness ? chooseModel(catalogue, asked.modelId) : harnessModel(catalogue, asked.harness);
+  const config = asked.costLimitMicros === undefined ? asked : await withCostLimit(deps, model.id, asked, judge !== undefined);
   const isSkillRun = provenance["skills"] === "request";
   if (judge) checkJudgeModel(judge, model.id);
   const repositories = request.repositories ?? (judge ? [] : repositoriesOf(environment, config, part));
@@ -146,10 +146,16 @@ async function skillsToChooseFrom(
   return { available: [...own, ...found.map(({ skill }) => skill)], names: texts.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))) };
 }
 
-/** Errors: cost_limit_unpriced: nobody could say when the limit is reached. */
-async function assertPriced(deps: ResolveRunDeps, modelId: string, { harness }: ResolvedConfig): Promise<void> {
-  if (modelId === SCRIPTED || (modelId !== "" && (await deps.isPriced(modelId)))) return;
-  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${modelId || harness.type}" has no price here.`, { key: "cost_limit_usd" });
+/**
+ * Keeps a cost limit only where it can be enforced. That of a judge is the platform's own default beside its step limit; without a price the step limit remains.
+ *
+ * Errors: cost_limit_unpriced: no one could tell when the limit is reached.
+ */
+async function withCostLimit(deps: ResolveRunDeps, modelId: string, config: ResolvedConfig, isJudge: boolean): Promise<ResolvedConfig> {
+  if (modelId === SCRIPTED || (modelId !== "" && (await deps.isPriced(modelId)))) return config;
+  const { costLimitMicros: _, ...unlimited } = config;
+  if (isJudge) return unlimited;
+  throw invalidArgument("cost_limit_unpriced", `config.cost_limit_usd cannot be kept: the model "${modelId || config.harness.type}" has no price here.`, { key: "cost_limit_usd" });
 }
 
 const frozenSkill = ({ name, description, body, path }: Skill, isPreloaded: boolean): FrozenConfig["skills"][number] => ({
