@@ -93,9 +93,12 @@ export class FakeOrchestrator {
         const run = this.#get(runUid);
         const caller = callerOf(context);
         if (caller.principal.type !== "service" && !isMember(caller, run.teamUid)) throw notFound("run");
-        const { state, title, factoryUid } = run.described;
+        const { state, title, source, factoryUid } = run.described;
         return {
-          run: { uid: run.uid, state: state!, title: title!, ownerType: "team", ownerUid: run.teamUid, prompt: run.evidence.prompt!, ...(factoryUid !== undefined && { factoryUid }) },
+          run: {
+            uid: run.uid, state: state!, title: title!, source: source!, ownerType: "team", ownerUid: run.teamUid, prompt: run.evidence.prompt!,
+            metadata: run.request?.metadata ?? {}, ...(factoryUid !== undefined && { factoryUid }),
+          },
         };
       },
       cancelRun: async ({ runUid }) => {

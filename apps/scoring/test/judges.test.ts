@@ -183,6 +183,15 @@ test("a run that continued before it was judged fails the attempt", async () => 
   expect(await only()).toMatchObject({ state: "failed", failure_code: "run_continued" });
 });
 
+test("a run that continued while a rule's commands were executed fails the attempt", async () => {
+  const run = w.run({ hasWorkspace: true });
+  const judge = await w.judging(await w.scorer({ rule: COMMAND_RULE }), run);
+  Object.assign(run.described, { version: 5n });
+  w.orchestrator.finish(judge.uid);
+  await w.settle();
+  expect(await only()).toMatchObject({ state: "failed", failure_code: "run_continued" });
+});
+
 test("a rule's commands are executed by a script on the run's workspace, without secrets and MCP servers", async () => {
   const run = w.run({ hasWorkspace: true });
   const { request } = await w.judging(await w.scorer({ rule: COMMAND_RULE }), run);

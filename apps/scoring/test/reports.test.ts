@@ -96,6 +96,24 @@ test("a report of a rule's run is rejected", async () => {
   expect((await w.report(judge.uid, [{ scorerId: scorer, classification: "good" }])).results[0]).toMatchObject({ status: "rejected", error: "A rule decides this attempt, not a report." });
 });
 
+test("a report that comes before the judge run is recorded is recorded, also when the work is carried out again", async () => {
+  const { scorer, judge } = await judged();
+  await w.rows("UPDATE attempts SET state = 'pending', judge_run_uid = NULL");
+  expect((await w.report(judge.uid, [{ scorerId: scorer, classification: "good" }])).results[0]!.status).toBe("accepted");
+  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now(), lease = NULL");
+  await w.settle();
+  expect((await w.attempts())[0]).toMatchObject({ state: "scored", judge_run_uid: judge.uid });
+  expect(w.orchestrator.cancelled).toEqual([]);
+});
+
+test("a run that is no judge run reports for no attempt, whatever its metadata names", async () => {
+  const { scorer, judge } = await judged();
+  await w.rows("UPDATE attempts SET state = 'pending', judge_run_uid = NULL");
+  const impostor = w.run();
+  Object.assign(impostor, { request: judge.request });
+  await expect(w.report(impostor.uid, [{ scorerId: scorer, classification: "good" }])).rejects.toEqual(domainError({ reason: "run_not_found" }));
+});
+
 test("concurrent reports record one verdict", async () => {
   const { scorer, judge } = await judged();
   const labels = ["good", "poor", "bad", "good", "poor", "bad"];

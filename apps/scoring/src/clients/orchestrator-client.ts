@@ -6,9 +6,9 @@ import { notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { ScoredRun } from "../domain/eligibility.ts";
+import { JUDGE_SOURCE, type ScoredRun } from "../domain/eligibility.ts";
 import type { RunEvidence } from "../domain/judge-evidence.ts";
-import type { JudgeRun } from "../domain/judge-run.ts";
+import { ATTEMPT_METADATA, type JudgeRun } from "../domain/judge-run.ts";
 import { callerFor, type Behalf } from "./acting-caller.ts";
 
 /** A run with what decides about scoring it and what it has used. */
@@ -33,6 +33,12 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
     /** Errors: run_not_found (absent or not visible to the caller). */
     async requireVisible(caller: Caller, runUid: string): Promise<void> {
       await runs.getRun({ runUid }, call(caller));
+    },
+
+    /** Returns the attempt that a judge run was created for; undefined: the run is none. Errors: run_not_found (absent or not visible to the caller). */
+    async attemptOf(caller: Caller, runUid: string): Promise<string | undefined> {
+      const { run } = await runs.getRun({ runUid }, call(caller));
+      return run?.source === JUDGE_SOURCE ? run.metadata[ATTEMPT_METADATA] : undefined;
     },
 
     /** Returns at most 500 runs; unknown ones are left out. */
@@ -96,4 +102,5 @@ const requestOf = (run: JudgeRun) => ({
   ...(run.judge && { judge: { scorerUid: run.judge.scorerUid, classifications: [...run.judge.classifications] } }),
   ...(run.workspaceOfRunUid !== undefined && { workspaceOfRunUid: run.workspaceOfRunUid }),
   ...(run.agentUid !== undefined && { agentUid: run.agentUid }),
+  ...(run.metadata && { metadata: { ...run.metadata } }),
 });

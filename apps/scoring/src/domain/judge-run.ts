@@ -20,7 +20,11 @@ export type JudgeRun = {
   readonly judge?: { readonly scorerUid: string; readonly classifications: readonly string[] };
   readonly workspaceOfRunUid?: string;
   readonly agentUid?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
 };
+
+/** Names the attempt of a judge run, for a report that comes before the run is recorded. Only this service creates runs of the source of judges. */
+export const ATTEMPT_METADATA = "scoring_attempt";
 
 const CAUSE = "attempt:";
 /** Bounds of a judge: it reads four files and reports. */
@@ -63,6 +67,7 @@ const common = (attempt: Attempt, scorerName: string) => ({
   factoryUid: attempt.factoryUid,
   source: JUDGE_SOURCE,
   causeKey: causeKeyOf(attempt.uid),
+  metadata: { [ATTEMPT_METADATA]: attempt.uid },
 });
 
 /** The scorer's own values over the factory's; null or absent inherits, an empty collection clears. */

@@ -17,7 +17,7 @@ export type EndJudgeRunDeps = {
   readonly database: Database;
   readonly clock: Clock;
   readonly attempts: { findByJudgeRun(runUid: string): Promise<Attempt | undefined> };
-  readonly runs: { describe(runUids: readonly string[]): Promise<EndedRun[]>; evidence(runUid: string): Promise<RunEvidence> };
+  readonly runs: { describe(runUids: readonly string[]): Promise<EndedRun[]>; evidence(runUid: string): Promise<RunEvidence & { readonly version: number }> };
 };
 
 /**
@@ -43,6 +43,7 @@ async function verdictOf({ runs }: EndJudgeRunDeps, attempt: Attempt, { state, e
   if (state !== "SUCCEEDED") return failed(errorCode || "judge_failed", `The run that executes the rule's commands failed (${cause}).`);
   try {
     const [evidence, { conversationJson }] = await Promise.all([runs.evidence(attempt.runUid), runs.evidence(runUid)]);
+    if (evidence.version !== attempt.runVersion) return failed("run_continued", "The run was continued before it was judged.");
     return ruleVerdict(attempt, rule, { ...evidence, conversation: evidence.conversationJson, workspace: readWorkspaceResults(rule, conversationJson) });
   } catch (error) {
     if (isDomainError(error) && !error.retryable) return failed(error.reason, error.message);

@@ -6,12 +6,14 @@ import type { Attempt, Verdict } from "../domain/attempt.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import { failed, scoredAs } from "../domain/verdict.ts";
 import type { JudgedAttempt } from "../store/attempt-rows.ts";
-import { lockAttempt, settleAttempt } from "../store/attempt-store.ts";
+import { lockAttempt, markJudging, settleAttempt } from "../store/attempt-store.ts";
 
 export type ReportScoresDeps = {
   readonly database: Database;
   readonly clock: Clock;
   readonly attempts: { findByJudgeRun(runUid: string): Promise<Attempt | undefined> };
+  /** The attempt that a judge run names. Errors: run_not_found. */
+  readonly runs: { attemptOf(caller: Caller, runUid: string): Promise<string | undefined> };
   readonly scorerReader: { find(uid: string): Promise<Scorer | undefined> };
 };
 
@@ -35,7 +37,7 @@ const UNDECIDED = "judge_undecided";
  */
 export async function reportScores(deps: ReportScoresDeps, caller: Caller, runUid: string, verdicts: readonly ReportedVerdict[]): Promise<ReportOutcome[]> {
   if (caller.run === undefined || caller.run.runUid !== runUid) throw notFound("run");
-  const attempt = await deps.attempts.findByJudgeRun(runUid);
+  const attempt = (await deps.attempts.findByJudgeRun(runUid)) ?? (await recordJudgeRun(deps, caller, runUid));
   const scorer = attempt && (await deps.scorerReader.find(attempt.scorerUid));
   if (!attempt || !scorer) throw notFound("run");
   const outcomes: ReportOutcome[] = [];
@@ -44,6 +46,14 @@ export async function reportScores(deps: ReportScoresDeps, caller: Caller, runUi
     outcomes.push({ scorerId: verdict.scorerId, status: error === undefined ? "accepted" : "rejected", error: error ?? "" });
   }
   return outcomes;
+}
+
+/** A judge run may report before the process that created it has recorded it, or after that process died. */
+async function recordJudgeRun({ database, runs, attempts }: ReportScoresDeps, caller: Caller, runUid: string): Promise<Attempt | undefined> {
+  const attemptUid = await runs.attemptOf(caller, runUid);
+  if (attemptUid === undefined) return undefined;
+  await database.transaction((tx) => markJudging(tx, attemptUid, runUid));
+  return attempts.findByJudgeRun(runUid);
 }
 
 /** Returns why the verdict is rejected; undefined when it is recorded. */
