@@ -68,7 +68,7 @@ describe("scorers of a definition", () => {
     await aScore(style!.uid, "judging", judge.uid);
     const planned = await stage(2, [part("other")], true);
     expect(planned.plan.map(({ kind, name, action }) => [kind, name, action])).toEqual([["scorer", "other", "create"], ["scorer", "style", "delete"]]);
-    expect(planned.diagnostics).toMatchObject([{ path: "scorers/style/scorer.md", code: "FF_MISSING_FILE", severity: "warning", message: expect.stringContaining("2 runs") }]);
+    expect(planned.diagnostics).toMatchObject([{ path: "scorers/style/scorer.md", code: "FF_MISSING_FILE", severity: "warning", message: expect.stringContaining("its scores (1)") }]);
     expect(await list()).toHaveLength(1);
     expect((await apply(2, [])).map(({ name }) => name)).toEqual([]);
     for (const table of ["attempts", "self_improvements"]) expect(await w.rows(`SELECT 1 FROM ${table}`)).toEqual([]);

@@ -58,7 +58,7 @@ describe("results of a scorer", () => {
     await expect(w.scorers.listResults({ factoryUid: ref.factoryUid, scorerUid: other.uid, pageToken: nextPageToken }, as)).rejects.toEqual(domainError({ reason: "invalid_cursor" }));
   });
 
-  test("show the score as it was frozen, and the outcome by the threshold as it is now", async () => {
+  test("outcome is computed on read from the current threshold, score is frozen", async () => {
     const { runUid } = await anAttempt({ score: 0.4, judgeRunUid: newUid() });
     const [before] = (await results()).results;
     expect(before).toMatchObject({ runUid, status: "scored", isInFlight: false, classification: "good", score: 0.4, outcome: "fail", conversationTitle: "Fix it", scoringRunTimeMs: 1_500n, scoringRunUsage: { total_tokens: 7 } });
@@ -111,7 +111,7 @@ describe("results of a scorer", () => {
 describe("statistics in the list", () => {
   const listed = async (recentOutcomesLimit = 0) => (await w.scorers.listScorers({ factoryUid: ref.factoryUid, recentOutcomesLimit }, as)).scorers[0]!.stats!;
 
-  test("count scores of all time, and outcomes of the newest scores only, oldest first", async () => {
+  test("pass_rate_summary counts only the recent window, oldest first; result_count is all time", async () => {
     for (const [n, score] of [1, 0, 0.4, 1].entries()) await anAttempt({ score, scoredAt: minute(n) });
     await anAttempt({ state: "failed" });
     await anAttempt({ state: "pending" });
@@ -119,6 +119,23 @@ describe("statistics in the list", () => {
     const two = await listed(2);
     expect(two).toMatchObject({ resultCount: 4n, passCount: 1, failCount: 1, recentOutcomes: ["fail", "pass"] });
     expect(timestampDate(two.lastScoredAt!).toISOString()).toBe(minute(3));
+  });
+
+  test("follow every change of attempts: replacements, deletions and scores that arrive at once", async () => {
+    const { uid, runUid } = await anAttempt();
+    const next = await anAttempt({ runUid, state: "judging", isCurrent: false });
+    await w.rows("DELETE FROM attempts WHERE uid = $1", [uid]);
+    expect(await listed()).toMatchObject({ resultCount: 0n });
+    await w.rows("UPDATE attempts SET is_current = true WHERE uid = $1", [next.uid]);
+    expect(await listed()).toMatchObject({ resultCount: 0n });
+    await w.rows("UPDATE attempts SET state = 'scored', classification = 'good', score = 1, scored_at = now() WHERE uid = $1", [next.uid]);
+    expect(await listed()).toMatchObject({ resultCount: 1n });
+    await Promise.all(Array.from({ length: 40 }, () => anAttempt()));
+    expect(await listed()).toMatchObject({ resultCount: 41n });
+    await w.rows("UPDATE attempts SET title = 'x'");
+    await w.rows("DELETE FROM attempts WHERE uid IN (SELECT uid FROM attempts LIMIT 11)");
+    const [counted] = await w.rows<{ count: number }>("SELECT count(*) AS count FROM attempts");
+    expect([(await listed()).resultCount, counted!.count]).toEqual([30n, 30]);
   });
 
   test("are zero without scores", async () => {
@@ -131,7 +148,7 @@ describe("metrics", () => {
   const at = (text: string) => timestampFromDate(new Date(text));
   const metrics = (request: object = {}) => w.scorers.getScorerMetrics({ ...ref, ...request }, as);
 
-  test("by default are of the last 30 days by day, which touch 31 days", async () => {
+  test("a 30-day window has 31 day buckets, which is the default", async () => {
     await anAttempt({ scoredAt: "2026-11-20T09:59:59.999Z", costMicros: 5 });
     await anAttempt({ scoredAt: "2026-11-20T10:00:00.000Z" }); // the end is exclusive
     await anAttempt({ scoredAt: "2026-10-21T10:00:00.000Z", score: 0, costMicros: 7 }); // the start is inclusive
@@ -145,7 +162,7 @@ describe("metrics", () => {
     expect((await metrics({ includeCost: true })).periods.filter(({ costMicros }) => costMicros > 0n).map(({ label, costMicros }) => [label, costMicros])).toEqual([["2026-10-21", 7n], ["2026-11-20", 5n]]);
   });
 
-  test("bucket weeks from Sunday and calendar months, clipped to the range", async () => {
+  test("weeks start on Sunday, months are calendar months, and both are clipped to the range", async () => {
     await anAttempt({ scoredAt: "2026-11-14T23:59:59.000Z" }); // a Saturday
     await anAttempt({ scoredAt: "2026-11-15T00:00:00.000Z" }); // a Sunday
     const range = { startDate: at("2026-11-11T00:00:00Z"), endDate: at("2026-11-20T00:00:00Z") };

@@ -36,7 +36,7 @@ describe("creating a scorer", () => {
     expect(await w.rows("SELECT 1 FROM attempts")).toEqual([]);
   });
 
-  test("samples every run when no rate is given, unlike a file whose default is 25", async () => {
+  test("sampling default: 100 in the API, unlike in files", async () => {
     expect(await w.aScorer()).toMatchObject({ samplingRate: 100 });
     expect(await w.aScorer({ samplingRate: 0 })).toMatchObject({ samplingRate: 0 });
   });

@@ -45,14 +45,14 @@ export async function deleteDefinitions(tx: Sql, factoryUid: string): Promise<vo
   await tx.query("DELETE FROM definition_versions WHERE factory_uid = $1", [factoryUid]);
 }
 
-/** The scorers of a factory with the number of their current results. */
-export async function knownScorers(sql: Sql, factoryUid: string): Promise<{ slug: string | null; name: string; resultCount: number }[]> {
+/** The scorers of a factory with the number of their scores. */
+export async function knownScorers(sql: Sql, factoryUid: string): Promise<{ slug: string | null; name: string; scoreCount: number }[]> {
   const { rows } = await sql.query<{ slug: string | null; name: string; count: number }>(
-    `SELECT s.slug, s.name, (SELECT count(*) FROM attempts a WHERE a.scorer_uid = s.uid AND a.is_current) AS count
+    `SELECT s.slug, s.name, (SELECT coalesce(sum(c.scores), 0)::bigint FROM score_counts c WHERE c.scorer_uid = s.uid) AS count
        FROM scorers s WHERE s.factory_uid = $1 ORDER BY s.slug, s.name`,
     [factoryUid],
   );
-  return rows.map((row) => ({ slug: row.slug, name: row.name, resultCount: row.count }));
+  return rows.map((row) => ({ slug: row.slug, name: row.name, scoreCount: row.count }));
 }
 
 /** Locks all scorers of a factory, in the order of their uids. */

@@ -42,9 +42,10 @@ export function resultStore(database: Database) {
     async stats(uids: readonly ScorerUid[], recent: number): Promise<ScorerStats[]> {
       if (uids.length === 0) return [];
       const { rows } = await database.searches.query<{ uid: string; count: number; last: Date | null; recent: number[] }>(
-        `SELECT u.uid, c.count, c.last, r.recent
+        `SELECT u.uid, r.recent,
+                (SELECT coalesce(sum(c.scores), 0)::bigint FROM score_counts c WHERE c.scorer_uid = u.uid) AS count,
+                (SELECT a.scored_at FROM attempts a WHERE a.scorer_uid = u.uid AND ${LIVE_SCORE} ORDER BY a.scored_at DESC LIMIT 1) AS last
            FROM unnest($1::uuid[]) AS u (uid)
-          CROSS JOIN LATERAL (SELECT count(*) AS count, max(a.scored_at) AS last FROM attempts a WHERE a.scorer_uid = u.uid AND ${LIVE_SCORE}) c
           CROSS JOIN LATERAL (SELECT coalesce(array_agg(n.score), '{}') AS recent
                                 FROM (SELECT a.score FROM attempts a WHERE a.scorer_uid = u.uid AND ${LIVE_SCORE}
                                        ORDER BY a.scored_at DESC, a.uid DESC LIMIT $2) n) r`,

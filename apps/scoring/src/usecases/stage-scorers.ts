@@ -5,7 +5,7 @@ import type { Diagnostic } from "../domain/definition-diagnostic.ts";
 import { SCORER_LIMITS } from "../domain/scorer-settings.ts";
 
 /** A scorer that the factory has; `slug` is null for those of the API. */
-export type KnownScorer = { readonly slug: string | null; readonly name: string; readonly resultCount: number };
+export type KnownScorer = { readonly slug: string | null; readonly name: string; readonly scoreCount: number };
 
 /** Returns what is wrong with the scorers of a definition: their settings, their models, names that are taken. */
 export const scorerFaults = (scorers: readonly ScorerPart[], known: readonly KnownScorer[], models: ReadonlySet<string>): Diagnostic[] =>
@@ -14,7 +14,7 @@ export const scorerFaults = (scorers: readonly ScorerPart[], known: readonly Kno
 /** Returns a warning for each scorer that applying deletes. */
 export function scorerRemovals(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
   const slugs = new Set(scorers.map(({ slug }) => slug));
-  return known.flatMap(({ slug, resultCount }) => (slug === null || slugs.has(slug) ? [] : [removal({ slug, resultCount })]));
+  return known.flatMap(({ slug, scoreCount }) => (slug === null || slugs.has(slug) ? [] : [removal({ slug, scoreCount })]));
 }
 
 function faultsOf(part: ScorerPart, models: ReadonlySet<string>): Diagnostic[] {
@@ -44,7 +44,7 @@ function duplicateNames(scorers: readonly ScorerPart[], known: readonly KnownSco
   });
 }
 
-const removal = ({ slug, resultCount }: { slug: string; resultCount: number }): Diagnostic => ({
+const removal = ({ slug, scoreCount }: { slug: string; scoreCount: number }): Diagnostic => ({
   path: fileOf({ slug }), keys: [], code: "FF_MISSING_FILE", severity: "warning",
-  message: `Without this file, applying deletes the scorer ${slug} for good, with its results (${resultCount} runs), its reasons and its self-improvement.`,
+  message: `Without this file, applying deletes the scorer ${slug} for good, with its scores (${scoreCount}), its reasons and its self-improvement.`,
 });

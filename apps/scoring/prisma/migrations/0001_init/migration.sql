@@ -84,6 +84,46 @@ CREATE INDEX attempts_by_trial ON attempts (trial_uid) WHERE trial_uid IS NOT NU
 -- Failures that no self-improvement run has seen.
 CREATE INDEX attempts_unreviewed ON attempts (scorer_uid, score, agent_uid, scored_at) WHERE is_current AND state = 'scored' AND reviewed_at IS NULL;
 
+-- How many live scores scorers have: current attempts with a score. In 16 rows per scorer, so that judges of one scorer seldom wait for each other.
+CREATE TABLE score_counts (
+  scorer_uid uuid     NOT NULL CONSTRAINT score_counts_scorer_uid_fkey REFERENCES scorers (uid) ON DELETE CASCADE,
+  shard      smallint NOT NULL,
+  scores     bigint   NOT NULL,
+  PRIMARY KEY (scorer_uid, shard)
+);
+
+CREATE FUNCTION count_new_scores() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO score_counts (scorer_uid, shard, scores)
+  SELECT scorer_uid, hashtext(run_uid::text) & 15, count(*) FROM new_rows WHERE is_current AND state = 'scored' GROUP BY 1, 2 ORDER BY 1, 2
+  ON CONFLICT (scorer_uid, shard) DO UPDATE SET scores = score_counts.scores + excluded.scores;
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION count_old_scores() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE score_counts c SET scores = c.scores - o.scores
+    FROM (SELECT scorer_uid, hashtext(run_uid::text) & 15 AS shard, count(*) AS scores FROM old_rows WHERE is_current AND state = 'scored' GROUP BY 1, 2) o
+   WHERE c.scorer_uid = o.scorer_uid AND c.shard = o.shard;
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION count_changed_scores() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO score_counts (scorer_uid, shard, scores)
+  SELECT scorer_uid, hashtext(run_uid::text) & 15, sum(change)
+    FROM (SELECT scorer_uid, run_uid, 1 AS change FROM new_rows WHERE is_current AND state = 'scored'
+          UNION ALL
+          SELECT scorer_uid, run_uid, -1 FROM old_rows WHERE is_current AND state = 'scored') changes
+   GROUP BY 1, 2 HAVING sum(change) <> 0 ORDER BY 1, 2
+  ON CONFLICT (scorer_uid, shard) DO UPDATE SET scores = score_counts.scores + excluded.scores;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER attempts_inserted AFTER INSERT ON attempts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_new_scores();
+CREATE TRIGGER attempts_updated AFTER UPDATE ON attempts REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_changed_scores();
+CREATE TRIGGER attempts_deleted AFTER DELETE ON attempts REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION count_old_scores();
+
 CREATE TABLE finished_runs (
   run_uid     uuid           PRIMARY KEY,
   team_uid    uuid           NOT NULL,
