@@ -37,7 +37,7 @@ async function finishTrials(): Promise<void> {
 }
 
 describe("a benchmark run", () => {
-  test("has null figures and averages before its first trial, and real ones after", async () => {
+  test("has stats that are null before the first trial and real zeros after", async () => {
     const uid = await launch();
     const before = (await get(uid)).progress!;
     expect(before).toMatchObject({ elapsed_s: null, trial_count: null, task_count: null, scorer_count: null, total_credits: null, cost_usd: null, configuration_stats: null });
@@ -99,6 +99,15 @@ describe("the list of benchmark runs", () => {
     expect((await list({ states: ["cancelled", "pending"] })).runs).toHaveLength(4);
     await expect(list({ states: ["lost"] })).rejects.toThrow(refused("filter_invalid"));
     await expect(list({ states: ["pending"], pageToken: first.nextPageToken })).rejects.toThrow(refused("invalid_cursor"));
+  });
+
+  test("shows the same progress and results as one benchmark run, and its manifest only when that is included", async () => {
+    const uid = await launch();
+    await finishTrials();
+    const include = ["launch_settings", "results"];
+    expect((await list({ include })).runs).toEqual([await get(uid, include)]);
+    expect((await list({ include: ["results"] })).runs).toEqual([await get(uid, ["results"])]);
+    expect((await list()).runs).toEqual([await get(uid)]);
   });
 
   test("is empty for an unknown suite and for one of another factory; the factory must be visible", async () => {

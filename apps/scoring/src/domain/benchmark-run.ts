@@ -54,6 +54,8 @@ export type BenchmarkRunQuery = {
   readonly states: readonly BenchmarkRunState[];
   readonly after?: { readonly createdAt: Date; readonly uid: string };
   readonly limit: number;
+  /** False: manifests come without agents, and their tasks without prompts and criteria. */
+  readonly isFull: boolean;
 };
 
 /** Whether nothing of it will change any more. */

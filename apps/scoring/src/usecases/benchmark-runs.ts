@@ -38,7 +38,7 @@ export async function listBenchmarkRuns(deps: BenchmarkRunsDeps, caller: Caller,
   if (!isUuid(suiteUid)) return { runs: [], nextPageToken: "" };
   const limit = clampPageSize(request.pageSize, PAGE);
   const after = createdAt === undefined ? {} : { after: { createdAt: new Date(createdAt), uid: uid! } };
-  const found = await deps.benchmarkRuns.list({ factoryUid: factory.uid, suiteUid: as<SuiteUid>(suiteUid), states, limit: limit + 1, ...after });
+  const found = await deps.benchmarkRuns.list({ factoryUid: factory.uid, suiteUid: as<SuiteUid>(suiteUid), states, limit: limit + 1, isFull: include.includes("launch_settings"), ...after });
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
   return { runs: await viewsOf(deps, page, include), nextPageToken: last ? deps.cursors.seal("benchmark runs", bind, [last.createdAt.toISOString(), last.uid]) : "" };
