@@ -31,10 +31,11 @@ const STATS = `
     SELECT t.*,
            t.state = 'failed' AND NOT t.is_infra_failure AND EXISTS (SELECT 1 FROM scorer g WHERE g.run_uid = t.benchmark_run_uid AND g.is_correctness) AS is_agent_failure
       FROM trials t WHERE t.benchmark_run_uid = ANY ($1::uuid[]) AND ($3::uuid[] IS NULL OR t.task_uid = ANY ($3))
-  ), score AS (
+  ), score AS ( -- OFFSET 0: one probe per trial reads all of its scores, instead of one per trial and scorer
     SELECT t.benchmark_run_uid, t.uid, t.configuration_uid, t.task_uid, t.state AS trial_state, s.scorer_uid, s.state, s.score, s.cost_micros,
            s.state = 'scored' AND s.score >= g.threshold AS is_pass, g.is_correctness
-      FROM trial t JOIN trial_scores s ON s.trial_uid = t.uid JOIN scorer g ON g.run_uid = t.benchmark_run_uid AND g.scorer_uid = s.scorer_uid
+      FROM trial t CROSS JOIN LATERAL (SELECT * FROM trial_scores s WHERE s.trial_uid = t.uid OFFSET 0) s
+      JOIN scorer g ON g.run_uid = t.benchmark_run_uid AND g.scorer_uid = s.scorer_uid
   ), judged AS ( -- one row per trial that has scores
     SELECT uid,
            bool_or(state IN ('pending', 'judging')) AND bool_and(trial_state = 'succeeded')             AS is_judging,
@@ -74,7 +75,7 @@ const STATS = `
       FROM score GROUP BY benchmark_run_uid, configuration_uid, task_uid, scorer_uid
   )
   SELECT r.run_uid,
-         coalesce((SELECT jsonb_agg(to_jsonb(g) - 'benchmark_run_uid') FROM trial_group g WHERE g.benchmark_run_uid = r.run_uid), '[]') AS trials,
-         coalesce((SELECT jsonb_agg(to_jsonb(g) - 'benchmark_run_uid') FROM score_group g WHERE g.benchmark_run_uid = r.run_uid), '[]') AS scores,
-         coalesce((SELECT jsonb_agg(g.scorer_uid) FROM scorer g WHERE g.run_uid = r.run_uid), '[]')                 AS scorer_uids
+         coalesce((SELECT json_agg(g) FROM trial_group g WHERE g.benchmark_run_uid = r.run_uid), '[]') AS trials,
+         coalesce((SELECT json_agg(g) FROM score_group g WHERE g.benchmark_run_uid = r.run_uid), '[]') AS scores,
+         coalesce((SELECT json_agg(g.scorer_uid) FROM scorer g WHERE g.run_uid = r.run_uid), '[]')                 AS scorer_uids
     FROM unnest($1::uuid[]) AS r (run_uid)`;
