@@ -15,6 +15,7 @@ import { CANCEL_JUDGE_WORK, cancelJudgeRun } from "./usecases/cancel-judge-run.t
 import type { DispatchDeps } from "./usecases/dispatch-scoring.ts";
 import { endJudgeRun, JUDGE_ENDED_WORK } from "./usecases/end-judge-run.ts";
 import { decideImprovements, improveAgent, IMPROVE_WORK } from "./usecases/improve-agents.ts";
+import { failAbandonedAttempts } from "./usecases/fail-abandoned-attempts.ts";
 import { judgeAttempt } from "./usecases/judge-attempt.ts";
 import type { ReportScoresDeps } from "./usecases/report-scores.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
@@ -36,13 +37,15 @@ export type Judging = {
   readonly report: ReportScoresDeps;
   readonly runEvents: ReturnType<typeof onRunEvents>;
   readonly work: Readonly<Record<string, WorkHandler>>;
-  /** Decides for self-improvement runs, for tests; `start` has it done again and again. Returns how many. */
+  /** Decides for self-improvement runs; `start` has it repeated. Returns how many. */
   decideImprovements(): Promise<number>;
+  /** Fails attempts whose work the queue has given up; `start` has it repeated. Returns how many. */
+  failAbandonedAttempts(): Promise<number>;
   start(): void;
   stop(): Promise<void>;
 };
 
-const IMPROVEMENTS_EVERY_MS = 60_000;
+const SWEEP_EVERY_MS = 60_000;
 
 /** How runs are scored: by themselves, on demand and by the reports of their judges. */
 export function composeJudging({ database, clock, log, signer, factories, orchestrator, coolDownMs, timeScale }: JudgingOptions): Judging {
@@ -52,15 +55,17 @@ export function composeJudging({ database, clock, log, signer, factories, orches
     (await factories.get(callerFor(signer.service, behalf), factoryUid)).scorerDefaults as JsonObject;
   const improvements = improvementStore(database);
   const decide = (): Promise<number> => decideImprovements({ database, clock, improvements });
-  const improver = new BackgroundLoop({
-    everyMs: IMPROVEMENTS_EVERY_MS / timeScale,
-    step: async () => ((await decide()) > 0 ? "again" : "idle"),
-    onError: (error) => log.warn({ error }, "self-improvement runs were not decided; it is tried again"),
+  const failAbandoned = (): Promise<number> => failAbandonedAttempts({ database, clock });
+  const sweeper = new BackgroundLoop({
+    everyMs: SWEEP_EVERY_MS / timeScale,
+    step: async () => ((await failAbandoned()) + (await decide()) > 0 ? "again" : "idle"),
+    onError: (error) => log.warn({ error }, "abandoned attempts and self-improvement were not considered; it is tried again"),
   });
   return {
     decideImprovements: decide,
-    start: () => improver.start(),
-    stop: () => improver.stop(),
+    failAbandonedAttempts: failAbandoned,
+    start: () => sweeper.start(),
+    stop: () => sweeper.stop(),
     dispatch: deps,
     report: deps,
     runEvents: onRunEvents({ coolDownMs }),

@@ -45,8 +45,10 @@ export type Scoring = {
   readonly consumers: readonly Consumer[];
   readonly work: WorkQueue;
   readonly benchmarkEngine: BenchmarkEngine;
-  /** Decides for self-improvement runs; `start` has it done again and again. Returns how many. */
+  /** Decides for self-improvement runs; `start` has it repeated. Returns how many. */
   decideImprovements(): Promise<number>;
+  /** Fails attempts whose work the queue has given up; `start` has it repeated. Returns how many. */
+  failAbandonedAttempts(): Promise<number>;
 };
 
 const TRIALS_PER_TEAM = 8;
@@ -88,6 +90,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     work,
     benchmarkEngine,
     decideImprovements: () => judging.decideImprovements(),
+    failAbandonedAttempts: () => judging.failAbandonedAttempts(),
     routes(router) {
       scoringRoutes(router, { scorers: { ...scorers.routes, judging }, benchmarks });
       definitionRoutes(router, scorers.definitions);

@@ -150,6 +150,29 @@ test("an orchestrator that is not reachable until the last try fails the attempt
   expect(await parkedWork()).toEqual([]);
 });
 
+test("an attempt whose work was given up is failed, and its run can be scored again", async () => {
+  const [scorer, other, run] = [await w.scorer(), await w.scorer(), w.run()];
+  await w.dispatch([scorer, other], [run.uid]);
+  await w.rows("UPDATE stream.work_items SET tries = 8 WHERE key = (SELECT uid::text FROM attempts WHERE scorer_uid = $1)", [scorer]);
+  await w.settle();
+  expect((await parkedWork()).map(({ kind }) => kind)).toEqual(["judge"]);
+  expect([await w.service.failAbandonedAttempts(), await w.service.failAbandonedAttempts()]).toEqual([1, 0]);
+  const stateOf = async (uid: string) => (await w.attempts()).find((attempt) => attempt.scorer_uid === uid);
+  expect(await stateOf(scorer)).toMatchObject({ state: "failed", failure_code: "judge_unavailable" });
+  expect(await stateOf(other)).toMatchObject({ state: "judging" });
+  expect((await w.dispatch([scorer], [run.uid])).results[0]!.status).toBe("dispatched");
+});
+
+test("an attempt whose judge run's end could not be followed is failed", async () => {
+  const judge = await w.judging(await w.scorer(), w.run());
+  w.orchestrator.finish(judge.uid);
+  for (const consumer of w.service.consumers) await consumer.drain();
+  await w.rows("UPDATE stream.work_items SET tries = 8 WHERE kind = 'judge-ended'");
+  await w.settle();
+  expect(await w.service.failAbandonedAttempts()).toBe(1);
+  expect(await only()).toMatchObject({ state: "failed", failure_code: "judge_unavailable" });
+});
+
 test("a refusal of the judge run fails the attempt with its reason", async () => {
   w.orchestrator.beforeCreate = () => {
     throw new DomainError({ kind: "invalid_argument", reason: "model_unknown", message: "There is no model judge-large." });

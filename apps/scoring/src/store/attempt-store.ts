@@ -82,6 +82,17 @@ export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Pr
 
 export const attemptedKey = (scorerUid: string, runUid: string): string => `${scorerUid} ${runUid}`;
 
+/** Attempts whose work is parked, by the kind of work that each state waits for. */
+export async function findAbandoned(sql: Sql, kinds: { readonly pending: string; readonly judging: string }): Promise<string[]> {
+  const { rows } = await sql.query<{ uid: string }>(
+    `SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.uid = w.key::uuid AND a.state = 'pending' WHERE w.kind = $1 AND w.state = 'parked'
+     UNION
+     SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.judge_run_uid = (w.payload ->> 'runUid')::uuid AND a.state = 'judging' WHERE w.kind = $2 AND w.state = 'parked'`,
+    [kinds.pending, kinds.judging],
+  );
+  return rows.map(({ uid }) => uid);
+}
+
 /** Records the judge run of a pending attempt. Returns false when the attempt is not pending any more or was deleted. */
 export async function markJudging(tx: Sql, uid: string, judgeRunUid: string): Promise<boolean> {
   const { rows } = await tx.query<{ trial_uid: string | null; scorer_uid: string }>(
