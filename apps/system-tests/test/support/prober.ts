@@ -7,6 +7,8 @@ import type { World } from "./world.ts";
 const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
   team_uid: "team", filter_team_uid: "team", factory_uid: "factory", run_id: "runs", run_ids: "runs", parent_run_id: "runs", ancestor_run_id: "runs", conversation_id: "conversations",
   webhook_ids: "webhooks", delivery_uid: "deliveries", event_uid: "deliveries", automation_uid: "automations", automation_id: "automations", agent_uid: "identities", agent_identity_uid: "identities", environment_id: "environments", user_uid: "members", schedule_id: "schedules",
+  agent_uids: "identities", agent_run_id: "runs", source_run_id: "runs", scorer_uid: "scorers", scorer_uids: "scorers", uid: "benchmarks", task_uid: "benchmark tasks", configuration_uid: "configurations",
+  other_run_uid: "benchmark runs", historical_replay_run_uid: "benchmark runs",
 };
 
 /** Members that look like ids but name nothing that a team owns. */
@@ -20,10 +22,14 @@ export function collectionOfMember(name: string): string | undefined {
   return collection;
 }
 
-/** The collection of each path parameter: the literal before it. */
+/** The collection of each path parameter: the literal before it; benchmarks have tasks and runs of their own. */
 export function collectionsOfPath({ path, pathParameters }: Operation): { name: string; collection: string }[] {
   const parts = path.split("/");
-  return pathParameters.map(({ name }) => ({ name, collection: parts[parts.indexOf(`{${name}}`) - 1]! }));
+  return pathParameters.map(({ name }) => {
+    const at = parts.indexOf(`{${name}}`);
+    const literal = parts[at - 1]!;
+    return { name, collection: parts.indexOf("benchmarks") >= 0 && ["tasks", "runs"].includes(literal) ? `benchmark ${literal}` : literal };
+  });
 }
 
 /** The platform's own, the same for everybody: the versions of the definition format, and the documents of each. */

@@ -61,6 +61,30 @@ export const teamOf = async (api: Client): Promise<string> => (await api.get("/w
 
 const uidOf = (artifacts: any[], type: string): string => artifacts.find((one) => one.artifact_type === type).data.artifact_uid;
 
+const RULE = { checks: [{ kind: "regex", target: "final_message", pattern: "." }], pass: "pass", fail: "fail" };
+
+/** A scorer that has scored a run, and scores nothing by itself. */
+async function aScorer(api: Client, factory: string, run: string): Promise<string> {
+  const labels = [{ value: "pass", score: 1 }, { value: "fail", score: 0 }];
+  const { uid } = await api.post(`/factory/${factory}/scorers`, { name: "Answers", scope_mode: "all_agents", allowed_classifications: labels, threshold: 0.5, sampling_rate: 0, rule: RULE });
+  await api.post(`/factory/${factory}/scorers/${uid}/dispatch`, { run_ids: [run] });
+  await eventually(async () => (await api.get(`/factory/${factory}/scorers/${uid}/results`)).results[0]?.status === "scored", { timeoutMs: RUN_TIMEOUT_MS });
+  return uid;
+}
+
+/** A benchmark of one task that has completed. */
+async function aBenchmark(api: Client, factory: string): Promise<World> {
+  const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
+  const helper = agents.find((one: any) => one.name === "helper");
+  const base = `/factory/${factory}/benchmarks`;
+  const suite = await api.post(base, { name: "Core", agent_uid: helper.uid, factory_agent_type: "helper", configurations: [{ role: "baseline", display_name: "Today" }] });
+  const task = await api.post(`${base}/${suite.uid}/tasks`, { title: "Answer", prompt: script("say: Done."), success_criteria: "There is an answer.", rule: RULE });
+  const { uid: run } = await api.post(`${base}/${suite.uid}/runs`, { repetition_count: 1 });
+  await eventually(async () => (await api.get(`${base}/${suite.uid}/runs/${run}`)).state === "completed", { timeoutMs: RUN_TIMEOUT_MS });
+  const [trial] = (await api.get(`${base}/${suite.uid}/runs/${run}/trials`)).data;
+  return { benchmarks: suite.uid, "benchmark tasks": task.uid, "benchmark runs": run, trials: trial.uid, configurations: suite.configurations[0].uid };
+}
+
 /** Ids of one thing of each kind that a team has, by the name of their collection in paths. */
 export type World = Readonly<Record<string, string>>;
 
@@ -94,9 +118,11 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
     const [production] = (await api.get(`/factory/${factory}/branches`)).branches;
     return production.registered_head_sha !== null && production;
   });
+  const scored = await aScorer(api, factory, run);
+  const benchmark = await aBenchmark(api, factory);
   const schedule = await api.post("/agent/schedules", { name: "yearly", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   return {
     team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid, invitations: invitation.uid,
-    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid,
+    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid, scorers: scored, ...benchmark,
   };
 }
