@@ -69,7 +69,7 @@ function clientOf(server: Server, ownKey: string): Client {
     const { status, headers: told, text } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked)).catch((cause: unknown) => {
       throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
     });
-    const isJson = /json/.test(told.get("content-type") ?? "");
+    const isJson = /[/+]json\b/.test(told.get("content-type") ?? "");
     const answer = { status, headers: told, body: isJson && text !== "" ? JSON.parse(text) : text };
     if (!isStream) server.validate(method, `/api/v1${path.split("?")[0]}`, answer);
     return answer;
