@@ -122,8 +122,6 @@ export const NewScorer = z
     model_id: settings.model_id.optional().meta({ description: "The model that judges. Required unless a rule judges." }),
   })
   .refine(isOneScope, ONE_SCOPE)
-  .refine(({ rule, scoring_prompt: prompt }) => rule || prompt !== undefined, { path: ["scoring_prompt"], message: "Required unless a rule judges." })
-  .refine(({ rule, model_id: model }) => rule || model !== undefined, { path: ["model_id"], message: "Required unless a rule judges." })
   .meta({ id: "CreateScorerRequest" });
 
 /** fields-factory §8.2. */
@@ -131,5 +129,4 @@ export const ScorerPatch = z
   .object(settings)
   .partial()
   .refine(isOneScope, ONE_SCOPE)
-  .refine((body) => Object.keys(body).length > 0, `Send at least one of ${Object.keys(settings).join(", ")}.`)
   .meta({ id: "UpdateScorerRequest" });

@@ -12,7 +12,7 @@ const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
 };
 
 /** Members that look like ids but name nothing that a team owns. */
-const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "client_id", "followup_id"]);
+const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "client_id", "followup_id", "scorer_id"]);
 
 /** The collection of a body or query member that is an id; undefined for any other member. Errors: an id that is not known here. */
 export function collectionOfMember(name: string): string | undefined {
@@ -67,7 +67,7 @@ export const comparable = (answer: { status: number; body: unknown }, sent: read
 
 /** Everything of a team that can be read by plain GETs, so that "nothing changed" is one comparison. */
 export async function snapshot(api: Client, operations: readonly Operation[], world: World): Promise<string[]> {
-  const readable = operations.filter(({ method, query, path }) => method === "GET" && !/openapi|\/transcript$|\/download$|\/audit/.test(path) && query.every((one) => !one.isRequired));
+  const readable = operations.filter(({ method, query, path }) => method === "GET" && !/openapi|\/transcript$|\/download$|\/audit|\/metrics$/.test(path) && query.every((one) => !one.isRequired));
   const shown: string[] = [];
   for (const operation of readable) {
     const ids = Object.fromEntries(collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]));
