@@ -6,7 +6,7 @@ import type { JsonObject } from "@millwright/json";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { launchInvalid } from "../domain/launch.ts";
 import type { RepoRef } from "../domain/suite.ts";
-import type { SkillText } from "../usecases/freeze-manifest.ts";
+import type { SkillText } from "../usecases/frozen-records.ts";
 
 /** The most refs that one call resolves. */
 const REFS_MAX = 100;

@@ -1,7 +1,8 @@
 import type { BenchmarkPart, BenchmarkTaskPart } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
 import { newUid, runnerUidOf } from "@millwright/ids";
-import { checkConfigurations, checkSuite, checkTask, type GivenConfiguration } from "./suite-rules.ts";
+import { checkConfigurations, type GivenConfiguration } from "./configuration-rules.ts";
+import { checkSuite, checkTask } from "./suite-rules.ts";
 import type { RepoRef, SuiteSettings, SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "./suite.ts";
 
 /**

@@ -1,7 +1,13 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
-import { PARALLELISM, TRIALS_MAX, type BenchmarkRun, type BenchmarkRunState, type BenchmarkRunUid } from "./benchmark-run.ts";
+import {
+  PARALLELISM,
+  TRIALS_MAX,
+  type BenchmarkRun,
+  type BenchmarkRunState,
+  type BenchmarkRunUid,
+} from "./benchmark-run.ts";
 import type { Scorer } from "./scorer.ts";
-import type { GivenConfiguration } from "./suite-rules.ts";
+import type { GivenConfiguration } from "./configuration-rules.ts";
 
 /** What people ask of a launch; absent lists: those of the suite. Source: fields-factory §9.3. */
 export type LaunchInput = {
@@ -19,26 +25,43 @@ export type LaunchInput = {
 export type LaunchedBenchmark = { readonly uid: BenchmarkRunUid; readonly state: BenchmarkRunState };
 
 /** Snake case: written as a record set. */
-export type PlannedTrial = { readonly uid: string; readonly position: number; readonly configuration_uid: string; readonly task_uid: string; readonly rep_index: number };
+export type PlannedTrial = {
+  readonly uid: string;
+  readonly position: number;
+  readonly configuration_uid: string;
+  readonly task_uid: string;
+  readonly rep_index: number;
+};
 
-export const launchInvalid = (field: string, message: string): DomainError => invalidArgument("launch_invalid", message, { field });
+export const launchInvalid = (field: string, message: string): DomainError =>
+  invalidArgument("launch_invalid", message, { field });
 
 /** Returns how many trials are executed at once. Errors: launch_invalid. */
 export function checkNumbers({ repetitionCount, parallelism }: LaunchInput): number {
   if (!Number.isInteger(repetitionCount) || repetitionCount < 1 || repetitionCount > TRIALS_MAX) {
-    throw launchInvalid("repetition_count", `repetition_count must be between 1 and ${TRIALS_MAX} (got ${repetitionCount}).`);
+    throw launchInvalid(
+      "repetition_count",
+      `repetition_count must be between 1 and ${TRIALS_MAX} (got ${repetitionCount}).`,
+    );
   }
   if (parallelism < 0 || parallelism > PARALLELISM.max) {
-    throw launchInvalid("parallelism", `parallelism must be between 1 and ${PARALLELISM.max} (got ${parallelism}); leave it out for ${PARALLELISM.default}.`);
+    throw launchInvalid(
+      "parallelism",
+      `parallelism must be between 1 and ${PARALLELISM.max} (got ${parallelism}); leave it out for ${PARALLELISM.default}.`,
+    );
   }
   return parallelism || PARALLELISM.default;
 }
 
 /** Returns the chosen tasks in the order of the suite; absent: all. Errors: launch_invalid. */
-export function selectTasks<T extends { readonly uid: string }>(tasks: readonly T[], taskUids: readonly string[] | undefined): readonly T[] {
+export function selectTasks<T extends { readonly uid: string }>(
+  tasks: readonly T[],
+  taskUids: readonly string[] | undefined,
+): readonly T[] {
   if (tasks.length === 0) throw launchInvalid("tasks", "The suite has no tasks; add one before a launch.");
   if (taskUids === undefined) return tasks;
-  if (taskUids.length === 0) throw launchInvalid("tasks", "tasks must not be empty; leave it out for all tasks of the suite.");
+  if (taskUids.length === 0)
+    throw launchInvalid("tasks", "tasks must not be empty; leave it out for all tasks of the suite.");
   const wanted = taskUids.map((uid) => uid.toLowerCase());
   const repeated = wanted.find((uid, index) => wanted.indexOf(uid) !== index);
   if (repeated !== undefined) throw launchInvalid("tasks", `The task ${repeated} is given twice.`);
@@ -51,20 +74,33 @@ export function selectTasks<T extends { readonly uid: string }>(tasks: readonly 
 export function checkTrialCount(tasks: number, configurations: number, repetitionCount: number): void {
   const trials = tasks * configurations * repetitionCount;
   if (trials > TRIALS_MAX) {
-    throw launchInvalid("repetition_count", `A benchmark run has at most ${TRIALS_MAX} trials; ${tasks} tasks × ${configurations} configurations × ${repetitionCount} repetitions are ${trials}.`);
+    throw launchInvalid(
+      "repetition_count",
+      `A benchmark run has at most ${TRIALS_MAX} trials; ${tasks} tasks × ${configurations} configurations × ${repetitionCount} repetitions are ${trials}.`,
+    );
   }
 }
 
 /** Whether runs of the agent are in the scope of a scorer. */
-const isApplicable = ({ scopeMode, agents }: Scorer, agentUid: string): boolean => scopeMode === "all_agents" || agents.some((agent) => agent.agentUid === agentUid);
+const isApplicable = ({ scopeMode, agents }: Scorer, agentUid: string): boolean =>
+  scopeMode === "all_agents" || agents.some((agent) => agent.agentUid === agentUid);
 
 /**
  * Returns the scorers that judge the trials: the correctness scorer first, then those applicable to the agent by name, narrowed by the selection.
  * Without a selection, scorers that are switched off are left out. Errors: launch_invalid.
  */
-export function selectScorers(managed: Scorer, scorers: readonly Scorer[], selection: readonly string[], agentUid: string): readonly Scorer[] {
+export function selectScorers(
+  managed: Scorer,
+  scorers: readonly Scorer[],
+  selection: readonly string[],
+  agentUid: string,
+): readonly Scorer[] {
   const chosen = new Set(selection.map((text) => scorerNamed([managed, ...scorers], text, agentUid).uid));
-  const others = scorers.filter((scorer) => scorer.kind === "user" && (selection.length === 0 ? scorer.enabled && isApplicable(scorer, agentUid) : chosen.has(scorer.uid)));
+  const others = scorers.filter(
+    (scorer) =>
+      scorer.kind === "user" &&
+      (selection.length === 0 ? scorer.enabled && isApplicable(scorer, agentUid) : chosen.has(scorer.uid)),
+  );
   return [managed, ...others.toSorted((a, b) => (a.name < b.name ? -1 : 1))];
 }
 
@@ -72,7 +108,10 @@ function scorerNamed(scorers: readonly Scorer[], text: string, agentUid: string)
   const scorer = scorers.find(({ uid, id }) => uid === text.toLowerCase() || String(id) === text);
   if (!scorer) throw launchInvalid("scorer_selection", `The factory has no scorer ${JSON.stringify(text)}.`);
   if (scorer.kind === "user" && !isApplicable(scorer, agentUid)) {
-    throw launchInvalid("scorer_selection", `The scorer ${JSON.stringify(scorer.name)} is not configured for the suite's agent.`);
+    throw launchInvalid(
+      "scorer_selection",
+      `The scorer ${JSON.stringify(scorer.name)} is not configured for the suite's agent.`,
+    );
   }
   return scorer;
 }
@@ -80,11 +119,20 @@ function scorerNamed(scorers: readonly Scorer[], text: string, agentUid: string)
 /** Checks that a benchmark run can be scored again with this input. Errors: launch_invalid. */
 export function checkReplay(replayed: BenchmarkRun | undefined, suiteUid: string, input: LaunchInput): BenchmarkRun {
   const field = "historical_replay_run_uid";
-  if (!replayed || replayed.suiteUid !== suiteUid) throw launchInvalid(field, `The suite has no benchmark run ${JSON.stringify(input.historicalReplayRunUid)}.`);
-  if (replayed.completedAt === null) throw launchInvalid(field, `The benchmark run ${replayed.uid} has not finished (it is ${replayed.state}).`);
-  if (input.configurations !== undefined) throw launchInvalid("configurations", "A replay has the configurations of the replayed benchmark run; leave configurations out.");
+  if (!replayed || replayed.suiteUid !== suiteUid)
+    throw launchInvalid(field, `The suite has no benchmark run ${JSON.stringify(input.historicalReplayRunUid)}.`);
+  if (replayed.completedAt === null)
+    throw launchInvalid(field, `The benchmark run ${replayed.uid} has not finished (it is ${replayed.state}).`);
+  if (input.configurations !== undefined)
+    throw launchInvalid(
+      "configurations",
+      "A replay has the configurations of the replayed benchmark run; leave configurations out.",
+    );
   if (input.repetitionCount > replayed.repetitionCount) {
-    throw launchInvalid("repetition_count", `The replayed benchmark run has ${replayed.repetitionCount} repetitions (got ${input.repetitionCount}).`);
+    throw launchInvalid(
+      "repetition_count",
+      `The replayed benchmark run has ${replayed.repetitionCount} repetitions (got ${input.repetitionCount}).`,
+    );
   }
   return replayed;
 }

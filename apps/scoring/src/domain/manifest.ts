@@ -5,7 +5,12 @@ import type { Rule } from "./rule.ts";
 import type { Label } from "./scorer.ts";
 
 /** A repository at the commit that was current when the benchmark was launched. */
-export type PinnedRepo = { readonly code_forge: string; readonly owner: string; readonly repo: string; readonly commit: string };
+export type PinnedRepo = {
+  readonly code_forge: string;
+  readonly owner: string;
+  readonly repo: string;
+  readonly commit: string;
+};
 
 export type ManifestTask = {
   readonly title: string;
@@ -28,7 +33,12 @@ export type ManifestAgent = {
   readonly skills: readonly { readonly name: string; readonly description: string; readonly body: string }[];
 };
 
-export type ManifestOverride = { readonly agent_name: string; readonly harness: string; readonly model: string; readonly harness_auth_secret_name: string | null };
+export type ManifestOverride = {
+  readonly agent_name: string;
+  readonly harness: string;
+  readonly model: string;
+  readonly harness_auth_secret_name: string | null;
+};
 
 export type ManifestConfiguration = {
   readonly role: "baseline" | "candidate";
@@ -70,7 +80,10 @@ export type ManifestIdentifiers = {
   readonly factory_uid: string;
   readonly suite_uid: string;
   readonly suite_version: number;
-  readonly agents: readonly { readonly uid: string; readonly layers: readonly { readonly source: string; readonly uid: string; readonly version: number }[] }[];
+  readonly agents: readonly {
+    readonly uid: string;
+    readonly layers: readonly { readonly source: string; readonly uid: string; readonly version: number }[];
+  }[];
   readonly tasks: readonly { readonly uid: string; readonly id: number; readonly source_run_uid: string | null }[];
   readonly configurations: readonly { readonly uid: string; readonly id: number; readonly runner_uid: string }[];
   readonly scorers: readonly { readonly uid: string; readonly id: number; readonly version: number }[];
@@ -82,7 +95,8 @@ export type ManifestIdentifiers = {
 export type Manifest = { readonly content: ManifestContent; readonly identifiers: ManifestIdentifiers };
 
 /** Returns the SHA-256 of the canonical JSON of the content, in lower-case hex. */
-export const manifestHash = (content: ManifestContent): string => createHash("sha256").update(canonicalJson(content)).digest("hex");
+export const manifestHash = (content: ManifestContent): string =>
+  createHash("sha256").update(canonicalJson(content)).digest("hex");
 
 /** Members of configurations whose values name records of one installation, whatever their form. */
 const IDENTIFIER_KEYS: ReadonlySet<string> = new Set(["environment_id", "runner_id", "warp_id", "memory_stores"]);
@@ -90,7 +104,9 @@ const IDENTIFIER_KEYS: ReadonlySet<string> = new Set(["environment_id", "runner_
 /** Returns a configuration without the members that identify records of one installation. */
 export function withoutIdentifiers(json: JsonObject): JsonObject {
   return Object.fromEntries(
-    Object.entries(json).flatMap(([key, value]) => (IDENTIFIER_KEYS.has(key) || isUid(value) ? [] : [[key, withoutIdentifiersIn(value)]])),
+    Object.entries(json).flatMap(([key, value]) =>
+      IDENTIFIER_KEYS.has(key) || isUid(value) ? [] : [[key, withoutIdentifiersIn(value)]],
+    ),
   ) as JsonObject;
 }
 

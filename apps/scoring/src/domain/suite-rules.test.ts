@@ -1,6 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
-import { checkConfigurations, checkSuite, checkTask, checkTasks, isSameTask, SUITE_LIMITS, type GivenConfiguration } from "./suite-rules.ts";
+import { checkConfigurations, type GivenConfiguration } from "./configuration-rules.ts";
+import { checkSuite, checkTask, checkTasks, isSameTask, SUITE_LIMITS } from "./suite-rules.ts";
 import type { TaskContent } from "./suite.ts";
 
 const TASK: TaskContent = { title: "Fix it", prompt: "Fix the bug.", successCriteria: "Tests pass.", sourceRunUid: null, startingRepoRefs: [], tags: [], labels: {}, rule: null };

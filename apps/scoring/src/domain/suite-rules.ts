@@ -2,12 +2,25 @@ import { invalidArgument, type DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { canonicalJson, type JsonObject } from "@millwright/json";
 import { checkTaskRule } from "./task-rule.ts";
-import type { AgentOverride, Configuration, RepoRef, SuiteSettings, TaskContent } from "./suite.ts";
+import type { RepoRef, SuiteSettings, TaskContent } from "./suite.ts";
 
 /** Limits of ours, in characters of texts and entries of lists. */
 export const SUITE_LIMITS = {
-  name: 200, description: 10_000, text: 4_000_000, tasks: 1_000, configurations: 20, overrides: 100, field: 200,
-  title: 500, prompt: 200_000, criteria: 50_000, tags: 50, tag: 100, labels: 50, label: 500, refs: 20,
+  name: 200,
+  description: 10_000,
+  text: 4_000_000,
+  tasks: 1_000,
+  configurations: 20,
+  overrides: 100,
+  field: 200,
+  title: 500,
+  prompt: 200_000,
+  criteria: 50_000,
+  tags: 50,
+  tag: 100,
+  labels: 50,
+  label: 500,
+  refs: 20,
 } as const;
 
 const CODE_FORGES: readonly string[] = ["github", "gitlab", "local"];
@@ -18,10 +31,9 @@ const COMMIT = /^[0-9a-f]{40}$/i;
 /** Whether a ref is a commit id in full, which nothing needs to look up. */
 export const isCommit = (ref: string): boolean => COMMIT.test(ref);
 
-/** A configuration as given; the uid names an existing one. */
-export type GivenConfiguration = Omit<Configuration, "uid" | "id" | "role"> & { readonly uid?: string; readonly role: string };
-
-const suiteInvalid = (field: string, message: string): DomainError => invalidArgument("suite_invalid", message, { field });
+/** Names the field of a suite or task that is wrong. */
+export const suiteInvalid = (field: string, message: string): DomainError =>
+  invalidArgument("suite_invalid", message, { field });
 
 /** Returns the trimmed text. Errors: suite_invalid if it is blank or too long. */
 function requiredText(field: string, text: string, max: number): string {
@@ -31,7 +43,8 @@ function requiredText(field: string, text: string, max: number): string {
 }
 
 function limitedText(field: string, text: string, max: number): string {
-  if (text.length > max) throw suiteInvalid(field, `${field} must have at most ${max} characters (got ${text.length}).`);
+  if (text.length > max)
+    throw suiteInvalid(field, `${field} must have at most ${max} characters (got ${text.length}).`);
   return text;
 }
 
@@ -43,7 +56,12 @@ function limitedList<T>(field: string, list: readonly T[], max: number): readonl
 /** Checks and trims what people set of a suite but its configurations. Errors: suite_invalid. */
 export function checkSuite<T extends Pick<SuiteSettings, "name" | "description" | "agentUid">>(given: T): T {
   const description = limitedText("description", given.description?.trim() ?? "", SUITE_LIMITS.description) || null;
-  return { ...given, name: requiredText("name", given.name, SUITE_LIMITS.name), description, agentUid: checkAgentUid(given.agentUid) };
+  return {
+    ...given,
+    name: requiredText("name", given.name, SUITE_LIMITS.name),
+    description,
+    agentUid: checkAgentUid(given.agentUid),
+  };
 }
 
 /** Returns the uid in lower case. Errors: suite_invalid. */
@@ -55,8 +73,12 @@ export function checkAgentUid(agentUid: string): string {
 /** Checks and trims a task. Source: API spec §4 "Benchmarks". Errors: suite_invalid. */
 export function checkTask(given: TaskContent): TaskContent {
   const { sourceRunUid } = given;
-  if (sourceRunUid !== null && !isUuid(sourceRunUid)) throw suiteInvalid("source_run_id", "source_run_id must be a UUID.");
-  const labels = Object.entries(given.labels).map(([key, value]) => [requiredText("labels", key, SUITE_LIMITS.tag), limitedText("labels", value.trim(), SUITE_LIMITS.label)] as const);
+  if (sourceRunUid !== null && !isUuid(sourceRunUid))
+    throw suiteInvalid("source_run_id", "source_run_id must be a UUID.");
+  const labels = Object.entries(given.labels).map(
+    ([key, value]) =>
+      [requiredText("labels", key, SUITE_LIMITS.tag), limitedText("labels", value.trim(), SUITE_LIMITS.label)] as const,
+  );
   return {
     title: requiredText("title", given.title, SUITE_LIMITS.title),
     prompt: requiredText("prompt", given.prompt, SUITE_LIMITS.prompt),
@@ -71,12 +93,23 @@ export function checkTask(given: TaskContent): TaskContent {
 
 function checkRefs(given: readonly RepoRef[]): RepoRef[] {
   const refs = limitedList("starting_repo_refs", given, SUITE_LIMITS.refs).map((entry): RepoRef => {
-    const [codeForge, owner, repo, ref] = [entry.code_forge.trim().toLowerCase(), entry.owner.trim(), entry.repo.trim(), entry.ref.trim()];
+    const [codeForge, owner, repo, ref] = [
+      entry.code_forge.trim().toLowerCase(),
+      entry.owner.trim(),
+      entry.repo.trim(),
+      entry.ref.trim(),
+    ];
     if (!CODE_FORGES.includes(codeForge)) {
-      throw suiteInvalid("starting_repo_refs", `code_forge must be one of ${CODE_FORGES.join(", ")} (got ${JSON.stringify(entry.code_forge)}).`);
+      throw suiteInvalid(
+        "starting_repo_refs",
+        `code_forge must be one of ${CODE_FORGES.join(", ")} (got ${JSON.stringify(entry.code_forge)}).`,
+      );
     }
     if (!PATH_PART.test(owner) || !PATH_PART.test(repo)) {
-      throw suiteInvalid("starting_repo_refs", `${JSON.stringify(`${owner}/${repo}`)} is not a repository in the form owner/repo.`);
+      throw suiteInvalid(
+        "starting_repo_refs",
+        `${JSON.stringify(`${owner}/${repo}`)} is not a repository in the form owner/repo.`,
+      );
     }
     if (ref !== "" && (!REF.test(ref) || ref.startsWith("-") || ref.length > SUITE_LIMITS.field)) {
       throw suiteInvalid("starting_repo_refs", `${JSON.stringify(ref)} is not a commit, branch or tag.`);
@@ -96,11 +129,19 @@ const checkTags = (given: readonly string[]): string[] => [
 /** Checks that a suite has neither too many tasks nor too much text, and no title twice. Errors: suite_invalid. */
 export function checkTasks(tasks: readonly TaskContent[]): void {
   limitedList("tasks", tasks, SUITE_LIMITS.tasks);
-  const characters = tasks.reduce((sum, { prompt, successCriteria }) => sum + prompt.length + successCriteria.length, 0);
-  if (characters > SUITE_LIMITS.text) throw suiteInvalid("tasks", `Prompts and success criteria of a suite must have at most ${SUITE_LIMITS.text} characters in total (got ${characters}).`);
+  const characters = tasks.reduce(
+    (sum, { prompt, successCriteria }) => sum + prompt.length + successCriteria.length,
+    0,
+  );
+  if (characters > SUITE_LIMITS.text)
+    throw suiteInvalid(
+      "tasks",
+      `Prompts and success criteria of a suite must have at most ${SUITE_LIMITS.text} characters in total (got ${characters}).`,
+    );
   const titles = new Set<string>();
   for (const { title } of tasks) {
-    if (titles.has(title)) throw suiteInvalid("tasks", `Titles must be unique in a suite; ${JSON.stringify(title)} is used twice.`);
+    if (titles.has(title))
+      throw suiteInvalid("tasks", `Titles must be unique in a suite; ${JSON.stringify(title)} is used twice.`);
     titles.add(title);
   }
 }
@@ -108,64 +149,32 @@ export function checkTasks(tasks: readonly TaskContent[]): void {
 /** Whether two checked tasks are the same task. Labels and rules count too, because they decide what a run of the suite is. */
 export const isSameTask = (a: TaskContent, b: TaskContent): boolean => identityOf(a) === identityOf(b);
 
-const identityOf = ({ title, prompt, successCriteria, sourceRunUid, startingRepoRefs, tags, labels, rule }: TaskContent): string =>
+const identityOf = ({
+  title,
+  prompt,
+  successCriteria,
+  sourceRunUid,
+  startingRepoRefs,
+  tags,
+  labels,
+  rule,
+}: TaskContent): string =>
   canonicalJson([title, prompt, successCriteria, sourceRunUid, startingRepoRefs, tags, labels, rule]);
 
-/**
- * Checks configurations and gives each its uid and number: entries that name an existing one keep both.
- * `fail` builds the error of the caller's request from a field and a text. Errors: those of `fail`.
- */
-export function checkConfigurations(
-  given: readonly GivenConfiguration[],
-  existing: readonly Configuration[],
-  newConfigurationUid: () => string,
-  fail: (field: string, message: string) => DomainError = suiteInvalid,
-): Configuration[] {
-  const refuse = (message: string): never => {
-    throw fail("configurations", message);
-  };
-  if (given.length > SUITE_LIMITS.configurations) refuse(`configurations must have at most ${SUITE_LIMITS.configurations} entries (got ${given.length}).`);
-  if (given.filter(({ role }) => role === "baseline").length > 1) refuse("At most one configuration can be the baseline.");
-  let lastId = Math.max(0, ...existing.map(({ id }) => id));
-  const seen = new Set<string>();
-  return given.map((entry): Configuration => {
-    const { uid, role } = entry;
-    const known = uid === undefined ? undefined : existing.find((candidate) => candidate.uid === uid.toLowerCase());
-    if (uid !== undefined && !known) refuse(`The suite has no configuration ${JSON.stringify(uid)}; leave uid out for a new one.`);
-    if (known && seen.has(known.uid)) refuse(`The configuration ${known.uid} is given twice.`);
-    if (known) seen.add(known.uid);
-    if (role !== "baseline" && role !== "candidate") return refuse(`role must be baseline or candidate (got ${JSON.stringify(role)}).`);
-    if (entry.agent_configs.length > SUITE_LIMITS.overrides) refuse(`agent_configs must have at most ${SUITE_LIMITS.overrides} entries (got ${entry.agent_configs.length}).`);
-    const agentConfigs = entry.agent_configs.map((override): AgentOverride => {
-      if (!isUuid(override.agent_uid)) refuse(`agent_uid in agent_configs must be a UUID (got ${JSON.stringify(override.agent_uid)}).`);
-      return { ...override, agent_uid: override.agent_uid.toLowerCase() };
-    });
-    const agents = agentConfigs.map(({ agent_uid: agentUid }) => agentUid);
-    if (new Set(agents).size !== agents.length) refuse("agent_configs must name each agent once.");
-    const texts = [entry.display_name, entry.harness, entry.model, entry.runner_uid, entry.harness_auth_secret_name ?? ""];
-    const long = [...texts, ...agentConfigs.flatMap((override) => [override.harness, override.model, override.agent_name])].find((text) => text.length > SUITE_LIMITS.field);
-    if (long !== undefined) refuse(`Texts of configurations must have at most ${SUITE_LIMITS.field} characters (got ${long.length}).`);
-    const runnerUid = entry.runner_uid.trim();
-    const runnerName = entry.runner_name ?? (known?.runner_uid === runnerUid ? known.runner_name : undefined);
-    return {
-      uid: known?.uid ?? newConfigurationUid(),
-      id: known?.id ?? ++lastId,
-      role,
-      display_name: entry.display_name.trim(),
-      harness: entry.harness.trim(),
-      model: entry.model.trim(),
-      runner_uid: runnerUid,
-      ...(runnerName !== undefined && { runner_name: runnerName }),
-      harness_auth_secret_name: entry.harness_auth_secret_name || null,
-      agent_configs: agentConfigs,
-    };
-  });
-}
-
 /** Text that two suites share when they were made by the same request; uids and numbers that we chose do not count. */
-export const suiteIdentity = (suite: SuiteSettings & { readonly factoryUid: string }, tasks: readonly TaskContent[]): string =>
+export const suiteIdentity = (
+  suite: SuiteSettings & { readonly factoryUid: string },
+  tasks: readonly TaskContent[],
+): string =>
   canonicalJson([
-    suite.factoryUid, suite.name, suite.description, suite.agentUid, suite.factoryAgentType,
-    suite.configurations.map(({ uid: _uid, id: _id, ...configuration }): JsonObject => ({ ...configuration, agent_configs: [...configuration.agent_configs] })),
+    suite.factoryUid,
+    suite.name,
+    suite.description,
+    suite.agentUid,
+    suite.factoryAgentType,
+    suite.configurations.map(({ uid: _uid, id: _id, ...configuration }): JsonObject => ({
+      ...configuration,
+      agent_configs: [...configuration.agent_configs],
+    })),
     tasks.map(identityOf),
   ]);

@@ -6,7 +6,12 @@ export type SuiteTaskUid = Uid<"suite_task">;
 export type Actor = { readonly type: string; readonly uid: string };
 
 /** A repository that a task starts from. `ref` is a commit, branch or tag; "" is the default branch. Snake case: stored and shown as it is. */
-export type RepoRef = { readonly code_forge: string; readonly owner: string; readonly repo: string; readonly ref: string };
+export type RepoRef = {
+  readonly code_forge: string;
+  readonly owner: string;
+  readonly repo: string;
+  readonly ref: string;
+};
 
 /** What people set of a task. Source: fields-factory §9.1. */
 export type TaskContent = {

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { scoring } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
-import type { GivenConfiguration } from "../domain/suite-rules.ts";
+import type { GivenConfiguration } from "../domain/configuration-rules.ts";
 import type { Configuration, Suite, SuiteTask, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import type { GivenTask, SuitePatch } from "../usecases/change-suite.ts";
 import type { CreateSuiteInput } from "../usecases/create-suite.ts";
@@ -28,20 +28,31 @@ export const toFullSuiteMessage = (suite: SuiteWithTasks, descendants: readonly 
   spawnableDescendantAgentUids: [...descendants],
 });
 
-export const toTaskMessage = (task: SuiteTask) => ({ uid: task.uid, id: BigInt(task.id), ...toTaskContentMessage(task) });
+export const toTaskMessage = (task: SuiteTask) => ({
+  uid: task.uid,
+  id: BigInt(task.id),
+  ...toTaskContentMessage(task),
+});
 
 export const toTaskContentMessage = (task: TaskContent) => ({
   title: task.title,
   prompt: task.prompt,
   successCriteria: task.successCriteria,
   ...(task.sourceRunUid !== null && { sourceRunUid: task.sourceRunUid }),
-  startingRepoRefs: task.startingRepoRefs.map(({ code_forge: codeForge, owner, repo, ref }) => ({ codeForge, owner, repo, ref })),
+  startingRepoRefs: task.startingRepoRefs.map(({ code_forge: codeForge, owner, repo, ref }) => ({
+    codeForge,
+    owner,
+    repo,
+    ref,
+  })),
   tags: [...task.tags],
   labels: task.labels,
   ...(task.rule !== null && { rule: task.rule }),
 });
 
-const toConfigurationMessage = (configuration: Configuration): MessageInitShape<typeof scoring.ConfigurationSchema> => ({
+const toConfigurationMessage = (
+  configuration: Configuration,
+): MessageInitShape<typeof scoring.ConfigurationSchema> => ({
   uid: configuration.uid,
   id: BigInt(configuration.id),
   role: configuration.role,
@@ -49,7 +60,9 @@ const toConfigurationMessage = (configuration: Configuration): MessageInitShape<
   harness: configuration.harness,
   model: configuration.model,
   runnerUid: configuration.runner_uid,
-  ...(configuration.harness_auth_secret_name !== null && { harnessAuthSecretName: configuration.harness_auth_secret_name }),
+  ...(configuration.harness_auth_secret_name !== null && {
+    harnessAuthSecretName: configuration.harness_auth_secret_name,
+  }),
   agentConfigs: configuration.agent_configs.map((override) => ({
     agentUid: override.agent_uid,
     harness: override.harness,
@@ -81,7 +94,12 @@ export const readTask = (message: scoring.SuiteTask): TaskContent => ({
   prompt: message.prompt,
   successCriteria: message.successCriteria,
   sourceRunUid: message.sourceRunUid || null,
-  startingRepoRefs: message.startingRepoRefs.map(({ codeForge, owner, repo, ref }) => ({ code_forge: codeForge, owner, repo, ref })),
+  startingRepoRefs: message.startingRepoRefs.map(({ codeForge, owner, repo, ref }) => ({
+    code_forge: codeForge,
+    owner,
+    repo,
+    ref,
+  })),
   tags: message.tags,
   labels: message.labels,
   rule: message.rule ?? null,
@@ -115,7 +133,8 @@ const SUITE_FIELDS: Readonly<Record<string, (message: scoring.Suite) => SuitePat
 };
 
 /** Errors: suite_invalid. */
-export const readSuitePatch = ({ suite, updateMask }: scoring.UpdateSuiteRequest): SuitePatch => readMasked(SUITE_FIELDS, required(suite, "suite"), updateMask?.paths ?? []);
+export const readSuitePatch = ({ suite, updateMask }: scoring.UpdateSuiteRequest): SuitePatch =>
+  readMasked(SUITE_FIELDS, required(suite, "suite"), updateMask?.paths ?? []);
 
 const TASK_FIELDS: Readonly<Record<string, (task: TaskContent) => Partial<TaskContent>>> = {
   title: ({ title }) => ({ title }),
@@ -132,9 +151,16 @@ const TASK_FIELDS: Readonly<Record<string, (task: TaskContent) => Partial<TaskCo
 export const readTaskPatch = ({ task, updateMask }: scoring.UpdateTaskRequest): Partial<TaskContent> =>
   readMasked(TASK_FIELDS, readTask(required(task, "task")), updateMask?.paths ?? []);
 
-function readMasked<M, P extends object>(fields: Readonly<Record<string, (message: M) => P>>, message: M, paths: readonly string[]): P {
+function readMasked<M, P extends object>(
+  fields: Readonly<Record<string, (message: M) => P>>,
+  message: M,
+  paths: readonly string[],
+): P {
   const unknown = paths.find((path) => !Object.hasOwn(fields, path));
-  if (unknown !== undefined) throw invalidArgument("suite_invalid", `The field ${JSON.stringify(unknown)} cannot be changed.`, { field: unknown });
+  if (unknown !== undefined)
+    throw invalidArgument("suite_invalid", `The field ${JSON.stringify(unknown)} cannot be changed.`, {
+      field: unknown,
+    });
   return Object.assign({}, ...paths.map((path) => fields[path]!(message))) as P;
 }
 

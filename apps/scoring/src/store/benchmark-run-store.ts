@@ -1,12 +1,20 @@
 import type { Database } from "@millwright/database";
 import type { BenchmarkRun, BenchmarkRunQuery, BenchmarkRunUid } from "../domain/benchmark-run.ts";
-import { BENCHMARK_RUN_COLUMNS, findBenchmarkRunRow, toBenchmarkRun, type BenchmarkRunRow } from "./benchmark-run-rows.ts";
+import {
+  BENCHMARK_RUN_COLUMNS,
+  findBenchmarkRunRow,
+  toBenchmarkRun,
+  type BenchmarkRunRow,
+} from "./benchmark-run-rows.ts";
 
 /** The same columns without the large texts of manifests, which lists do not show. */
-const OUTLINE_COLUMNS = BENCHMARK_RUN_COLUMNS.replace("b.manifest,", `
+const OUTLINE_COLUMNS = BENCHMARK_RUN_COLUMNS.replace(
+  "b.manifest,",
+  `
   jsonb_build_object('identifiers', b.manifest->'identifiers', 'content', (b.manifest->'content') || jsonb_build_object('agents', '[]'::jsonb, 'tasks', (
     SELECT jsonb_agg(t - '{prompt,success_criteria,rule,repositories}'::text[] ORDER BY n)
-      FROM jsonb_array_elements(b.manifest->'content'->'tasks') WITH ORDINALITY AS e (t, n)))) AS manifest,`);
+      FROM jsonb_array_elements(b.manifest->'content'->'tasks') WITH ORDINALITY AS e (t, n)))) AS manifest,`,
+);
 
 /** Benchmark runs; those of deleted suites are visible too. */
 export function benchmarkRunStore(database: Database) {

@@ -10,7 +10,8 @@ import type { LaunchedBenchmark, PlannedTrial } from "../domain/launch.ts";
 export function launchStore(database: Database) {
   return {
     /** Returns what an earlier request with the same key launched. Errors: idempotency_mismatch. */
-    findLaunched: (request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined> => rememberedAnswer<LaunchedBenchmark>(database.sql, request, now),
+    findLaunched: (request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined> =>
+      rememberedAnswer<LaunchedBenchmark>(database.sql, request, now),
 
     /**
      * Inserts a benchmark run with its trials, their scores to come, its event and the work that starts it; a repeated request gets the first answer.
@@ -18,10 +19,18 @@ export function launchStore(database: Database) {
      *
      * Errors: suite_not_found · idempotency_mismatch.
      */
-    launch: (run: BenchmarkRun, trials: readonly PlannedTrial[], event: NewEvent, request: IdempotentRequest | undefined): Promise<LaunchedBenchmark | undefined> =>
+    launch: (
+      run: BenchmarkRun,
+      trials: readonly PlannedTrial[],
+      event: NewEvent,
+      request: IdempotentRequest | undefined,
+    ): Promise<LaunchedBenchmark | undefined> =>
       database.transaction(async (tx) => {
         // Concurrent requests of one key wait here for each other.
-        if (request) await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`${request.operation} ${request.principalUid} ${request.key}`]);
+        if (request)
+          await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
+            `${request.operation} ${request.principalUid} ${request.key}`,
+          ]);
         const known = request && (await rememberedAnswer<LaunchedBenchmark>(tx, request, run.createdAt));
         if (known) return known;
         if (!(await hasScorers(tx, run))) return undefined;
@@ -41,7 +50,9 @@ export function launchStore(database: Database) {
 async function hasScorers(tx: Sql, { suiteUid, manifest: { identifiers } }: BenchmarkRun): Promise<boolean> {
   const suites = await tx.query("SELECT FROM suites WHERE uid = $1 AND deleted_at IS NULL FOR SHARE", [suiteUid]);
   if (suites.rowCount === 0) throw notFound("suite");
-  const scorers = await tx.query("SELECT FROM scorers WHERE uid = ANY ($1::uuid[]) ORDER BY uid FOR KEY SHARE", [identifiers.scorers.map(({ uid }) => uid)]);
+  const scorers = await tx.query("SELECT FROM scorers WHERE uid = ANY ($1::uuid[]) ORDER BY uid FOR KEY SHARE", [
+    identifiers.scorers.map(({ uid }) => uid),
+  ]);
   return scorers.rowCount === identifiers.scorers.length;
 }
 
@@ -51,8 +62,23 @@ async function insertRun(tx: Sql, run: BenchmarkRun): Promise<void> {
                                  parallelism, replayed_run_uid, creator_type, creator_uid, created_at, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13, $14, $15, $16, $17, $17)`,
     [
-      run.uid, run.suiteUid, run.suiteName, run.suiteVersion, run.factoryUid, run.teamUid, run.state, JSON.stringify(run.manifest), run.manifestHash, run.repetitionCount,
-      run.agentUid, run.agentName, run.parallelism, run.replayedRunUid, run.creator.type, run.creator.uid, run.createdAt,
+      run.uid,
+      run.suiteUid,
+      run.suiteName,
+      run.suiteVersion,
+      run.factoryUid,
+      run.teamUid,
+      run.state,
+      JSON.stringify(run.manifest),
+      run.manifestHash,
+      run.repetitionCount,
+      run.agentUid,
+      run.agentName,
+      run.parallelism,
+      run.replayedRunUid,
+      run.creator.type,
+      run.creator.uid,
+      run.createdAt,
     ],
   );
 }

@@ -14,10 +14,16 @@ export function managedScorerStore(database: Database) {
      * Returns the managed scorer of a factory as `change` leaves it; inserts `initial` if there is none. A name that a scorer of the factory has is
      * extended. Concurrent calls insert one.
      */
-    async ensure(initial: NewScorer, created: (scorer: Scorer) => NewEvent, change: (scorer: Scorer) => ManagedScorerChange | undefined): Promise<Scorer> {
+    async ensure(
+      initial: NewScorer,
+      created: (scorer: Scorer) => NewEvent,
+      change: (scorer: Scorer) => ManagedScorerChange | undefined,
+    ): Promise<Scorer> {
       for (let tries = 1; ; tries++) {
         try {
-          return await database.transaction(async (tx) => (await updateManaged(tx, initial.factoryUid, change)) ?? insertManaged(tx, initial, created));
+          return await database.transaction(
+            async (tx) => (await updateManaged(tx, initial.factoryUid, change)) ?? insertManaged(tx, initial, created),
+          );
         } catch (error) {
           if (!isUniqueViolation(error) || tries === TRIES_MAX) throw error; // another launch or a scorer of this name came first
         }
@@ -26,8 +32,15 @@ export function managedScorerStore(database: Database) {
   };
 }
 
-async function updateManaged(tx: Sql, factoryUid: string, change: (scorer: Scorer) => ManagedScorerChange | undefined): Promise<Scorer | undefined> {
-  const { rows } = await tx.query<ScorerRow>(`SELECT ${SCORER_COLUMNS} FROM scorers s WHERE s.factory_uid = $1 AND s.kind = 'benchmark_task_correctness' FOR UPDATE`, [factoryUid]);
+async function updateManaged(
+  tx: Sql,
+  factoryUid: string,
+  change: (scorer: Scorer) => ManagedScorerChange | undefined,
+): Promise<Scorer | undefined> {
+  const { rows } = await tx.query<ScorerRow>(
+    `SELECT ${SCORER_COLUMNS} FROM scorers s WHERE s.factory_uid = $1 AND s.kind = 'benchmark_task_correctness' FOR UPDATE`,
+    [factoryUid],
+  );
   const scorer = rows.map(toScorer)[0];
   const changed = scorer && change(scorer);
   if (!changed) return scorer;
@@ -37,7 +50,10 @@ async function updateManaged(tx: Sql, factoryUid: string, change: (scorer: Score
 }
 
 async function insertManaged(tx: Sql, initial: NewScorer, created: (scorer: Scorer) => NewEvent): Promise<Scorer> {
-  const { rows } = await tx.query<{ taken: string[] }>("SELECT coalesce(array_agg(lower(name)), '{}') AS taken FROM scorers WHERE factory_uid = $1", [initial.factoryUid]);
+  const { rows } = await tx.query<{ taken: string[] }>(
+    "SELECT coalesce(array_agg(lower(name)), '{}') AS taken FROM scorers WHERE factory_uid = $1",
+    [initial.factoryUid],
+  );
   const scorer = { ...initial, id: await nextId(tx), name: freeName(initial.name, new Set(rows[0]!.taken)) };
   await insertScorer(tx, scorer);
   await appendEvents(tx, [created(scorer)]);

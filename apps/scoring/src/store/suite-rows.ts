@@ -1,6 +1,14 @@
 import { as } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
-import type { Configuration, RepoRef, Suite, SuiteTask, SuiteTaskUid, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
+import type {
+  Configuration,
+  RepoRef,
+  Suite,
+  SuiteTask,
+  SuiteTaskUid,
+  SuiteUid,
+  SuiteWithTasks,
+} from "../domain/suite.ts";
 
 export const SUITE_COLUMNS = `s.uid, s.factory_uid, s.team_uid, s.slug, s.name, s.description, s.agent_uid, s.factory_agent_type, s.configurations, s.version,
   s.creator_type, s.creator_uid, s.created_at, s.updated_at`;
@@ -12,13 +20,34 @@ export const SUITE_TASKS_COLUMN = `coalesce((
       FROM suite_tasks t WHERE t.suite_uid = s.uid), '[]') AS tasks`;
 
 export type TaskRow = {
-  uid: string; id: number; slug: string | null; title: string; prompt: string; success_criteria: string; source_run_uid: string | null; starting_repo_refs: RepoRef[];
-  tags: string[]; labels: Record<string, string>; rule: JsonObject | null;
+  uid: string;
+  id: number;
+  slug: string | null;
+  title: string;
+  prompt: string;
+  success_criteria: string;
+  source_run_uid: string | null;
+  starting_repo_refs: RepoRef[];
+  tags: string[];
+  labels: Record<string, string>;
+  rule: JsonObject | null;
 };
 
 export type SuiteRow = {
-  uid: string; factory_uid: string; team_uid: string; slug: string | null; name: string; description: string | null; agent_uid: string; factory_agent_type: string;
-  configurations: Configuration[]; version: number; creator_type: string; creator_uid: string; created_at: Date; updated_at: Date;
+  uid: string;
+  factory_uid: string;
+  team_uid: string;
+  slug: string | null;
+  name: string;
+  description: string | null;
+  agent_uid: string;
+  factory_agent_type: string;
+  configurations: Configuration[];
+  version: number;
+  creator_type: string;
+  creator_uid: string;
+  created_at: Date;
+  updated_at: Date;
 };
 
 export type SuiteWithTasksRow = SuiteRow & { tasks: TaskRow[] };
@@ -39,7 +68,10 @@ export const toSuite = (row: SuiteRow): Suite => ({
   updatedAt: row.updated_at,
 });
 
-export const toSuiteWithTasks = (row: SuiteWithTasksRow): SuiteWithTasks => ({ ...toSuite(row), tasks: row.tasks.map(toTask) });
+export const toSuiteWithTasks = (row: SuiteWithTasksRow): SuiteWithTasks => ({
+  ...toSuite(row),
+  tasks: row.tasks.map(toTask),
+});
 
 const toTask = (row: TaskRow): SuiteTask => ({
   uid: as<SuiteTaskUid>(row.uid),

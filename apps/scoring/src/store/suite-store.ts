@@ -4,7 +4,15 @@ import { appendEvents, type NewEvent } from "@millwright/events";
 import { rememberAnswer, rememberedAnswer, type IdempotentRequest } from "@millwright/idempotency";
 import { suiteIdentity } from "../domain/suite-rules.ts";
 import type { Suite, SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
-import { SUITE_COLUMNS, SUITE_TASKS_COLUMN, taskJson, toSuite, toSuiteWithTasks, type SuiteRow, type SuiteWithTasksRow } from "./suite-rows.ts";
+import {
+  SUITE_COLUMNS,
+  SUITE_TASKS_COLUMN,
+  taskJson,
+  toSuite,
+  toSuiteWithTasks,
+  type SuiteRow,
+  type SuiteWithTasksRow,
+} from "./suite-rows.ts";
 
 export type SuiteChange = { readonly next: SuiteWithTasks; readonly event: NewEvent };
 export type SuitePosition = { readonly createdAt: Date; readonly uid: string };
@@ -18,7 +26,10 @@ export function suiteStore(database: Database) {
     });
   return {
     async find(uid: SuiteUid): Promise<Suite | undefined> {
-      const { rows } = await database.sql.query<SuiteRow>(`SELECT ${SUITE_COLUMNS} FROM suites s WHERE uid = $1 AND deleted_at IS NULL`, [uid]);
+      const { rows } = await database.sql.query<SuiteRow>(
+        `SELECT ${SUITE_COLUMNS} FROM suites s WHERE uid = $1 AND deleted_at IS NULL`,
+        [uid],
+      );
       return rows[0] && toSuite(rows[0]);
     },
 
@@ -59,7 +70,9 @@ export function suiteStore(database: Database) {
           await appendEvents(tx, [event]);
         }
         const stored = await findWithTasks(tx, suite.uid);
-        const isSame = stored !== undefined && (created || suiteIdentity(stored, stored.tasks) === suiteIdentity(suite, suite.tasks));
+        const isSame =
+          stored !== undefined &&
+          (created || suiteIdentity(stored, stored.tasks) === suiteIdentity(suite, suite.tasks));
         if (!isSame) throw suiteExists(suite.uid);
         const answer = { suite: stored, created };
         if (request) await rememberAnswer(tx, request, answer, suite.createdAt);
@@ -90,11 +103,15 @@ export function suiteStore(database: Database) {
   };
 }
 
-const lockText = async (tx: Sql, text: string): Promise<void> => void (await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [text]));
+const lockText = async (tx: Sql, text: string): Promise<void> =>
+  void (await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [text]));
 
 /** Reads a suite and its tasks at one version. */
 async function findWithTasks(sql: Sql, uid: SuiteUid): Promise<SuiteWithTasks | undefined> {
-  const { rows } = await sql.query<SuiteWithTasksRow>(`SELECT ${SUITE_COLUMNS}, ${SUITE_TASKS_COLUMN} FROM suites s WHERE uid = $1 AND deleted_at IS NULL`, [uid]);
+  const { rows } = await sql.query<SuiteWithTasksRow>(
+    `SELECT ${SUITE_COLUMNS}, ${SUITE_TASKS_COLUMN} FROM suites s WHERE uid = $1 AND deleted_at IS NULL`,
+    [uid],
+  );
   return rows[0] && toSuiteWithTasks(rows[0]);
 }
 
@@ -108,15 +125,29 @@ async function lockSuite(tx: Sql, uid: SuiteUid): Promise<SuiteWithTasks> {
 
 /** Locks the suites of a factory that are not deleted, in the order of their uids. */
 export async function lockSuitesOf(tx: Sql, factoryUid: string): Promise<SuiteWithTasks[]> {
-  const { rows } = await tx.query<{ uid: SuiteUid }>("SELECT uid FROM suites WHERE factory_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE", [factoryUid]);
+  const { rows } = await tx.query<{ uid: SuiteUid }>(
+    "SELECT uid FROM suites WHERE factory_uid = $1 AND deleted_at IS NULL ORDER BY uid FOR UPDATE",
+    [factoryUid],
+  );
   const suites = await Promise.all(rows.map(({ uid }) => findWithTasks(tx, uid)));
   return suites.flatMap((suite) => suite ?? []);
 }
 
 /** Hides locked suites; their benchmark runs stay readable. */
-export async function hideSuites(tx: Sql, suites: readonly Suite[], now: Date, event: (suite: Suite) => NewEvent): Promise<void> {
-  await tx.query("UPDATE suites SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE uid = ANY ($1::uuid[])", [suites.map(({ uid }) => uid), now]);
-  await appendEvents(tx, suites.map((suite) => event({ ...suite, version: suite.version + 1 })));
+export async function hideSuites(
+  tx: Sql,
+  suites: readonly Suite[],
+  now: Date,
+  event: (suite: Suite) => NewEvent,
+): Promise<void> {
+  await tx.query(
+    "UPDATE suites SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE uid = ANY ($1::uuid[])",
+    [suites.map(({ uid }) => uid), now],
+  );
+  await appendEvents(
+    tx,
+    suites.map((suite) => event({ ...suite, version: suite.version + 1 })),
+  );
 }
 
 /** Gives locked suites provisional names, so that files can exchange theirs. */
@@ -130,8 +161,20 @@ export async function insertSuite(tx: Sql, suite: Suite): Promise<boolean> {
     `INSERT INTO suites (uid, factory_uid, team_uid, slug, name, description, agent_uid, factory_agent_type, configurations, version, creator_type, creator_uid, created_at, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12, $13, $14) ON CONFLICT (uid) DO NOTHING`,
     [
-      suite.uid, suite.factoryUid, suite.teamUid, suite.slug, suite.name, suite.description, suite.agentUid, suite.factoryAgentType,
-      JSON.stringify(suite.configurations), suite.version, suite.creator.type, suite.creator.uid, suite.createdAt, suite.updatedAt,
+      suite.uid,
+      suite.factoryUid,
+      suite.teamUid,
+      suite.slug,
+      suite.name,
+      suite.description,
+      suite.agentUid,
+      suite.factoryAgentType,
+      JSON.stringify(suite.configurations),
+      suite.version,
+      suite.creator.type,
+      suite.creator.uid,
+      suite.createdAt,
+      suite.updatedAt,
     ],
   );
   return rowCount === 1;
@@ -140,14 +183,30 @@ export async function insertSuite(tx: Sql, suite: Suite): Promise<boolean> {
 export async function saveSuite(tx: Sql, next: Suite): Promise<void> {
   await tx.query(
     `UPDATE suites SET name = $2, description = $3, agent_uid = $4, factory_agent_type = $5, configurations = $6::jsonb, version = $7, updated_at = $8, slug = $9 WHERE uid = $1`,
-    [next.uid, next.name, next.description, next.agentUid, next.factoryAgentType, JSON.stringify(next.configurations), next.version, next.updatedAt, next.slug],
+    [
+      next.uid,
+      next.name,
+      next.description,
+      next.agentUid,
+      next.factoryAgentType,
+      JSON.stringify(next.configurations),
+      next.version,
+      next.updatedAt,
+      next.slug,
+    ],
   );
 }
 
 /** Makes the tasks of a suite those of `next`, in that order. */
-export async function saveTasks(tx: Sql, suiteUid: SuiteUid, before: readonly SuiteTask[], next: readonly SuiteTask[]): Promise<void> {
+export async function saveTasks(
+  tx: Sql,
+  suiteUid: SuiteUid,
+  before: readonly SuiteTask[],
+  next: readonly SuiteTask[],
+): Promise<void> {
   const removed = before.filter(({ uid }) => !next.some((task) => task.uid === uid)).map(({ uid }) => uid);
-  if (removed.length > 0) await tx.query("DELETE FROM suite_tasks WHERE suite_uid = $1 AND uid = ANY ($2::uuid[])", [suiteUid, removed]);
+  if (removed.length > 0)
+    await tx.query("DELETE FROM suite_tasks WHERE suite_uid = $1 AND uid = ANY ($2::uuid[])", [suiteUid, removed]);
   const changed = next.flatMap((task, position) => (before[position] === task ? [] : [taskJson(task, position)]));
   if (changed.length > 0) await tx.query(UPSERT_TASKS, [suiteUid, JSON.stringify(changed)]);
 }
@@ -163,10 +222,23 @@ const UPSERT_TASKS = `
     success_criteria = excluded.success_criteria, source_run_uid = excluded.source_run_uid, starting_repo_refs = excluded.starting_repo_refs,
     tags = excluded.tags, labels = excluded.labels, rule = excluded.rule, updated_at = excluded.updated_at`;
 
-const revived = (suite: SuiteWithTasks): SuiteWithTasks => ({ ...suite, createdAt: new Date(suite.createdAt), updatedAt: new Date(suite.updatedAt) });
+const revived = (suite: SuiteWithTasks): SuiteWithTasks => ({
+  ...suite,
+  createdAt: new Date(suite.createdAt),
+  updatedAt: new Date(suite.updatedAt),
+});
 
 const suiteNameTaken = (): DomainError =>
-  new DomainError({ kind: "conflict", reason: "suite_name_taken", message: "The factory has a suite of this name; names are unique whatever their case." });
+  new DomainError({
+    kind: "conflict",
+    reason: "suite_name_taken",
+    message: "The factory has a suite of this name; names are unique whatever their case.",
+  });
 
 const suiteExists = (uid: string): DomainError =>
-  new DomainError({ kind: "conflict", reason: "suite_exists", message: `The uid ${uid} is taken by a suite with other content; choose another uid.`, metadata: { uid } });
+  new DomainError({
+    kind: "conflict",
+    reason: "suite_exists",
+    message: `The uid ${uid} is taken by a suite with other content; choose another uid.`,
+    metadata: { uid },
+  });

@@ -14,46 +14,89 @@ const INCLUDES = ["launch_settings", "results"] as const;
 const PAGE = { default: 20, max: 100 } as const;
 
 /** A benchmark run with its public progress. */
-export type BenchmarkRunView = { readonly run: BenchmarkRun; readonly progress: JsonObject; readonly results?: JsonObject; readonly hasLaunchSettings: boolean };
-
-export type BenchmarkRunsDeps = BenchmarkRunScopeDeps & BenchmarkStatsDeps & {
-  benchmarkRuns: { list(query: BenchmarkRunQuery): Promise<BenchmarkRun[]> };
-  cursors: Cursors;
+export type BenchmarkRunView = {
+  readonly run: BenchmarkRun;
+  readonly progress: JsonObject;
+  readonly results?: JsonObject;
+  readonly hasLaunchSettings: boolean;
 };
 
-export type ListRequest = { factoryUid: string; suiteUid: string; states: readonly string[]; pageSize: number; pageToken: string; include: readonly string[] };
+export type BenchmarkRunsDeps = BenchmarkRunScopeDeps &
+  BenchmarkStatsDeps & {
+    benchmarkRuns: { list(query: BenchmarkRunQuery): Promise<BenchmarkRun[]> };
+    cursors: Cursors;
+  };
+
+export type ListRequest = {
+  factoryUid: string;
+  suiteUid: string;
+  states: readonly string[];
+  pageSize: number;
+  pageToken: string;
+  include: readonly string[];
+};
 
 /**
  * Lists the benchmark runs of a suite, newest first, ties by uid; those of deleted suites stay readable, and an unknown suite has none.
  *
  * Errors: factory_not_found · not_authorized · filter_invalid · invalid_cursor.
  */
-export async function listBenchmarkRuns(deps: BenchmarkRunsDeps, caller: Caller, request: ListRequest): Promise<{ runs: BenchmarkRunView[]; nextPageToken: string }> {
+export async function listBenchmarkRuns(
+  deps: BenchmarkRunsDeps,
+  caller: Caller,
+  request: ListRequest,
+): Promise<{ runs: BenchmarkRunView[]; nextPageToken: string }> {
   const factory = await findBenchmarkFactory(deps, caller, request.factoryUid, "factory.view");
   const include = readValues("include", request.include, INCLUDES);
   const states = readValues("state", request.states, BENCHMARK_RUN_STATES);
   const suiteUid = request.suiteUid.toLowerCase();
   const bind = { factory: factory.uid, suite: suiteUid, states: [...new Set(states)].toSorted() };
-  const [createdAt, uid] = request.pageToken === "" ? [] : (deps.cursors.open("benchmark runs", bind, request.pageToken) as [string, string]);
+  const [createdAt, uid] =
+    request.pageToken === "" ? [] : (deps.cursors.open("benchmark runs", bind, request.pageToken) as [string, string]);
   if (!isUuid(suiteUid)) return { runs: [], nextPageToken: "" };
   const limit = clampPageSize(request.pageSize, PAGE);
   const after = createdAt === undefined ? {} : { after: { createdAt: new Date(createdAt), uid: uid! } };
-  const found = await deps.benchmarkRuns.list({ factoryUid: factory.uid, suiteUid: as<SuiteUid>(suiteUid), states, limit: limit + 1, isFull: include.includes("launch_settings"), ...after });
+  const found = await deps.benchmarkRuns.list({
+    factoryUid: factory.uid,
+    suiteUid: as<SuiteUid>(suiteUid),
+    states,
+    limit: limit + 1,
+    isFull: include.includes("launch_settings"),
+    ...after,
+  });
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
-  return { runs: await viewsOf(deps, page, include), nextPageToken: last ? deps.cursors.seal("benchmark runs", bind, [last.createdAt.toISOString(), last.uid]) : "" };
+  return {
+    runs: await viewsOf(deps, page, include),
+    nextPageToken: last ? deps.cursors.seal("benchmark runs", bind, [last.createdAt.toISOString(), last.uid]) : "",
+  };
 }
 
 /** Returns a benchmark run with its progress. Errors: those of `findBenchmarkRun` · filter_invalid. */
-export async function getBenchmarkRun(deps: BenchmarkRunsDeps, caller: Caller, request: BenchmarkRunRef & { include: readonly string[] }): Promise<BenchmarkRunView> {
+export async function getBenchmarkRun(
+  deps: BenchmarkRunsDeps,
+  caller: Caller,
+  request: BenchmarkRunRef & { include: readonly string[] },
+): Promise<BenchmarkRunView> {
   const run = await findBenchmarkRun(deps, caller, request, "factory.view");
   const [view] = await viewsOf(deps, [run], readValues("include", request.include, INCLUDES));
   return view!;
 }
 
-export async function viewsOf(deps: BenchmarkStatsDeps, runs: readonly BenchmarkRun[], include: readonly string[] = []): Promise<BenchmarkRunView[]> {
+export async function viewsOf(
+  deps: BenchmarkStatsDeps,
+  runs: readonly BenchmarkRun[],
+  include: readonly string[] = [],
+): Promise<BenchmarkRunView[]> {
   const progress = await readBenchmarkProgress(deps, runs);
-  const results = include.includes("results") ? await Promise.all(runs.map((run) => readBenchmarkResults(deps, run))) : [];
+  const results = include.includes("results")
+    ? await Promise.all(runs.map((run) => readBenchmarkResults(deps, run)))
+    : [];
   const hasLaunchSettings = include.includes("launch_settings");
-  return runs.map((run, n) => ({ run, progress: progress[n]!, hasLaunchSettings, ...(results[n] && { results: results[n] }) }));
+  return runs.map((run, n) => ({
+    run,
+    progress: progress[n]!,
+    hasLaunchSettings,
+    ...(results[n] && { results: results[n] }),
+  }));
 }

@@ -3,7 +3,8 @@ import type { Clock } from "@millwright/clock";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
-import { checkAgentUid, checkConfigurations, checkSuite, checkTask, checkTasks, suiteIdentity, type GivenConfiguration } from "../domain/suite-rules.ts";
+import { checkConfigurations, type GivenConfiguration } from "../domain/configuration-rules.ts";
+import { checkAgentUid, checkSuite, checkTask, checkTasks, suiteIdentity } from "../domain/suite-rules.ts";
 import type { Suite, SuiteTask, SuiteTaskUid, SuiteUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import { suiteDeleted, suiteUpdated } from "../events/suite-events.ts";
 import { originOf } from "../events/origin.ts";
@@ -12,15 +13,16 @@ import { findEditableSuite, type SuiteScopeDeps } from "./suite-scope.ts";
 
 type Change = (suite: SuiteWithTasks) => { next: SuiteWithTasks; event: NewEvent } | undefined;
 
-export type ChangeSuiteDeps = SuiteScopeDeps & ReferenceDeps & {
-  suites: {
-    /** Loads the suite locked, applies the change and saves it with its event. Errors: suite_not_found · suite_name_taken. */
-    update(uid: SuiteUid, change: Change): Promise<SuiteWithTasks>;
-    /** Errors: suite_not_found. */
-    delete(uid: SuiteUid, now: Date, event: (suite: Suite) => NewEvent): Promise<void>;
+export type ChangeSuiteDeps = SuiteScopeDeps &
+  ReferenceDeps & {
+    suites: {
+      /** Loads the suite locked, applies the change and saves it with its event. Errors: suite_not_found · suite_name_taken. */
+      update(uid: SuiteUid, change: Change): Promise<SuiteWithTasks>;
+      /** Errors: suite_not_found. */
+      delete(uid: SuiteUid, now: Date, event: (suite: Suite) => NewEvent): Promise<void>;
+    };
+    clock: Clock;
   };
-  clock: Clock;
-};
 
 export type SuiteRef = { readonly factoryUid: string; readonly suiteUid: string };
 
@@ -48,7 +50,12 @@ export function raised(next: SuiteWithTasks, caller: Caller, now: Date): { next:
  *
  * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found · suite_name_taken. Source: fields-factory §9.1.
  */
-export async function updateSuite(deps: ChangeSuiteDeps, caller: Caller, ref: SuiteRef, patch: SuitePatch): Promise<{ suite: SuiteWithTasks; descendants: string[] }> {
+export async function updateSuite(
+  deps: ChangeSuiteDeps,
+  caller: Caller,
+  ref: SuiteRef,
+  patch: SuitePatch,
+): Promise<{ suite: SuiteWithTasks; descendants: string[] }> {
   const { factory, suite: found } = await findEditableSuite(deps, caller, ref);
   const { agentUid, factoryAgentType, configurations: givenConfigurations, ...rest } = patch;
   const tasks = patch.tasks?.map((task) => ({ ...checkTask(task), uid: task.uid.toLowerCase() }));
@@ -57,23 +64,36 @@ export async function updateSuite(deps: ChangeSuiteDeps, caller: Caller, ref: Su
     await requireTaskReferences(deps, caller, tasks, found.tasks);
   }
   const isAgentChange = agentUid !== undefined || factoryAgentType !== undefined;
-  const agent = isAgentChange ? await findSuiteAgent(deps, caller, factory, checkAgentUid(agentUid ?? found.agentUid), factoryAgentType?.trim()) : undefined;
+  const agent = isAgentChange
+    ? await findSuiteAgent(deps, caller, factory, checkAgentUid(agentUid ?? found.agentUid), factoryAgentType?.trim())
+    : undefined;
 
   const suite = await deps.suites.update(found.uid, (current) => {
-    const { name, description } = checkSuite({ ...current, ...(rest.name !== undefined && { name: rest.name }), ...(rest.description !== undefined && { description: rest.description }) });
+    const { name, description } = checkSuite({
+      ...current,
+      ...(rest.name !== undefined && { name: rest.name }),
+      ...(rest.description !== undefined && { description: rest.description }),
+    });
     const next: SuiteWithTasks = {
-      ...current, name, description,
+      ...current,
+      name,
+      description,
       ...(agent && { agentUid: agent.uid, factoryAgentType: agent.name }),
-      ...(givenConfigurations && { configurations: checkConfigurations(givenConfigurations, current.configurations, newUid) }),
+      ...(givenConfigurations && {
+        configurations: checkConfigurations(givenConfigurations, current.configurations, newUid),
+      }),
       ...(tasks && { tasks: replacedTasks(current.tasks, tasks) }),
     };
-    const isSame = suiteIdentity(next, next.tasks) === suiteIdentity(current, current.tasks) && JSON.stringify(orderOf(next)) === JSON.stringify(orderOf(current));
+    const isSame =
+      suiteIdentity(next, next.tasks) === suiteIdentity(current, current.tasks) &&
+      JSON.stringify(orderOf(next)) === JSON.stringify(orderOf(current));
     return isSame ? undefined : raised(next, caller, deps.clock.now());
   });
   return { suite, descendants: await spawnableDescendants(deps, caller, suite) };
 }
 
-const orderOf = ({ tasks, configurations }: SuiteWithTasks): string[] => [...tasks, ...configurations].map(({ uid }) => uid);
+const orderOf = ({ tasks, configurations }: SuiteWithTasks): string[] =>
+  [...tasks, ...configurations].map(({ uid }) => uid);
 
 /** Errors: suite_invalid for a uid that is not of the suite, or given twice. */
 function replacedTasks(current: readonly SuiteTask[], given: readonly GivenTask[]): SuiteTask[] {
@@ -81,7 +101,12 @@ function replacedTasks(current: readonly SuiteTask[], given: readonly GivenTask[
   return given.map(({ uid, ...content }) => {
     if (uid === "") return { ...content, uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
     const known = current.find((task) => task.uid === uid);
-    if (!known) throw invalidArgument("suite_invalid", `The suite has no task ${JSON.stringify(uid)}; leave uid out for a new one.`, { field: "tasks" });
+    if (!known)
+      throw invalidArgument(
+        "suite_invalid",
+        `The suite has no task ${JSON.stringify(uid)}; leave uid out for a new one.`,
+        { field: "tasks" },
+      );
     if (seen.has(uid)) throw invalidArgument("suite_invalid", `The task ${uid} is given twice.`, { field: "tasks" });
     seen.add(uid);
     return { ...content, uid: known.uid, id: known.id, slug: known.slug };

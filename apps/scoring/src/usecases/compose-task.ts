@@ -32,28 +32,38 @@ export type EnvironmentReader = { environment(caller: Caller, uid: string): Prom
  * Drafts a task from a run of the factory: its prompt, its title and the repositories that it worked on, at the commits that it started from. Stores nothing.
  * The caller adds the success criteria. Errors: factory_not_found · not_authorized · run_not_found (absent, not visible or of another factory).
  */
-export async function composeTask(deps: ComposeTaskDeps, caller: Caller, ref: { factoryUid: string; runUid: string }): Promise<TaskContent> {
+export async function composeTask(
+  deps: ComposeTaskDeps,
+  caller: Caller,
+  ref: { factoryUid: string; runUid: string },
+): Promise<TaskContent> {
   const factory = await findBenchmarkFactory(deps, caller, ref.factoryUid, "factory.view");
   if (!isUuid(ref.runUid)) throw notFound("run");
   const run = await deps.runs.get(caller, ref.runUid.toLowerCase());
   if (run.factoryUid !== factory.uid) throw notFound("run");
-  const environment = run.environmentUid === "" ? undefined : await deps.environments.environment(caller, run.environmentUid);
+  const environment =
+    run.environmentUid === "" ? undefined : await deps.environments.environment(caller, run.environmentUid);
   return {
     title: run.title.trim().slice(0, SUITE_LIMITS.title),
     prompt: run.prompt.trim().slice(0, SUITE_LIMITS.prompt),
     successCriteria: "",
     sourceRunUid: run.uid,
-    startingRepoRefs: (run.repositories.length > 0 ? pinnedRefs(run, factory) : repositoriesOf(environment, factory)).slice(0, SUITE_LIMITS.refs),
+    startingRepoRefs: (run.repositories.length > 0
+      ? pinnedRefs(run, factory)
+      : repositoriesOf(environment, factory)
+    ).slice(0, SUITE_LIMITS.refs),
     tags: [],
     labels: {},
     rule: null,
   };
 }
 
-const pinnedRefs = ({ repositories }: SourceRun, factory: FactoryView): RepoRef[] => repositories.map(({ owner, repo, commit }) => ({ code_forge: forgeOf(factory, owner), owner, repo, ref: commit }));
+const pinnedRefs = ({ repositories }: SourceRun, factory: FactoryView): RepoRef[] =>
+  repositories.map(({ owner, repo, commit }) => ({ code_forge: forgeOf(factory, owner), owner, repo, ref: commit }));
 
 /** The forge that the factory names for an owner. */
-const forgeOf = ({ repositories }: FactoryView, owner: string): string => repositories.find((repository) => repository.owner === owner)?.codeForge.toLowerCase() || "github";
+const forgeOf = ({ repositories }: FactoryView, owner: string): string =>
+  repositories.find((repository) => repository.owner === owner)?.codeForge.toLowerCase() || "github";
 
 /** Returns what a run works on, at the default branches: the repositories of its environment if that names any, else those of its factory. */
 export function repositoriesOf(environment: JsonObject | undefined, factory: FactoryView): RepoRef[] {

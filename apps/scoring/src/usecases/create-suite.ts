@@ -4,7 +4,8 @@ import { invalidArgument } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid } from "@millwright/ids";
-import { checkConfigurations, checkSuite, checkTask, checkTasks, type GivenConfiguration } from "../domain/suite-rules.ts";
+import { checkConfigurations, type GivenConfiguration } from "../domain/configuration-rules.ts";
+import { checkSuite, checkTask, checkTasks } from "../domain/suite-rules.ts";
 import type { SuiteTaskUid, SuiteUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import { suiteCreated } from "../events/suite-events.ts";
 import { originOf } from "../events/origin.ts";
@@ -27,13 +28,14 @@ export type CreateSuiteInput = {
 
 type Created = { suite: SuiteWithTasks; created: boolean };
 
-export type CreateSuiteDeps = ScopeDeps & ReferenceDeps & {
-  suites: {
-    findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
-    create(suite: SuiteWithTasks, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
+export type CreateSuiteDeps = ScopeDeps &
+  ReferenceDeps & {
+    suites: {
+      findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
+      create(suite: SuiteWithTasks, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
+    };
+    clock: Clock;
   };
-  clock: Clock;
-};
 
 /**
  * Creates a suite with its tasks. With a uid of the client's choice a repetition returns the existing suite.
@@ -50,8 +52,12 @@ export async function createSuite(deps: CreateSuiteDeps, caller: Caller, input: 
   const created = request && (await deps.suites.findCreated(request, now));
   if (created) return created;
 
-  if (input.uid !== "" && !isUuid(input.uid)) throw invalidArgument("suite_invalid", "uid must be a UUID.", { field: "uid" });
-  if (input.factoryAgentType.trim() === "") throw invalidArgument("suite_invalid", "factory_agent_type is required and must not be blank.", { field: "factory_agent_type" });
+  if (input.uid !== "" && !isUuid(input.uid))
+    throw invalidArgument("suite_invalid", "uid must be a UUID.", { field: "uid" });
+  if (input.factoryAgentType.trim() === "")
+    throw invalidArgument("suite_invalid", "factory_agent_type is required and must not be blank.", {
+      field: "factory_agent_type",
+    });
   const { name, description, agentUid } = checkSuite(input);
   const configurations = checkConfigurations(input.configurations, [], newUid);
   const tasks = input.tasks.map(checkTask);
@@ -64,7 +70,10 @@ export async function createSuite(deps: CreateSuiteDeps, caller: Caller, input: 
     factoryUid: factory.uid,
     teamUid: factory.teamUid,
     slug: null,
-    name, description, agentUid, configurations,
+    name,
+    description,
+    agentUid,
+    configurations,
     factoryAgentType: agent.name,
     version: 1,
     creator: { type: actor.type, uid: actor.uid },

@@ -1,20 +1,17 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
-import { runnerUidOf } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
-import { launchInvalid } from "../domain/launch.ts";
-import { withoutIdentifiers, type Manifest, type ManifestAgent, type ManifestConfiguration, type ManifestScorer, type PinnedRepo } from "../domain/manifest.ts";
+import type { Manifest, PinnedRepo } from "../domain/manifest.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import { isCommit } from "../domain/suite-rules.ts";
 import type { Configuration, RepoRef, SuiteTask, SuiteWithTasks } from "../domain/suite.ts";
 import { repositoriesOf, type EnvironmentReader } from "./compose-task.ts";
+import { frozenAgent, frozenConfiguration, frozenScorer, scorerIdentifiers, skillNames, type SkillText } from "./frozen-records.ts";
 import type { FactoryView } from "./scope.ts";
 import type { ReferenceDeps, SuiteAgent } from "./suite-references.ts";
 
 /** The harness of the platform's own agent. */
 const OWN_HARNESS = "oz";
-
-export type SkillText = { readonly name: string; readonly description: string; readonly body: string };
 
 export type FreezeDeps = Pick<ReferenceDeps, "agents"> & {
   environments: EnvironmentReader;
@@ -50,16 +47,29 @@ export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: Fr
   await requireModels(deps, caller, factory.teamUid, agent, configurations);
   const environments = await Promise.all(agents.map((each) => environmentOf(deps, caller, each)));
   const isSkilled = agents.some((each) => skillNames(each).length > 0);
-  const skills = isSkilled ? await deps.catalog.skills(caller, factory.teamUid, factory.uid) : new Map<string, SkillText>();
+  const skills = isSkilled
+    ? await deps.catalog.skills(caller, factory.teamUid, factory.uid)
+    : new Map<string, SkillText>();
   const defaults = defaultRepositories(environments[0], agent, factory);
-  const pinned = await pinAll(deps, caller, factory.teamUid, tasks.map(({ startingRepoRefs }) => (startingRepoRefs.length > 0 ? startingRepoRefs : defaults)));
+  const pinned = await pinAll(
+    deps,
+    caller,
+    factory.teamUid,
+    tasks.map(({ startingRepoRefs }) => (startingRepoRefs.length > 0 ? startingRepoRefs : defaults)),
+  );
   return {
     content: {
       format: "millwright.benchmark.v1",
       repetition_count: input.repetitionCount,
       agents: agents.map((each, index) => frozenAgent(each, environments[index], skills)),
       tasks: tasks.map((task, index) => ({
-        title: task.title, prompt: task.prompt, success_criteria: task.successCriteria, rule: task.rule, tags: task.tags, labels: task.labels, repositories: pinned[index]!,
+        title: task.title,
+        prompt: task.prompt,
+        success_criteria: task.successCriteria,
+        rule: task.rule,
+        tags: task.tags,
+        labels: task.labels,
+        repositories: pinned[index]!,
       })),
       configurations: configurations.map((configuration) => frozenConfiguration(configuration, agents, factory.uid)),
       scorers: scorers.map(frozenScorer),
@@ -68,7 +78,10 @@ export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: Fr
       factory_uid: factory.uid,
       suite_uid: suite.uid,
       suite_version: suite.version,
-      agents: agents.map(({ uid, layers }) => ({ uid, layers: layers.map((layer) => ({ source: layer.source, uid: layer.uid, version: layer.version })) })),
+      agents: agents.map(({ uid, layers }) => ({
+        uid,
+        layers: layers.map((layer) => ({ source: layer.source, uid: layer.uid, version: layer.version })),
+      })),
       tasks: tasks.map(({ uid, id, sourceRunUid }) => ({ uid, id, source_run_uid: sourceRunUid })),
       configurations: configurations.map(({ uid, id, runner_uid: runnerUid }) => ({ uid, id, runner_uid: runnerUid })),
       scorers: scorerIdentifiers(scorers),
@@ -77,82 +90,90 @@ export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: Fr
   };
 }
 
-/** Returns the record of a scorer in a manifest. */
-export const frozenScorer = (scorer: Scorer): ManifestScorer => ({
-  name: scorer.name,
-  kind: scorer.kind,
-  labels: scorer.labels,
-  threshold: scorer.threshold,
-  scoring_prompt: scorer.scoringPrompt,
-  model_id: scorer.modelId,
-  rule: scorer.rule,
-  agent_config: scorer.agentConfig === null ? null : withoutIdentifiers(scorer.agentConfig as JsonObject),
-});
-
-export const scorerIdentifiers = (scorers: readonly Scorer[]) => scorers.map(({ uid, id, version }) => ({ uid, id, version }));
-
-async function siblingsOf(deps: FreezeDeps, caller: Caller, factory: FactoryView, agent: SuiteAgent): Promise<SuiteAgent[]> {
+async function siblingsOf(
+  deps: FreezeDeps,
+  caller: Caller,
+  factory: FactoryView,
+  agent: SuiteAgent,
+): Promise<SuiteAgent[]> {
   const names = agent.siblings.toSorted();
   return Promise.all(names.map((name) => deps.agents.findByName(caller, factory.teamUid, factory.uid, name)));
 }
 
 /** Errors: model_unknown. Models of other harnesses than the platform's own are not in its catalog. */
-async function requireModels(deps: FreezeDeps, caller: Caller, teamUid: string, agent: SuiteAgent, configurations: readonly Configuration[]): Promise<void> {
-  const inherited = agent.layers.map(({ config }) => config["harness"] as { type?: unknown } | undefined).find((harness) => harness !== undefined)?.type ?? OWN_HARNESS;
+async function requireModels(
+  deps: FreezeDeps,
+  caller: Caller,
+  teamUid: string,
+  agent: SuiteAgent,
+  configurations: readonly Configuration[],
+): Promise<void> {
+  const inherited =
+    agent.layers
+      .map(({ config }) => config["harness"] as { type?: unknown } | undefined)
+      .find((harness) => harness !== undefined)?.type ?? OWN_HARNESS;
   const entries = configurations.flatMap((configuration) => [configuration, ...configuration.agent_configs]);
-  const named = entries.filter(({ harness, model }) => model !== "" && model !== "auto" && (harness || inherited) === OWN_HARNESS);
+  const named = entries.filter(
+    ({ harness, model }) => model !== "" && model !== "auto" && (harness || inherited) === OWN_HARNESS,
+  );
   if (named.length === 0) return;
   const { ids } = await deps.catalog.models(caller, teamUid);
   const unknown = named.find(({ model }) => !ids.has(model));
-  if (unknown) throw invalidArgument("model_unknown", `There is no model ${JSON.stringify(unknown.model)}.`, { field: "configurations" });
+  if (unknown)
+    throw invalidArgument("model_unknown", `There is no model ${JSON.stringify(unknown.model)}.`, {
+      field: "configurations",
+    });
 }
 
-async function environmentOf(deps: FreezeDeps, caller: Caller, { layers }: SuiteAgent): Promise<JsonObject | undefined> {
-  const uid = layers.map(({ config }) => config["environment_id"]).find((value) => typeof value === "string" && value !== "");
+async function environmentOf(
+  deps: FreezeDeps,
+  caller: Caller,
+  { layers }: SuiteAgent,
+): Promise<JsonObject | undefined> {
+  const uid = layers
+    .map(({ config }) => config["environment_id"])
+    .find((value) => typeof value === "string" && value !== "");
   return typeof uid === "string" ? deps.environments.environment(caller, uid) : undefined;
 }
 
 /** What runs of the agent work on without refs of their task: its environment's repositories, else its factory's. */
 function defaultRepositories(environment: JsonObject | undefined, agent: SuiteAgent, factory: FactoryView): RepoRef[] {
-  const own = agent.layers.map(({ config }) => config["repositories"]).find((value) => Array.isArray(value)) as unknown as FactoryView["repositories"] | undefined;
-  return repositoriesOf(environment, { ...factory, repositories: factory.repositories.length > 0 ? factory.repositories : (own ?? []).map((entry) => ({ ...entry, codeForge: "" })) });
-}
-
-const skillNames = ({ layers }: SuiteAgent): string[] => {
-  const names = layers.map(({ config }) => config["skills"]).find((value) => Array.isArray(value));
-  return Array.isArray(names) ? names.map(String) : [];
-};
-
-const frozenAgent = (agent: SuiteAgent, environment: JsonObject | undefined, skills: ReadonlyMap<string, SkillText>): ManifestAgent => ({
-  name: agent.name,
-  layers: agent.layers.map(({ source, config }) => ({ source, config: withoutIdentifiers(config) })),
-  environment: environment === undefined ? null : withoutIdentifiers(environment),
-  skills: skillNames(agent).map((name) => skills.get(name) ?? { name, description: "", body: "" }),
-});
-
-function frozenConfiguration(configuration: Configuration, agents: readonly SuiteAgent[], factoryUid: string): ManifestConfiguration {
-  const stranger = configuration.agent_configs.find((override) => !agents.some(({ uid }) => uid === override.agent_uid));
-  if (stranger) throw launchInvalid("configurations", `agent_configs names ${stranger.agent_uid}, which is neither the suite's agent nor one that it can delegate to.`);
-  const runners = agents.flatMap(({ layers }) => layers.flatMap(({ config }) => (typeof config["runner"] === "string" ? [config["runner"]] : [])));
-  return {
-    role: configuration.role,
-    display_name: configuration.display_name,
-    harness: configuration.harness,
-    model: configuration.model,
-    runner: configuration.runner_name ?? runners.find((name) => runnerUidOf(factoryUid, name) === configuration.runner_uid) ?? configuration.runner_uid,
-    harness_auth_secret_name: configuration.harness_auth_secret_name,
-    agent_configs: agents.map(({ uid, name }) => {
-      const { harness = "", model = "", harness_auth_secret_name: secret = null } = configuration.agent_configs.find((override) => override.agent_uid === uid) ?? {};
-      return { agent_name: name, harness, model, harness_auth_secret_name: secret };
-    }),
-  };
+  const own = agent.layers
+    .map(({ config }) => config["repositories"])
+    .find((value) => Array.isArray(value)) as unknown as FactoryView["repositories"] | undefined;
+  return repositoriesOf(environment, {
+    ...factory,
+    repositories:
+      factory.repositories.length > 0
+        ? factory.repositories
+        : (own ?? []).map((entry) => ({ ...entry, codeForge: "" })),
+  });
 }
 
 /** Resolves every ref once. A commit id in full needs no call. */
-async function pinAll(deps: FreezeDeps, caller: Caller, teamUid: string, refsOfTasks: readonly (readonly RepoRef[])[]): Promise<PinnedRepo[][]> {
+async function pinAll(
+  deps: FreezeDeps,
+  caller: Caller,
+  teamUid: string,
+  refsOfTasks: readonly (readonly RepoRef[])[],
+): Promise<PinnedRepo[][]> {
   const keyOf = ({ owner, repo, ref }: RepoRef): string => JSON.stringify([owner, repo, ref]);
-  const moving = [...new Map(refsOfTasks.flat().filter(({ ref }) => !isCommit(ref)).map((ref) => [keyOf(ref), ref])).values()];
+  const moving = [
+    ...new Map(
+      refsOfTasks
+        .flat()
+        .filter(({ ref }) => !isCommit(ref))
+        .map((ref) => [keyOf(ref), ref]),
+    ).values(),
+  ];
   const commits = moving.length === 0 ? [] : await deps.catalog.commits(caller.requestId, teamUid, moving);
   const commitOf = new Map(moving.map((ref, index) => [keyOf(ref), commits[index]!]));
-  return refsOfTasks.map((refs) => refs.map((ref) => ({ code_forge: ref.code_forge, owner: ref.owner, repo: ref.repo, commit: commitOf.get(keyOf(ref)) ?? ref.ref })));
+  return refsOfTasks.map((refs) =>
+    refs.map((ref) => ({
+      code_forge: ref.code_forge,
+      owner: ref.owner,
+      repo: ref.repo,
+      commit: commitOf.get(keyOf(ref)) ?? ref.ref,
+    })),
+  );
 }

@@ -4,30 +4,53 @@ import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid } from "@millwright/ids";
 import type { BenchmarkRun, BenchmarkRunUid } from "../domain/benchmark-run.ts";
-import { checkNumbers, checkReplay, checkTrialCount, launchInvalid, selectScorers, selectTasks, type LaunchedBenchmark, type LaunchInput, type PlannedTrial } from "../domain/launch.ts";
+import {
+  checkNumbers,
+  checkReplay,
+  checkTrialCount,
+  launchInvalid,
+  selectScorers,
+  selectTasks,
+  type LaunchedBenchmark,
+  type LaunchInput,
+  type PlannedTrial,
+} from "../domain/launch.ts";
 import { manifestHash, type Manifest } from "../domain/manifest.ts";
 import type { Scorer } from "../domain/scorer.ts";
-import { checkConfigurations } from "../domain/suite-rules.ts";
+import { checkConfigurations } from "../domain/configuration-rules.ts";
 import type { SuiteWithTasks } from "../domain/suite.ts";
 import { benchmarkRunCreated } from "../events/benchmark-launched.ts";
 import { originOf } from "../events/origin.ts";
-import { freezeManifest, frozenScorer, scorerIdentifiers, type FreezeDeps } from "./freeze-manifest.ts";
+import { freezeManifest, type FreezeDeps } from "./freeze-manifest.ts";
+import { frozenScorer, scorerIdentifiers } from "./frozen-records.ts";
 import { ensureManagedScorer, type ManagedScorerDeps } from "./managed-scorer.ts";
 import type { FactoryView } from "./scope.ts";
 import { findSuiteAgent, type ReferenceDeps } from "./suite-references.ts";
 import { findBenchmarkFactory, findSuite, type SuiteScopeDeps } from "./suite-scope.ts";
 
-export type LaunchDeps = SuiteScopeDeps & ReferenceDeps & FreezeDeps & ManagedScorerDeps & {
-  scorers: { list(factoryUid: string, options: { includeManaged: boolean }): Promise<Scorer[]> };
-  benchmarkRuns: { find(uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> };
-  launches: {
-    findLaunched(request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined>;
-    /** Undefined if a scorer of the manifest was deleted. Errors: suite_not_found. */
-    launch(run: BenchmarkRun, trials: readonly PlannedTrial[], event: NewEvent, request: IdempotentRequest | undefined): Promise<LaunchedBenchmark | undefined>;
+export type LaunchDeps = SuiteScopeDeps &
+  ReferenceDeps &
+  FreezeDeps &
+  ManagedScorerDeps & {
+    scorers: { list(factoryUid: string, options: { includeManaged: boolean }): Promise<Scorer[]> };
+    benchmarkRuns: { find(uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> };
+    launches: {
+      findLaunched(request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined>;
+      /** Undefined if a scorer of the manifest was deleted. Errors: suite_not_found. */
+      launch(
+        run: BenchmarkRun,
+        trials: readonly PlannedTrial[],
+        event: NewEvent,
+        request: IdempotentRequest | undefined,
+      ): Promise<LaunchedBenchmark | undefined>;
+    };
   };
-};
 
-export type LaunchRequest = LaunchInput & { readonly factoryUid: string; readonly suiteUid: string; readonly idempotencyKey: string };
+export type LaunchRequest = LaunchInput & {
+  readonly factoryUid: string;
+  readonly suiteUid: string;
+  readonly idempotencyKey: string;
+};
 
 /** How often a launch starts over because a scorer was deleted while it was being frozen. */
 const TRIES_MAX = 5;
@@ -41,7 +64,11 @@ const MANIFEST_BYTES_MAX = 16 * 1024 * 1024;
  * Errors: factory_not_found · suite_not_found · not_authorized · launch_invalid · agent_not_found · model_unknown · scorers_changing (conflict) ·
  * idempotency_mismatch (conflict). Source: fields-factory §9.3.
  */
-export async function launchBenchmark(deps: LaunchDeps, caller: Caller, { idempotencyKey, ...input }: LaunchRequest): Promise<LaunchedBenchmark> {
+export async function launchBenchmark(
+  deps: LaunchDeps,
+  caller: Caller,
+  { idempotencyKey, ...input }: LaunchRequest,
+): Promise<LaunchedBenchmark> {
   const factory = await findBenchmarkFactory(deps, caller, input.factoryUid, "run.create");
   const request = idempotentRequest(actorOf(caller).uid, "launch-benchmark", idempotencyKey, input);
   const known = request && (await deps.launches.findLaunched(request, deps.clock.now()));
@@ -52,32 +79,71 @@ export async function launchBenchmark(deps: LaunchDeps, caller: Caller, { idempo
     const { manifest, replayed } = await prepare(deps, caller, factory, suite, input);
     const trials = plannedTrials(manifest);
     const run = benchmarkRun(suite, manifest, caller, parallelism, replayed, deps.clock.now());
-    const launched = await deps.launches.launch(run, trials, benchmarkRunCreated(run, trials.length, originOf(caller)), request);
+    const launched = await deps.launches.launch(
+      run,
+      trials,
+      benchmarkRunCreated(run, trials.length, originOf(caller)),
+      request,
+    );
     if (launched) return launched;
   }
-  throw new DomainError({ kind: "conflict", reason: "scorers_changing", message: "Scorers of the factory were deleted during the launch; launch again." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "scorers_changing",
+    message: "Scorers of the factory were deleted during the launch; launch again.",
+  });
 }
 
 type Prepared = { readonly manifest: Manifest; readonly replayed?: BenchmarkRun };
 
-async function prepare(deps: LaunchDeps, caller: Caller, factory: FactoryView, suite: SuiteWithTasks, input: LaunchInput): Promise<Prepared> {
+async function prepare(
+  deps: LaunchDeps,
+  caller: Caller,
+  factory: FactoryView,
+  suite: SuiteWithTasks,
+  input: LaunchInput,
+): Promise<Prepared> {
   const { historicalReplayRunUid, repetitionCount, scorerSelection } = input;
-  const replayed = historicalReplayRunUid === undefined ? undefined : checkReplay(await findRun(deps, historicalReplayRunUid), suite.uid, input);
+  const replayed =
+    historicalReplayRunUid === undefined
+      ? undefined
+      : checkReplay(await findRun(deps, historicalReplayRunUid), suite.uid, input);
   const checked = replayed ? undefined : plannedOf(suite, input);
   const managed = await ensureManagedScorer(deps, caller, factory);
-  const scorers = selectScorers(managed, await deps.scorers.list(factory.uid, { includeManaged: false }), scorerSelection, suite.agentUid);
+  const scorers = selectScorers(
+    managed,
+    await deps.scorers.list(factory.uid, { includeManaged: false }),
+    scorerSelection,
+    suite.agentUid,
+  );
   if (replayed) return { replayed, manifest: replayManifest(replayed.manifest, suite, scorers, input) };
   const agent = await findSuiteAgent(deps, caller, factory, suite.agentUid, undefined);
-  const manifest = await freezeManifest(deps, caller, { factory, suite, agent, scorers, repetitionCount, scorerSelection, ...checked! });
+  const manifest = await freezeManifest(deps, caller, {
+    factory,
+    suite,
+    agent,
+    scorers,
+    repetitionCount,
+    scorerSelection,
+    ...checked!,
+  });
   const bytes = Buffer.byteLength(JSON.stringify(manifest.content));
-  if (bytes > MANIFEST_BYTES_MAX) throw launchInvalid("tasks", `The launch has ${bytes} bytes of frozen tasks and configurations; the limit is ${MANIFEST_BYTES_MAX}.`);
+  if (bytes > MANIFEST_BYTES_MAX)
+    throw launchInvalid(
+      "tasks",
+      `The launch has ${bytes} bytes of frozen tasks and configurations; the limit is ${MANIFEST_BYTES_MAX}.`,
+    );
   return { manifest };
 }
 
 function plannedOf(suite: SuiteWithTasks, input: LaunchInput) {
   const tasks = selectTasks(suite.tasks, input.taskUids);
-  const configurations = input.configurations === undefined ? suite.configurations : checkConfigurations(input.configurations, suite.configurations, newUid, launchInvalid);
-  if (configurations.length === 0) throw launchInvalid("configurations", "A launch needs at least one configuration, in the request or in the suite.");
+  const configurations =
+    input.configurations === undefined
+      ? suite.configurations
+      : checkConfigurations(input.configurations, suite.configurations, newUid, launchInvalid);
+  if (configurations.length === 0)
+    throw launchInvalid("configurations", "A launch needs at least one configuration, in the request or in the suite.");
   checkTrialCount(tasks.length, configurations.length, input.repetitionCount);
   return { tasks, configurations };
 }
@@ -86,13 +152,27 @@ const findRun = async (deps: LaunchDeps, uid: string): Promise<BenchmarkRun | un
   isUuid(uid) ? deps.benchmarkRuns.find(as<BenchmarkRunUid>(uid.toLowerCase())) : undefined;
 
 /** The frozen tasks and configurations of the replayed run with the scorers of now. Errors: launch_invalid. */
-function replayManifest({ content, identifiers }: Manifest, suite: SuiteWithTasks, scorers: readonly Scorer[], input: LaunchInput): Manifest {
+function replayManifest(
+  { content, identifiers }: Manifest,
+  suite: SuiteWithTasks,
+  scorers: readonly Scorer[],
+  input: LaunchInput,
+): Manifest {
   const chosen = new Set(selectTasks(identifiers.tasks, input.taskUids).map(({ uid }) => uid));
   const isChosen = (_: unknown, index: number): boolean => chosen.has(identifiers.tasks[index]!.uid);
   return {
-    content: { ...content, repetition_count: input.repetitionCount, tasks: content.tasks.filter(isChosen), scorers: scorers.map(frozenScorer) },
+    content: {
+      ...content,
+      repetition_count: input.repetitionCount,
+      tasks: content.tasks.filter(isChosen),
+      scorers: scorers.map(frozenScorer),
+    },
     identifiers: {
-      ...identifiers, suite_version: suite.version, tasks: identifiers.tasks.filter(isChosen), scorers: scorerIdentifiers(scorers), scorer_selection: input.scorerSelection,
+      ...identifiers,
+      suite_version: suite.version,
+      tasks: identifiers.tasks.filter(isChosen),
+      scorers: scorerIdentifiers(scorers),
+      scorer_selection: input.scorerSelection,
     },
   };
 }
@@ -102,11 +182,25 @@ function plannedTrials({ content, identifiers }: Manifest): PlannedTrial[] {
   const repetitions = Array.from({ length: content.repetition_count }, (_, index) => index);
   const trials = identifiers.tasks.flatMap((task) =>
     identifiers.configurations.flatMap((configuration) =>
-      repetitions.map((repetition) => ({ uid: newUid(), configuration_uid: configuration.uid, task_uid: task.uid, rep_index: repetition }))));
+      repetitions.map((repetition) => ({
+        uid: newUid(),
+        configuration_uid: configuration.uid,
+        task_uid: task.uid,
+        rep_index: repetition,
+      })),
+    ),
+  );
   return trials.map((trial, position) => ({ ...trial, position }));
 }
 
-function benchmarkRun(suite: SuiteWithTasks, manifest: Manifest, caller: Caller, parallelism: number, replayed: BenchmarkRun | undefined, now: Date): BenchmarkRun {
+function benchmarkRun(
+  suite: SuiteWithTasks,
+  manifest: Manifest,
+  caller: Caller,
+  parallelism: number,
+  replayed: BenchmarkRun | undefined,
+  now: Date,
+): BenchmarkRun {
   const { type, uid } = actorOf(caller);
   return {
     uid: newUid<BenchmarkRunUid>(),

@@ -21,25 +21,52 @@ export type ManagedScorerDeps = {
 };
 
 /** The success criteria of the task take the place of this prompt when a trial is judged. */
-const SCORING_PROMPT = "Decide whether the run meets the success criteria of its benchmark task. The prompt of the task is context only.";
+const SCORING_PROMPT =
+  "Decide whether the run meets the success criteria of its benchmark task. The prompt of the task is context only.";
 
 /**
  * Returns the scorer that judges the correctness of the factory's benchmark tasks; creates it at the first launch. Its model is the one that the
  * factory names for scoring, else the platform's default. Source: fields-factory §9.6.
  */
-export async function ensureManagedScorer(deps: ManagedScorerDeps, caller: Caller, factory: FactoryView): Promise<Scorer> {
+export async function ensureManagedScorer(
+  deps: ManagedScorerDeps,
+  caller: Caller,
+  factory: FactoryView,
+): Promise<Scorer> {
   const modelId = factory.scoringDefaultModel ?? (await deps.catalog.models(caller, factory.teamUid)).defaultModelId;
   const now = deps.clock.now();
   const { type, uid } = actorOf(caller);
   const initial: Omit<Scorer, "id"> = {
-    uid: newUid<ScorerUid>(), factoryUid: factory.uid, teamUid: factory.teamUid, slug: null, kind: "benchmark_task_correctness",
-    name: "Task correctness", description: "Judges whether a benchmark trial meets the success criteria of its task.", scopeMode: "all_agents", agents: [],
-    labels: CORRECTNESS_LABELS, threshold: 0.5, scoringPrompt: SCORING_PROMPT, modelId, samplingRate: 0, agentConfig: null, rule: null,
-    selfImprovementEnabled: false, enabled: false, version: 1, creator: { type, uid }, createdAt: now, updatedAt: now,
+    uid: newUid<ScorerUid>(),
+    factoryUid: factory.uid,
+    teamUid: factory.teamUid,
+    slug: null,
+    kind: "benchmark_task_correctness",
+    name: "Task correctness",
+    description: "Judges whether a benchmark trial meets the success criteria of its task.",
+    scopeMode: "all_agents",
+    agents: [],
+    labels: CORRECTNESS_LABELS,
+    threshold: 0.5,
+    scoringPrompt: SCORING_PROMPT,
+    modelId,
+    samplingRate: 0,
+    agentConfig: null,
+    rule: null,
+    selfImprovementEnabled: false,
+    enabled: false,
+    version: 1,
+    creator: { type, uid },
+    createdAt: now,
+    updatedAt: now,
   };
-  return deps.managedScorers.ensure(initial, (scorer) => scorerCreated(scorer, originOf(caller)), (scorer) => {
-    if (scorer.modelId === modelId) return undefined;
-    const next = { ...scorer, modelId, version: scorer.version + 1, updatedAt: now };
-    return { next, event: scorerUpdated(next, originOf(caller), ["model_id"]) };
-  });
+  return deps.managedScorers.ensure(
+    initial,
+    (scorer) => scorerCreated(scorer, originOf(caller)),
+    (scorer) => {
+      if (scorer.modelId === modelId) return undefined;
+      const next = { ...scorer, modelId, version: scorer.version + 1, updatedAt: now };
+      return { next, event: scorerUpdated(next, originOf(caller), ["model_id"]) };
+    },
+  );
 }

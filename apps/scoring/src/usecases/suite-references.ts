@@ -15,7 +15,12 @@ export type SuiteAgent = {
   readonly layers: readonly AgentLayer[];
 };
 
-export type AgentLayer = { readonly source: string; readonly uid: string; readonly version: number; readonly config: JsonObject };
+export type AgentLayer = {
+  readonly source: string;
+  readonly uid: string;
+  readonly version: number;
+  readonly config: JsonObject;
+};
 
 export type ReferenceDeps = {
   agents: {
@@ -33,26 +38,50 @@ export type ReferenceDeps = {
  *
  * Errors: agent_not_found · agent_type_mismatch (invalid_argument). Source: fields-factory §9.1.
  */
-export async function findSuiteAgent(deps: ReferenceDeps, caller: Caller, factory: FactoryView, agentUid: string, factoryAgentType: string | undefined): Promise<SuiteAgent> {
+export async function findSuiteAgent(
+  deps: ReferenceDeps,
+  caller: Caller,
+  factory: FactoryView,
+  agentUid: string,
+  factoryAgentType: string | undefined,
+): Promise<SuiteAgent> {
   const agent = await deps.agents.get(caller, factory.teamUid, agentUid);
   if (agent.factoryUid !== factory.uid) throw notFound("agent");
   if (factoryAgentType !== undefined && factoryAgentType !== agent.name) {
-    throw invalidArgument("agent_type_mismatch", `factory_agent_type is ${JSON.stringify(factoryAgentType)}, but agent_uid names the agent ${JSON.stringify(agent.name)}.`);
+    throw invalidArgument(
+      "agent_type_mismatch",
+      `factory_agent_type is ${JSON.stringify(factoryAgentType)}, but agent_uid names the agent ${JSON.stringify(agent.name)}.`,
+    );
   }
   return agent;
 }
 
 /** Checks that the caller may view the source runs that tasks name and `earlier` did not. Errors: run_not_found. */
-export async function requireTaskReferences(deps: ReferenceDeps, caller: Caller, tasks: readonly TaskContent[], earlier: readonly TaskContent[] = []): Promise<void> {
+export async function requireTaskReferences(
+  deps: ReferenceDeps,
+  caller: Caller,
+  tasks: readonly TaskContent[],
+  earlier: readonly TaskContent[] = [],
+): Promise<void> {
   const known = new Set(earlier.map(({ sourceRunUid }) => sourceRunUid));
-  const runUids = new Set(tasks.flatMap(({ sourceRunUid }) => (sourceRunUid === null || known.has(sourceRunUid) ? [] : [sourceRunUid])));
+  const runUids = new Set(
+    tasks.flatMap(({ sourceRunUid }) => (sourceRunUid === null || known.has(sourceRunUid) ? [] : [sourceRunUid])),
+  );
   for (const runUid of runUids) await deps.runs.requireVisible(caller, runUid);
 }
 
 /** Returns the uids of the agents that the suite's agent can delegate to, sorted; none when it no longer exists. */
-export async function spawnableDescendants(deps: Pick<ReferenceDeps, "agents">, caller: Caller, suite: Suite): Promise<string[]> {
+export async function spawnableDescendants(
+  deps: Pick<ReferenceDeps, "agents">,
+  caller: Caller,
+  suite: Suite,
+): Promise<string[]> {
   const agent = await deps.agents.get(caller, suite.teamUid, suite.agentUid).catch(noneIfNotFound);
-  const found = await Promise.all((agent?.siblings ?? []).map((name) => deps.agents.findByName(caller, suite.teamUid, suite.factoryUid, name).catch(noneIfNotFound)));
+  const found = await Promise.all(
+    (agent?.siblings ?? []).map((name) =>
+      deps.agents.findByName(caller, suite.teamUid, suite.factoryUid, name).catch(noneIfNotFound),
+    ),
+  );
   return found.flatMap((sibling) => sibling?.uid ?? []).toSorted();
 }
 
