@@ -21,7 +21,7 @@ let before: string[];
 const WITHOUT_PERMISSION: readonly string[] = [
   "DELETE /invitations/{invitationUid}", "DELETE /team/{uid}/keys/{keyUid}", "GET /agent/identities", "GET /agent/identities/{uid}", "GET /agent/models", "GET /factory-files/schemas",
   "GET /factory-files/schemas/{schema_version}", "GET /factory-files/schemas/{schema_version}/{document}", "GET /invitations", "GET /networking/egress-ranges", "GET /openapi.json", "GET /team",
-  "GET /team/{uid}", "GET /team/{uid}/keys", "GET /team/{uid}/members", "GET /whoami", "POST /factory-files/validate", "POST /invitations/{invitationUid}/accept", "POST /team", "POST /team/{uid}/keys",
+  "GET /team/{uid}", "GET /team/{uid}/keys", "GET /team/{uid}/members", "GET /whoami", "POST /agent/runs/{runId}/scores", "POST /factory-files/validate", "POST /invitations/{invitationUid}/accept", "POST /team", "POST /team/{uid}/keys",
 ];
 
 beforeAll(async () => {
