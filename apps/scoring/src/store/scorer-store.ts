@@ -97,12 +97,12 @@ export async function nextId(tx: Sql): Promise<number> {
 export async function deleteScorers(tx: Sql, scorers: readonly Scorer[], { event, cancel }: Deletion): Promise<void> {
   if (scorers.length === 0) return;
   const uids = scorers.map(({ uid }) => uid);
-  const { rows } = await tx.query<{ judge_run_uid: string | null; team_uid: string }>(
-    `DELETE FROM attempts WHERE scorer_uid = ANY ($1::uuid[])
-     RETURNING CASE WHEN state IN ('pending', 'judging') THEN judge_run_uid END AS judge_run_uid, team_uid`,
+  const { rows } = await tx.query<{ judge_run_uid: string; team_uid: string }>(
+    `WITH deleted AS (DELETE FROM attempts WHERE scorer_uid = ANY ($1::uuid[]) RETURNING judge_run_uid, team_uid, state)
+     SELECT judge_run_uid, team_uid FROM deleted WHERE state IN ('pending', 'judging') AND judge_run_uid IS NOT NULL`,
     [uids],
   );
-  for (const { judge_run_uid: runUid, team_uid: teamUid } of rows) if (runUid !== null) await cancel(tx, { runUid, teamUid });
+  for (const { judge_run_uid: runUid, team_uid: teamUid } of rows) await cancel(tx, { runUid, teamUid });
   await tx.query("DELETE FROM scorers WHERE uid = ANY ($1::uuid[])", [uids]);
   await appendEvents(tx, scorers.map((scorer) => event({ ...scorer, version: scorer.version + 1 })));
 }
