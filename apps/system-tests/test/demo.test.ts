@@ -1,37 +1,14 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
+import { killDemos, startDemo } from "./support/demo-process.ts";
 
-const DEMO = fileURLToPath(new URL("../../standalone/src/demo/main.ts", import.meta.url));
 const LINK = /pull request {3}(\S+)/;
 const CLOSED = "Links (they open while the platform runs: npm run demo -- --keep)";
 const PRESS = "Press any key to stop it.";
 
-const children: ChildProcess[] = [];
-afterEach(async () => {
-  for (const child of children.splice(0)) {
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    const ended = once(child, "exit");
-    process.kill(-child.pid!, "SIGKILL");
-    await ended;
-  }
-});
-
-/** The demo as `npm run demo -- …args` starts it: on a terminal of its own (util-linux `script`), or without one. */
-function startDemo({ onTerminal }: { onTerminal: boolean }, ...args: string[]) {
-  const command = [process.execPath, "--conditions=@millwright/source", "--no-warnings", DEMO, ...args];
-  const [file, ...rest] = onTerminal ? ["script", "-qefc", command.join(" "), "/dev/null"] : command;
-  const { PATH = "", HOME = "" } = process.env;
-  const child = spawn(file!, rest, { detached: true, stdio: "pipe", env: { PATH, HOME } });
-  children.push(child);
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  return { child, output: () => output, ended: once(child, "exit") as Promise<[number | null]> };
-}
+afterEach(killDemos);
 
 const opens = (link: string): Promise<boolean> => fetch(link).then(({ ok }) => ok, () => false);
 

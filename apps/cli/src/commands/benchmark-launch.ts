@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiError } from "@millwright/api-client";
-import { comparisonTable, progressLine, resultsTable, unmetConditions, type BenchmarkRun, type Comparison, type Results } from "../benchmark-report.ts";
+import { comparisonTable, progressLine, resultsTable, unmetConditions, type BenchmarkRun, type Comparison, type Results } from "@millwright/terminal";
 import { checkedId, EXIT, textOption, textOptions, UsageError, type Cli, type Command, type Values } from "../command.ts";
 import { readJson } from "../files.ts";
 import { FACTORY } from "../which-factory.ts";

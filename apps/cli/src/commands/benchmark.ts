@@ -1,9 +1,7 @@
-import { table } from "@millwright/terminal";
-import { nameOf, progressLine, type BenchmarkRun } from "../benchmark-report.ts";
+import { configurationName, percent, progressLine, table, type BenchmarkRun } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
 import { textOption, UsageError, type Cli, type Command, type Values } from "../command.ts";
 import { readJson } from "../files.ts";
-import { percent } from "../rates.ts";
 import { FACTORY, factoryPath } from "../which-factory.ts";
 
 type Suite = { uid: string; name: string; factory_agent_type: string; version: number; updated_at: string; configurations?: unknown[]; tasks?: unknown[] };
@@ -28,7 +26,7 @@ async function taskBody(cli: Cli, values: Values, file: string | undefined): Pro
   return { ...draft, success_criteria: criteria };
 }
 
-const ratesOf = ({ configuration_stats: stats }: BenchmarkRun): string => (stats ?? []).map((one) => `${nameOf(one)} ${percent(one.pass_rate)}`).join(", ");
+const ratesOf = ({ configuration_stats: stats }: BenchmarkRun): string => (stats ?? []).map((one) => `${configurationName(one)} ${percent(one.pass_rate)}`).join(", ");
 const scoresOf = ({ scores = [] }: Trial): string => scores.map((one) => `${one.scorer_name} ${one.outcome ?? one.status}`).join(", ");
 
 /** Benchmark suites, their tasks, and their runs. */

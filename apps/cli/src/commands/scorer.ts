@@ -1,8 +1,7 @@
-import { table } from "@millwright/terminal";
+import { percent, table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
 import { EXIT, textOption, textOptions, type Command } from "../command.ts";
 import { readJson } from "../files.ts";
-import { percent } from "../rates.ts";
 import { FACTORY, factoryPath } from "../which-factory.ts";
 
 type Scorer = {

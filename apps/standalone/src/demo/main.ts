@@ -1,15 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ApiClient } from "@millwright/api-client";
-import { paint } from "@millwright/terminal";
-import { loadConfig } from "../config.ts";
-import { startStandalone } from "../standalone.ts";
 import { LiveView } from "./live-view.ts";
 import { prepareFactory, runTree, taskOfRun } from "./journey.ts";
-import { branchesOf, createDemoRepositories } from "./repositories.ts";
-import { demoEnd, untilKeyPressed, untilSignal } from "./stay-up.ts";
+import { branchesOf } from "./repositories.ts";
+import { runDemo } from "./run-demo.ts";
 import { summarise, type Outcome } from "./summary.ts";
 import { verify } from "./verify.ts";
 
@@ -25,27 +18,9 @@ const OPTIONS = {
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
 const isScripted = options.model === "scripted";
-const end = demoEnd({ ...options, isTerminal: process.stdin.isTTY && process.stdout.isTTY, env: process.env });
-const colours = paint(process.stdout.isTTY && !process.env["NO_COLOR"]);
-const print = (text: string) => process.stdout.write(`${text}\n`);
-const heading = (text: string) => print(`\n${colours.bold(colours.blue(text))}`);
+const settings = { MILLWRIGHT_SANDBOX: isScripted ? "optional" : "auto" }; // the commands of the scripts are files of this repository
 
-const directory = await mkdtemp(join(tmpdir(), "millwright-demo-"));
-heading("1  The platform starts");
-const repositories = join(directory, "repositories");
-const world = await createDemoRepositories(repositories, options.model);
-const settings = {
-  PORT: "0",
-  MILLWRIGHT_SANDBOX: isScripted ? "optional" : "auto", // the commands of the scripts are files of this repository
-  ...process.env,
-  MILLWRIGHT_DATA_DIR: join(directory, "data"),
-  MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: repositories,
-};
-const platform = await startStandalone(loadConfig(settings));
-try {
-  const api = new ApiClient({ url: platform.url, apiKey: platform.apiKey! });
-  print(`   ${platform.url}, with PostgreSQL and one worker`);
-
+await runDemo({ ...options, definition: "first-factory", settings, env: process.env, hint: "npx millwright run list" }, async ({ api, world, colours, staysUp, print, heading }) => {
   heading("2  A factory is defined from a git repository");
   const { factoryUid, plan } = await prepareFactory(api, world);
   for (const line of plan) print(`   ${colours.green("+")} ${line.replace(/^create /, "")}`);
@@ -59,18 +34,6 @@ try {
   const task = await taskOfRun(api, factoryUid, run.run_id);
   const runs = await runTree(api, run.run_id);
   const outcome: Outcome = await verify({ api, task, runs, branches: await branchesOf(world.bareRepository), isScripted });
-  print(summarise(outcome, colours, end !== "exit"));
-  if (end !== "exit") await stayUp();
-} finally {
-  await platform.stop();
-  if (end !== "signal") await rm(directory, { recursive: true, force: true });
-}
+  print(summarise(outcome, colours, staysUp));
+});
 process.exit(0); // a keep-alive connection of the client must not hold the process
-
-async function stayUp(): Promise<void> {
-  heading("The platform is running");
-  print(`   export MILLWRIGHT_URL=${platform.url} MILLWRIGHT_API_KEY=${platform.apiKey}`);
-  print("   npx millwright run list\n");
-  print(end === "key" ? "Press any key to stop it." : `Ctrl-C stops it. Its data stays in ${directory}.`);
-  await (end === "key" ? untilKeyPressed(process.stdin) : untilSignal());
-}

@@ -11,10 +11,10 @@ export type DemoRepositories = { codeRoot: string; bareRepository: string; defin
 
 /**
  * Makes the demo's world: a bare repository `acme/price-list` holding a small program with a failing test, and a git
- * repository holding the definition of the factory that shall mend it. The definition names the model: what keys happen to be
+ * repository holding the definition of the factory (a directory of `examples`) that works on it. The definition names the model: what keys happen to be
  * in the environment decides nothing.
  */
-export async function createDemoRepositories(directory: string, model: string): Promise<DemoRepositories> {
+export async function createDemoRepositories(directory: string, model: string, definition = "first-factory"): Promise<DemoRepositories> {
   const codeRoot = join(directory, "code");
   const bareRepository = join(codeRoot, "acme", "price-list.git");
   const checkout = join(directory, "checkout");
@@ -23,10 +23,10 @@ export async function createDemoRepositories(directory: string, model: string): 
   await mkdir(join(codeRoot, "acme"), { recursive: true });
   await git(directory, "clone", "--quiet", "--bare", checkout, bareRepository);
   const definitionRepository = join(directory, "definition");
-  await cp(join(EXAMPLES, "first-factory"), definitionRepository, { recursive: true });
+  await cp(join(EXAMPLES, definition), definitionRepository, { recursive: true });
   const settings = join(definitionRepository, "factory.yaml");
   await writeFile(settings, (await readFile(settings, "utf8")).replace("model: auto", `model: ${JSON.stringify(model)}`));
-  await commitAll(definitionRepository, "Define the first factory");
+  await commitAll(definitionRepository, "Define the factory");
   return { codeRoot, bareRepository, definitionRepository };
 }
 

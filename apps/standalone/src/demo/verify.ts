@@ -54,6 +54,7 @@ async function textOf(url: string): Promise<string> {
   return response.text();
 }
 
-function must(isTrue: boolean, otherwise: string): void {
+/** Throws an Error that says what did not happen. */
+export function must(isTrue: boolean, otherwise: string): void {
   if (!isTrue) throw new Error(`The demo failed: ${otherwise}.`);
 }

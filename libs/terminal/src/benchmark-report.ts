@@ -1,4 +1,4 @@
-import { table } from "@millwright/terminal";
+import { table } from "./table.ts";
 import { percent, points, range } from "./rates.ts";
 
 type Interval = { low: number; high: number } | null;
@@ -21,7 +21,7 @@ export type Comparison = {
 };
 
 type Named = { role: string; display_name: string };
-export const nameOf = ({ role, display_name: name }: Named): string => name || role;
+export const configurationName = ({ role, display_name: name }: Named): string => name || role;
 
 const passed = ({ pass_count: passes, fail_count: fails }: Scoring): string => `${passes}/${passes + fails}`;
 const coverage = ({ coverage: { received, expected } }: Scoring): string => `${received}/${expected}`;
@@ -37,7 +37,7 @@ export function progressLine({ state, trial_progress: trials, score_progress: sc
 /** Returns the results of a benchmark run as a table, with the summary below. */
 export function resultsTable({ configurations, incomplete_reason: reason, summary_narrative: narrative }: Results): string {
   const rows = configurations.map((one) => [
-    nameOf(one), one.role, passed(one.scoring), percent(one.scoring.pass_rate), range(one.scoring.interval, percent), coverage(one.scoring),
+    configurationName(one), one.role, passed(one.scoring), percent(one.scoring.pass_rate), range(one.scoring.interval, percent), coverage(one.scoring),
     one.scoring.difference_to_baseline ? differenceText(one.scoring.difference_to_baseline) : "",
     one.metrics.avg_wall_time_s == null ? "-" : `${one.metrics.avg_wall_time_s.toFixed(1)} s`,
     one.metrics.dollars == null ? "-" : `$${one.metrics.dollars.toFixed(4)}`,
@@ -51,7 +51,7 @@ export function resultsTable({ configurations, incomplete_reason: reason, summar
 /** Returns the comparison of two benchmark runs as a table, with what makes them less comparable below. */
 export function comparisonTable(comparison: Comparison): string {
   const rows = comparison.configurations.map((one) => [
-    nameOf(one), `${percent(one.run.pass_rate)} (${coverage(one.run)})`, `${percent(one.other_run.pass_rate)} (${coverage(one.other_run)})`, differenceText(one.difference),
+    configurationName(one), `${percent(one.run.pass_rate)} (${coverage(one.run)})`, `${percent(one.other_run.pass_rate)} (${coverage(one.other_run)})`, differenceText(one.difference),
   ]);
   const titles = (list: readonly string[], text: string): string[] => (list.length > 0 ? [`${text}: ${list.join(", ")}`] : []);
   const notes = [
@@ -69,10 +69,10 @@ export function unmetConditions(given: { results?: Results; comparison?: Compari
   const below = (results?.configurations ?? []).flatMap((one) => {
     const { pass_rate: rate } = one.scoring;
     if (belowPercent === undefined || (rate !== null && rate * 100 >= belowPercent)) return [];
-    return [rate === null ? `${nameOf(one)} has no outcome.` : `The pass rate of ${nameOf(one)} is ${percent(rate)}, below ${belowPercent} %.`];
+    return [rate === null ? `${configurationName(one)} has no outcome.` : `The pass rate of ${configurationName(one)} is ${percent(rate)}, below ${belowPercent} %.`];
   });
   const worse = (comparison?.configurations ?? []).flatMap((one) =>
-    one.verdict === "worse" ? [`${nameOf(one)} is worse than in the other run: ${points(one.difference.difference)} points (${range(one.difference.interval, points)}).`] : [],
+    one.verdict === "worse" ? [`${configurationName(one)} is worse than in the other run: ${points(one.difference.difference)} points (${range(one.difference.interval, points)}).`] : [],
   );
   return [...ended, ...below, ...worse];
 }

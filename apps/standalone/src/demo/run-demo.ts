@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ApiClient } from "@millwright/api-client";
+import { paint, type Paint } from "@millwright/terminal";
+import { loadConfig } from "../config.ts";
+import { startStandalone, type Standalone } from "../standalone.ts";
+import { createDemoRepositories, type DemoRepositories } from "./repositories.ts";
+import { demoEnd, untilKeyPressed, untilSignal, type DemoEnd } from "./stay-up.ts";
+
+/** What a demo works with. */
+export type DemoStage = {
+  readonly api: ApiClient;
+  readonly world: DemoRepositories;
+  readonly colours: Paint;
+  /** Whether the links can be opened after the demo's work. */
+  readonly staysUp: boolean;
+  readonly print: (text: string) => void;
+  readonly heading: (text: string) => void;
+};
+
+export type DemoOptions = {
+  readonly exit: boolean;
+  readonly keep: boolean;
+  readonly model: string;
+  /** A directory of `examples` with the definition of the factory. */
+  readonly definition: string;
+  /** Settings of the platform that the environment may override. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly env: NodeJS.ProcessEnv;
+  /** What to type in a second terminal while the platform runs. */
+  readonly hint: string;
+};
+
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+const headingIn = (colours: Paint) => (text: string): void => print(`\n${colours.bold(colours.blue(text))}`);
+
+/** Starts the platform in a temporary directory, does the demo's work on it, and stops it at the end that the options name. Errors: those of the work. */
+export async function runDemo({ exit, keep, model, definition, settings, env, hint }: DemoOptions, work: (stage: DemoStage) => Promise<void>): Promise<void> {
+  const end = demoEnd({ exit, keep, isTerminal: process.stdin.isTTY && process.stdout.isTTY, env });
+  const colours = paint(process.stdout.isTTY && !env["NO_COLOR"]);
+  const heading = headingIn(colours);
+  const directory = await mkdtemp(join(tmpdir(), "millwright-demo-"));
+  heading("1  The platform starts");
+  const repositories = join(directory, "repositories");
+  const world = await createDemoRepositories(repositories, model, definition);
+  const paths = { MILLWRIGHT_DATA_DIR: join(directory, "data"), MILLWRIGHT_LOCAL_REPOSITORY_ROOTS: repositories };
+  const platform = await startStandalone(loadConfig({ PORT: "0", ...settings, ...env, ...paths }));
+  try {
+    print(`   ${platform.url}, with PostgreSQL and one worker`);
+    await work({ api: new ApiClient({ url: platform.url, apiKey: platform.apiKey! }), world, colours, staysUp: end !== "exit", print, heading });
+    if (end !== "exit") {
+      heading("The platform is running");
+      await stayUp(platform, end, directory, hint);
+    }
+  } finally {
+    await platform.stop();
+    if (end !== "signal") await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function stayUp(platform: Standalone, end: DemoEnd, directory: string, hint: string): Promise<void> {
+  print(`   export MILLWRIGHT_URL=${platform.url} MILLWRIGHT_API_KEY=${platform.apiKey}`);
+  print(`   ${hint}\n`);
+  print(end === "key" ? "Press any key to stop it." : `Ctrl-C stops it. Its data stays in ${directory}.`);
+  await (end === "key" ? untilKeyPressed(process.stdin) : untilSignal());
+}

@@ -1,0 +1,31 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+/** Demos by the file that `npm run` starts. */
+const DEMOS = { demo: "main.ts", benchmark: "benchmark/main.ts" } as const;
+
+const children: ChildProcess[] = [];
+
+/** Ends the demos that a test has left running. */
+export async function killDemos(): Promise<void> {
+  for (const child of children.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    const ended = once(child, "exit");
+    process.kill(-child.pid!, "SIGKILL");
+    await ended;
+  }
+}
+
+/** A demo as `npm run demo -- …args` starts it: on a terminal of its own (util-linux `script`), or without one. */
+export function startDemo({ name = "demo", onTerminal }: { name?: keyof typeof DEMOS; onTerminal: boolean }, ...args: string[]) {
+  const path = fileURLToPath(new URL(`../../../standalone/src/demo/${DEMOS[name]}`, import.meta.url));
+  const command = [process.execPath, "--conditions=@millwright/source", "--no-warnings", path, ...args];
+  const [file, ...rest] = onTerminal ? ["script", "-qefc", command.join(" "), "/dev/null"] : command;
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(file!, rest, { detached: true, stdio: "pipe", env: { PATH, HOME } });
+  children.push(child);
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  return { child, output: () => output, ended: once(child, "exit") as Promise<[number | null]> };
+}
