@@ -5,10 +5,12 @@ import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { documented, PUBLISHED as PUBLISHED_OF_AGENTS, SCHEDULE, valuesOf, type Operation } from "./support/published-api.ts";
 import { PUBLISHED_OF_FACTORIES } from "./support/published-factory-api.ts";
+import { PUBLISHED_OF_SCORING } from "./support/published-scoring-api.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
-/** The tables of what is published (support/published-api.ts, published-factory-api.ts) against the API document, and at the public door. */
-const PUBLISHED = [...PUBLISHED_OF_AGENTS, ...PUBLISHED_OF_FACTORIES];
+/** The tables of what is published (support/published-api.ts, published-factory-api.ts, published-scoring-api.ts) against the API document, and at the public door. */
+const PUBLISHED = [...PUBLISHED_OF_AGENTS, ...PUBLISHED_OF_FACTORIES, ...PUBLISHED_OF_SCORING];
+const FACTORY = /^\/factory\/\{(factory_)?uid\}/;
 let platform: Deployment;
 let api: Client;
 let factory: string;
@@ -27,8 +29,8 @@ const pathOfNothing = ({ path, query = {} }: Operation): string =>
   path.replaceAll(/\{\w+\}/g, () => randomUUID()) + Object.entries(query).filter(([, { required }]) => path.includes("{") && required).map(([name]) => `?${name}=x`).join("");
 
 /** Reads that need no id but a factory's, and no parameter. */
-const LISTS = PUBLISHED.filter(({ method, path, query = {} }) => method === "GET" && !path.replace("/factory/{uid}", "").includes("{") && !Object.values(query).some(({ required }) => required));
-const ofFactory = (path: string): string => path.replace("{uid}", factory);
+const LISTS = PUBLISHED.filter(({ method, path, query = {} }) => method === "GET" && !path.replace(FACTORY, "").includes("{") && !Object.values(query).some(({ required }) => required));
+const ofFactory = (path: string): string => path.replace(FACTORY, `/factory/${factory}`);
 
 describe("the API document", () => {
   test.each(named(PUBLISHED))("has %s as it is published", (_name, operation) => {
@@ -51,7 +53,8 @@ describe("an id of nothing", () => {
 
 describe("a parameter", () => {
   const params = LISTS.flatMap(({ path, query = {} }) => Object.entries(query).map(([name, param]) => [path, name, valuesOf(param)] as const));
-  const bounded = params.filter(([, , { bad }]) => bad.length > 0);
+  const TOGETHER = new Set(["start_date", "end_date"]); // of scorers: both or neither
+  const bounded = params.filter(([, name, { bad }]) => bad.length > 0 && !TOGETHER.has(name));
   test.each(bounded)("of %s, %s, takes what is published and refuses the rest", async (path, name, { good, bad }) => {
     const statuses = async (values: readonly string[]) => Promise.all(values.map(async (value) => [value, (await api.call("GET", `${ofFactory(path)}?${name}=${value}`)).status]));
     expect([await statuses(good), await statuses(bad)]).toEqual([good.map((value) => [value, 200]), bad.map((value) => [value, 400])]);
