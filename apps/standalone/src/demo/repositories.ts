@@ -6,6 +6,8 @@ import { promisify } from "node:util";
 
 const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
 const run = promisify(execFile);
+/** The same commits each time, so that benchmarks of them have the same manifest. */
+const COMMIT_DATES = { GIT_AUTHOR_DATE: "2026-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2026-01-01T00:00:00Z" };
 
 export type DemoRepositories = { codeRoot: string; bareRepository: string; definitionRepository: string };
 
@@ -43,7 +45,7 @@ async function commitAll(target: string, message: string): Promise<void> {
 
 async function git(directory: string, ...args: string[]): Promise<string> {
   const { stdout } = await run("git", ["-c", "user.name=Demo", "-c", "user.email=demo@example.com", "-c", "commit.gpgsign=false", "-C", directory, ...args], {
-    env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: directory, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" },
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: directory, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null", ...COMMIT_DATES },
   });
   return stdout;
 }
