@@ -34,19 +34,29 @@ const configurations = [
   { role: "candidate", display_name: "Knows nothing", model: "claude-opus-5-5" },
 ];
 
+/** Where a suite is: its factory and itself. */
+type Installed = { factory: string; suite: string };
+
+const modelEnvironment = () => ({ ANTHROPIC_API_KEY: "a-key", ANTHROPIC_BASE_URL: models.url });
+
+/** Connects the repositories of a platform and creates the factory and the suite. */
+async function install(on: Deployment, client: Client): Promise<Installed> {
+  await client.post(`/team/${await teamOf(client)}/code-hosts`, { name: "local", kind: "local", root: on.path("repositories"), owners: ["acme"] });
+  const files = definitionFiles("Work.").map((file) => (file.path === "factory.yaml" ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") } : file));
+  const created = await aFactory(client, files);
+  const { agents } = await client.get(`/agent/identities?factory_uid=${created}`);
+  const { uid: agent, name } = agents.find((identity: any) => identity.name === "helper");
+  const body = { name: "Counting", agent_uid: agent, factory_agent_type: name, configurations, tasks: TASKS.map(taskOf) };
+  return { factory: created, suite: (await client.post(`/factory/${created}/benchmarks`, body)).uid };
+}
+
 beforeAll(async () => {
   models = await ModelServer.start([{ text: "I do not know.", usage: { input: 7, output: 3 } }]);
-  platform = await startPlatform({ env: { ANTHROPIC_API_KEY: "a-key", ANTHROPIC_BASE_URL: models.url } });
+  platform = await startPlatform({ env: modelEnvironment() });
   api = await connect(platform);
-  const root = platform.path("repositories");
-  repository = bareRepository(root, "acme", "prices", { "README.md": "# Prices\n" });
+  repository = bareRepository(platform.path("repositories"), "acme", "prices", { "README.md": "# Prices\n" });
   commit = git(repository, "rev-parse", "main").trim();
-  await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root, owners: ["acme"] });
-  const files = definitionFiles("Work.").map((file) => (file.path === "factory.yaml" ? { ...file, content: file.content.replace("[]", "\n  - owner: acme\n    name: prices") } : file));
-  factory = await aFactory(api, files);
-  const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
-  const { uid: agent, name } = agents.find((identity: any) => identity.name === "helper");
-  ({ uid: suite } = await api.post(`/factory/${factory}/benchmarks`, { name: "Counting", agent_uid: agent, factory_agent_type: name, configurations, tasks: TASKS.map(taskOf) }));
+  ({ factory, suite } = await install(platform, api));
 }, SLOW_MS);
 afterAll(async () => {
   await platform?.remove();
@@ -117,6 +127,26 @@ describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
     expect((await trialRuns()).length).toBe(new Set((await trialsOf(uid)).flatMap((trial) => trial.attempts)).size);
   });
 });
+
+test("the same suite launched on another installation has the same manifest hash", async () => {
+  const uid = await launch({ repetition_count: 1 });
+  const { manifest } = await api.get(`${runsPath()}/${uid}?include=launch_settings`);
+  await api.post(`${runsPath()}/${uid}/cancel`);
+  const elsewhere = await startPlatform({ workers: 0, env: modelEnvironment() });
+  try {
+    const copy = elsewhere.path("repositories", "acme", "prices.git");
+    git(platform.dir, "clone", "--quiet", "--bare", repository, copy);
+    const client = await connect(elsewhere);
+    const there = await install(elsewhere, client);
+    const runs = `/factory/${there.factory}/benchmarks/${there.suite}/runs`;
+    const other = await client.get(`${runs}/${(await client.post(runs, { repetition_count: 1 })).uid}?include=launch_settings`);
+    expect(other.manifest.content).toEqual(manifest.content);
+    expect(other.manifest_hash).toBe((await api.get(`${runsPath()}/${uid}`)).manifest_hash);
+    expect(there).not.toMatchObject({ factory });
+  } finally {
+    await elsewhere.remove();
+  }
+}, SLOW_MS);
 
 test("a cancelled benchmark run cancels the runs of its trials and starts no other", async () => {
   const before = new Set((await trialRuns()).map((one) => one.run_id));
