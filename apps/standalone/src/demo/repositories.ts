@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 
 const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
 const run = promisify(execFile);
-/** The same commits each time, so that benchmarks of them have the same manifest. */
+/** The same commits each time, as the manifests of benchmarks name them. */
 const COMMIT_DATES = { GIT_AUTHOR_DATE: "2026-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2026-01-01T00:00:00Z" };
 
 export type DemoRepositories = { codeRoot: string; bareRepository: string; definitionRepository: string };
