@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, ModelServer } from "@millwright/testing";
 import { bareRepository, git } from "../src/git.ts";
-import type { Deployment } from "../src/index.ts";
+import { Platform, type Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs } from "./support/runs.ts";
@@ -132,7 +132,7 @@ test("the same suite launched on another installation has the same manifest hash
   const uid = await launch({ repetition_count: 1 });
   const { manifest } = await api.get(`${runsPath()}/${uid}?include=launch_settings`);
   await api.post(`${runsPath()}/${uid}/cancel`);
-  const elsewhere = await startPlatform({ workers: 0, env: modelEnvironment() });
+  const elsewhere = await Platform.start({ workers: 0, env: modelEnvironment() });
   try {
     const copy = elsewhere.path("repositories", "acme", "prices.git");
     git(platform.dir, "clone", "--quiet", "--bare", repository, copy);

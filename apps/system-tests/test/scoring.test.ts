@@ -4,7 +4,7 @@ import type { Deployment } from "../src/index.ts";
 import { bareRepository } from "../src/git.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
+import { eventsOf, RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
 const LABELS = [{ value: "good", score: 1 }, { value: "bad", score: 0 }];
@@ -15,7 +15,7 @@ let api: Client;
 let factory: string;
 let run: any;
 beforeAll(async () => {
-  platform = await startPlatform({ env: { MILLWRIGHT_SCORING_COOL_DOWN: "1s" } });
+  platform = await startPlatform();
   api = await connect(platform);
   const root = platform.path("repositories");
   bareRepository(root, "acme", "prices", { "README.md": "# Prices\n", "src/a.txt": "old\n" });
@@ -94,25 +94,4 @@ test.each([
   expect(score).toMatchObject({ attempt_status: "failed", failure_code: "judge_ended_without_verdict" });
   expect(score.classification).toBeUndefined();
   expect(await shellOutputs(api, score.scoring_run_id)).toEqual([]);
-});
-
-test("a finished run is scored after the cool-down, and again when it was continued", async () => {
-  const scorer = await aRule("Automatic", { kind: "regex", target: "conversation", pattern: "Second turn" });
-  await api.patch(`/factory/${factory}/scorers/${scorer.uid}`, { sampling_rate: 100 });
-  const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: script("say: First turn.") });
-  await succeeded(api, id);
-  expect(await scored(scorer, id)).toMatchObject({ attempt_status: "scored", classification: "bad", trigger_source: "automatic" });
-  await api.post(`/agent/runs/${id}/followups`, { message: script("say: Second turn.") });
-  const isGood = async (): Promise<any> => (await scoreOf(scorer, id)).classification === "good";
-  expect(await eventually(isGood, { timeoutMs: RUN_TIMEOUT_MS })).toBe(true);
-});
-
-test("a scorer deleted while its judge runs leaves nothing readable, and its judge run is cancelled", async () => {
-  const scorer = await aRule("Deleted", { kind: "command", command: "sleep 100" });
-  await dispatch(scorer);
-  const judge = await eventually(async () => (await scoreOf(scorer, run.run_id))?.scoring_run_id ?? false, { timeoutMs: RUN_TIMEOUT_MS });
-  await reached(api, judge, "INPROGRESS");
-  await api.delete(`/factory/${factory}/scorers/${scorer.uid}`);
-  expect(await scoreOf(scorer, run.run_id)).toBeUndefined();
-  await reached(api, judge, "CANCELLED");
 });
