@@ -231,6 +231,7 @@ export function composeCatalog(options: CatalogOptions) {
         ...reads,
         ...shared,
         findStartingCommits: (uid) => findStartingCommits(sql, uid),
+        runnersOf: (teamUid) => stores.definitions.runnersOf(teamUid),
         findScoredRun: (uid) => scoredRunStore.find(sql, uid),
         pullRequestsOfRuns: (uids) => pullRequestStore.listOfRuns(sql, uids),
         listScoredRuns: (uids) => scoredRunStore.list(sql, uids),

@@ -23,7 +23,7 @@ const scorer = (name: string, kind: string, threshold: number): ManifestContent[
 
 /** Two configurations, three tasks and two scorers. */
 export const CONTENT: ManifestContent = {
-  format: "millwright.benchmark.v1",
+  format: "millwright.benchmark.v1", runners: [],
   repetition_count: 3,
   agents: [{ name: "coder", layers: [], environment: null, skills: [] }],
   tasks: [task("Add", ["fast", "api"]), task("Fix", ["fast"]), task("Move", [])],

@@ -28,7 +28,7 @@ export async function aBenchmark(w: World, init: BenchmarkInit = {}): Promise<Be
   const [uid, agentUid, factoryUid, suiteUid] = [newUid(), newUid(), w.aFactory({ teamUid }), newUid()];
   const manifest: Manifest = {
     content: {
-      format: "millwright.benchmark.v1", repetition_count: repetitions, agents: [{ name: "lead", layers: [], environment: null, skills: [] }],
+      format: "millwright.benchmark.v1", runners: [], repetition_count: repetitions, agents: [{ name: "lead", layers: [], environment: null, skills: [] }],
       tasks: times(tasks, (n) => ({
         title: `Task ${n}`, prompt: `Prompt ${n}`, success_criteria: `Criteria ${n}`, rule: null, tags: [], labels: {},
         repositories: [{ code_forge: "local", owner: "acme", repo: "prices", commit: COMMIT }],

@@ -24,7 +24,7 @@ export class FakeOrchestrator {
     ...allowServices(events.EventFeedService, { read: ["scoring"] }),
     ...allowServices(orchestrator.RunService, { createRuns: ["scoring"], getRun: ["scoring"], cancelRun: ["scoring"] }),
     ...allowServices(orchestrator.CatalogService, { listModels: ["scoring"], getEnvironment: ["scoring"], listSkills: ["scoring"] }),
-    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], getRunRepositories: ["scoring"], resolveCommits: ["scoring"] }),
+    ...allowServices(orchestrator.EvidenceService, { describeRuns: ["scoring"], getRunEvidence: ["scoring"], getRunRepositories: ["scoring"], listRunners: ["scoring"], resolveCommits: ["scoring"] }),
   };
   readonly runs = new Map<string, FakeRun>();
   /** In the order of the calls. */
@@ -33,6 +33,8 @@ export class FakeOrchestrator {
   /** Public configurations by uid. */
   readonly environments = new Map<string, JsonObject>();
   readonly skills: { name: string; body: string }[] = [];
+  /** By uid. */
+  readonly runners = new Map<string, { name: string; content: JsonObject }>();
   /** Commits by "owner/repo@ref". */
   readonly commits = new Map<string, string>();
   /** Before refs are resolved; may throw. */
@@ -126,6 +128,7 @@ export class FakeOrchestrator {
         await this.beforeResolve();
         return { repositories: repositories.map(({ owner, repo, ref }) => ({ owner, repo, commit: this.#commit(owner, repo, ref) })) };
       },
+      listRunners: async () => ({ runners: [...this.runners].map(([uid, { name, content }]) => ({ uid, formerUid: uid, name, content })) }),
       getRunRepositories: async ({ runUid }) => ({ repositories: this.#get(runUid).repositories ?? [] }),
       getRunEvidence: async ({ runUid }) => ({ ...this.#get(runUid).evidence, run: this.#get(runUid).described }),
     });
@@ -138,6 +141,7 @@ export class FakeOrchestrator {
     this.environments.clear();
     this.commits.clear();
     this.skills.length = 0;
+    this.runners.clear();
     this.beforeResolve = () => {};
     this.cancelled.length = this.feed.length = 0;
     this.beforeCreate = this.beforeCancel = this.beforeResponse = () => {};

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { scoring } from "@millwright/contracts";
-import { newUid } from "@millwright/ids";
+import { newUid, runnerUidOf } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { manifestHash, type Manifest } from "../src/domain/manifest.ts";
 import { OTHER_TEAM, OWNER, startWorld, STRANGER, VIEWER, type World } from "./setup.ts";
@@ -101,6 +101,19 @@ describe("a launch", () => {
     factoryUid = world.aFactory();
     agentUid = world.anAgent(factoryUid, "builder");
     expect(await suiteOf("judge-small")).not.toBe(here);
+  });
+
+  test("freezes the runners of agents and configurations by name and content, not by uid", async () => {
+    const content = { docker_image: "node:24", setup_commands: ["npm ci"], os: "linux" };
+    const [uid, own] = [newUid(), runnerUidOf(factoryUid, "small")];
+    world.orchestrator.runners.set(uid, { name: "large", content }).set(own, { name: "small", content }).set(newUid(), { name: "unused", content });
+    world.identity.agents.get(agentUid)!.layers = [{ source: "agent", uid: agentUid, version: 1n, config: { runner: "small" } }];
+    const suite = await aSuite();
+    const runUid = await launch(suite.uid, { hasConfigurations: true, configurations: [{ role: "baseline" }, { role: "candidate", runnerUid: uid.toUpperCase() }] });
+    const { content: frozen } = await manifestOf(runUid);
+    expect(frozen.runners).toEqual([{ name: "large", content }, { name: "small", content }]);
+    expect(frozen.configurations.map(({ runner }) => runner)).toEqual(["", "large"]);
+    await expect(launch(suite.uid, { hasConfigurations: true, configurations: [{ role: "candidate", runnerUid: newUid() }] })).rejects.toEqual(refused("launch_invalid", "configurations"));
   });
 
   test("pins refs of tasks to commits; a commit in full needs no look-up", async () => {

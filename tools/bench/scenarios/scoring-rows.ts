@@ -33,7 +33,7 @@ function manifestOf({ factoryUid, suiteUid, scorerUids }: ScoringRows): Manifest
   const labels = [{ value: "good", score: 1 }, { value: "bad", score: 0 }];
   return {
     content: {
-      format: "millwright.benchmark.v1",
+      format: "millwright.benchmark.v1", runners: [],
       repetition_count: REPETITIONS,
       agents: [{ name: "coder", layers: [], environment: null, skills: [] }],
       tasks: uids(TASKS).map((_uid, n) => ({

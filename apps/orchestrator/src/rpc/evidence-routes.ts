@@ -6,6 +6,7 @@ import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { present } from "@millwright/json";
 import { allowServices, callerOf } from "@millwright/rpc";
+import type { IdentifiedRunner } from "../domain/definition-part.ts";
 import { totalsOf, type ScoredRun } from "../domain/scored-run.ts";
 import { requestUsage } from "../domain/usage.ts";
 import { describeScoredRuns, type DescribeScoredRunsDeps } from "../usecases/describe-scored-runs.ts";
@@ -14,10 +15,14 @@ import { getRunRepositories, type GetRunRepositoriesDeps } from "../usecases/get
 import { resolveCommits, type ResolveCommitsDeps } from "../usecases/resolve-commits.ts";
 import { artifactMessage } from "./run-messages.ts";
 
-export type EvidenceRoutesDeps = DescribeScoredRunsDeps & GetRunEvidenceDeps & GetRunRepositoriesDeps & ResolveCommitsDeps;
+type FactoryRunner = IdentifiedRunner & { readonly factoryUid: string };
+
+export type EvidenceRoutesDeps = DescribeScoredRunsDeps & GetRunEvidenceDeps & GetRunRepositoriesDeps & ResolveCommitsDeps & {
+  runnersOf(teamUid: string): Promise<readonly FactoryRunner[]>;
+};
 
 const SCORING = ["scoring"];
-export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: SCORING, getRunEvidence: SCORING, getRunRepositories: SCORING, resolveCommits: SCORING });
+export const evidenceAllowList = allowServices(orchestrator.EvidenceService, { describeRuns: SCORING, getRunEvidence: SCORING, getRunRepositories: SCORING, listRunners: SCORING, resolveCommits: SCORING });
 
 /** What scoring reads of runs. */
 export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps): void {
@@ -35,6 +40,11 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
       requireService(context);
       return { repositories: [...(await getRunRepositories(deps, runUid))] };
     },
+    async listRunners({ teamUid }, context) {
+      requireService(context);
+      if (!isUuid(teamUid)) throw notFound("team");
+      return { runners: (await deps.runnersOf(teamUid)).map(runnerMessage) };
+    },
     async resolveCommits({ teamUid, repositories }, context) {
       requireService(context);
       if (!isUuid(teamUid)) throw notFound("team");
@@ -47,6 +57,14 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
 function requireService(context: HandlerContext): void {
   if (callerOf(context).principal.type !== "service") throw notFound("run");
 }
+
+const runnerMessage = ({ uid, formerUid, factoryUid, name, dockerImage, setupCommands, os, arch, vcpus, memoryGb }: FactoryRunner) => ({
+  uid,
+  formerUid,
+  factoryUid,
+  name,
+  content: { docker_image: dockerImage, setup_commands: [...setupCommands], os, ...present({ arch: arch || undefined, vcpus, memory_gb: memoryGb }) },
+});
 
 const scoredRunMessage = ({ run, ancestorAgentUids, hasConversation, hasWorkspace, usage }: ScoredRun): orchestrator.ScoredRun => {
   const totals = totalsOf(usage);

@@ -15,6 +15,8 @@ export type DefinitionStore = {
   find(factoryUid: FactoryUid, version: number): Promise<StoredPart | undefined>;
   /** What the open factories of these teams have in force, the newest factory last. */
   inForce(teamUids: readonly string[]): Promise<{ readonly factoryUid: FactoryUid; readonly teamUid: TeamUid; readonly repositories: readonly RepositoryRef[]; readonly skills: readonly Skill[] }[]>;
+  /** The runners of the active definitions of the team's factories, by factory and name. */
+  runnersOf(teamUid: string): Promise<StoredRunner[]>;
   /** The runner of that uid in the active definition of one of the team's factories. A malformed uid finds nothing. */
   findRunner(teamUid: TeamUid, uid: string): Promise<StoredRunner | undefined>;
 };
@@ -22,7 +24,17 @@ export type DefinitionStore = {
 /** This service's parts of factory definitions. */
 export function definitionStore(database: Database): DefinitionStore {
   const { sql } = database;
+  const runnersOf = async (teamUid: string): Promise<StoredRunner[]> => {
+    const { rows } = await sql.query<RunnerRow>(
+      `SELECT ${RUNNER_COLUMNS} FROM runners JOIN definition_stages s USING (factory_uid, version)
+         JOIN active_definitions USING (factory_uid, version)
+        WHERE s.team_uid = $1 ORDER BY factory_uid, name`,
+      [teamUid],
+    );
+    return rows.map(toRunner);
+  };
   return {
+    runnersOf,
     stage: ({ factoryUid, teamUid, version, part }) =>
       database.transaction(async (tx) => {
         const uids = await runnerUids(tx, factoryUid);
@@ -70,13 +82,7 @@ export function definitionStore(database: Database): DefinitionStore {
     },
     async findRunner(teamUid, uid) {
       if (!isUuid(uid)) return undefined;
-      const { rows } = await sql.query<RunnerRow>(
-        `SELECT ${RUNNER_COLUMNS} FROM runners JOIN definition_stages s USING (factory_uid, version)
-           JOIN active_definitions USING (factory_uid, version)
-          WHERE s.team_uid = $1`,
-        [teamUid],
-      );
-      return rows.map(toRunner).find((runner) => isRunner(runner, uid));
+      return (await runnersOf(teamUid)).find((runner) => isRunner(runner, uid));
     },
   };
 }

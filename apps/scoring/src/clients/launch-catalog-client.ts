@@ -6,12 +6,13 @@ import type { JsonObject } from "@millwright/json";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { launchInvalid } from "../domain/launch.ts";
 import type { RepoRef } from "../domain/suite.ts";
+import type { TeamRunner } from "../usecases/freeze-runners.ts";
 import type { SkillText } from "../usecases/frozen-records.ts";
 
 /** The most refs that one call resolves. */
 const REFS_MAX = 100;
 
-/** Environments, models, skills and commits, as suites and launches need them. */
+/** Environments, models, skills, runners and commits, as suites and launches need them. */
 export function launchCatalogClient(transport: Transport, signer: CallerSigner) {
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
   const evidence = clientFor(orchestrator.EvidenceService, transport, { signer });
@@ -52,6 +53,11 @@ export function launchCatalogClient(transport: Transport, signer: CallerSigner) 
         const { description = "", basePrompt = "" } = variants.find(({ repo }) => repo === factoryUid) ?? variants[0] ?? {};
         return [name, { name, description, body: basePrompt }];
       }));
+    },
+
+    async runners(requestId: string, teamUid: string): Promise<TeamRunner[]> {
+      const { runners } = await evidence.listRunners({ teamUid }, call(serviceCaller(signer.service, requestId)));
+      return runners.map(({ uid, formerUid, name, content = {} }) => ({ uids: [uid, formerUid], name, content }));
     },
 
     /** Returns the commits of refs in their order. Errors: launch_invalid (a repository or ref that does not exist) · those of the code host. */

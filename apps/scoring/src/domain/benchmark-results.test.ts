@@ -146,7 +146,7 @@ describe("the state of results", () => {
     expect(results("111 111 111", "000 000 11i").summary_narrative).toBe(
       "18 trials with 2 configurations and 2 scorers. 34 of 36 expected outcomes are known (coverage 94.4 %). 1 trial failed for infrastructure reasons and has no outcome. " +
         "large passed 9 of 9 trials (100.0 %, 95 % interval 70.1 % to 100.0 %). small passed 2 of 8 trials (25.0 %, 95 % interval 7.1 % to 59.1 %). " +
-        "small is worse than large: -75.0 percentage points over 8 pairs of trials, of which 6 differ (95 % interval -100.0 to -50.0). The estimated cost is $0.214.",
+        "small is worse than large: -75.0 percentage points over 8 pairs of trials, of which 6 differ (95 % interval -100.0 to -37.5). The estimated cost is $0.214.",
     );
     expect(results("110 111 111", "111 110 111").summary_narrative).toContain("small is not distinguishable from large: 0.0 percentage points over 9 pairs");
   });

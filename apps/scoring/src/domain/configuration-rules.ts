@@ -59,8 +59,6 @@ export function checkConfigurations(
     ].find((text) => text.length > SUITE_LIMITS.field);
     if (long !== undefined)
       refuse(`Texts of configurations must have at most ${SUITE_LIMITS.field} characters (got ${long.length}).`);
-    const runnerUid = entry.runner_uid.trim();
-    const runnerName = entry.runner_name ?? (known?.runner_uid === runnerUid ? known.runner_name : undefined);
     return {
       uid: known?.uid ?? newConfigurationUid(),
       id: known?.id ?? ++lastId,
@@ -68,8 +66,7 @@ export function checkConfigurations(
       display_name: entry.display_name.trim(),
       harness: entry.harness.trim(),
       model: entry.model.trim(),
-      runner_uid: runnerUid,
-      ...(runnerName !== undefined && { runner_name: runnerName }),
+      runner_uid: entry.runner_uid.trim(),
       harness_auth_secret_name: entry.harness_auth_secret_name || null,
       agent_configs: agentConfigs,
     };

@@ -38,7 +38,6 @@ export function suiteSettingsOf(part: BenchmarkPart, factoryUid: string, agentUi
       harness: harness?.type ?? "",
       model: model ?? harness?.model ?? "",
       runner_uid: runner === undefined ? "" : runnerUidOf(factoryUid, runner),
-      ...(runner !== undefined && { runner_name: runner }),
       harness_auth_secret_name: harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : null,
       agent_configs: [],
     };

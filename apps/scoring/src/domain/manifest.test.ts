@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import { manifestHash, withoutIdentifiers, type ManifestContent } from "./manifest.ts";
 
 const CONTENT: ManifestContent = {
-  format: "millwright.benchmark.v1", repetition_count: 2, agents: [], configurations: [], scorers: [],
+  format: "millwright.benchmark.v1", runners: [], repetition_count: 2, agents: [], configurations: [], scorers: [],
   tasks: [{ title: "t", prompt: "p", success_criteria: "c", rule: null, tags: ["a"], labels: {}, repositories: [{ code_forge: "github", owner: "o", repo: "r", commit: "0".repeat(40) }] }],
 };
 

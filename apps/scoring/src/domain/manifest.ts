@@ -33,6 +33,9 @@ export type ManifestAgent = {
   readonly skills: readonly { readonly name: string; readonly description: string; readonly body: string }[];
 };
 
+/** A machine that agents or configurations name. */
+export type ManifestRunner = { readonly name: string; readonly content: JsonObject };
+
 export type ManifestOverride = {
   readonly agent_name: string;
   readonly harness: string;
@@ -45,6 +48,7 @@ export type ManifestConfiguration = {
   readonly display_name: string;
   readonly harness: string;
   readonly model: string;
+  /** Name of one of `runners`; "": the agent's own. */
   readonly runner: string;
   readonly harness_auth_secret_name: string | null;
   /** One entry per agent of `agents`, in that order. */
@@ -71,6 +75,8 @@ export type ManifestContent = {
   readonly agents: readonly ManifestAgent[];
   readonly tasks: readonly ManifestTask[];
   readonly configurations: readonly ManifestConfiguration[];
+  /** Those that agents and configurations name, by name. */
+  readonly runners: readonly ManifestRunner[];
   /** The correctness scorer first, the others by name. */
   readonly scorers: readonly ManifestScorer[];
 };

@@ -62,13 +62,6 @@ describe("configurations", () => {
       { uid: existing!.uid, id: 1, model: "n" },
     ]));
 
-  test("retain the name of their runner as long as the runner stays", () => {
-    const defined = checkConfigurations([{ ...GIVEN, runner_uid: "r-1", runner_name: "linux" }], [], newUid);
-    const { uid } = defined[0]!;
-    expect(checkConfigurations([{ ...GIVEN, uid, runner_uid: "r-1" }], defined, newUid)[0]).toHaveProperty("runner_name", "linux");
-    expect(checkConfigurations([{ ...GIVEN, uid, runner_uid: "r-2" }], defined, newUid)[0]).not.toHaveProperty("runner_name");
-  });
-
   const agent = newUid();
   const override = { agent_uid: agent, harness: "", model: "m", agent_name: "", harness_auth_secret_name: null };
   test.each<[string, GivenConfiguration[]]>([

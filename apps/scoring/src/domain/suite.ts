@@ -53,8 +53,6 @@ export type Configuration = {
   readonly harness: string;
   readonly model: string;
   readonly runner_uid: string;
-  /** Name of the runner; only known of configurations that files define. */
-  readonly runner_name?: string;
   readonly harness_auth_secret_name: string | null;
   readonly agent_configs: readonly AgentOverride[];
 };

@@ -12,7 +12,7 @@ const REPOSITORY = { code_forge: "github", owner: "o", repo: "r", commit: "a".re
 
 const aManifest = (configuration: Partial<ManifestConfiguration>, { runnerUid = "", agentLayer = {} }: { runnerUid?: string; agentLayer?: JsonObject } = {}): Manifest => ({
   content: {
-    format: "millwright.benchmark.v1", repetition_count: 1, scorers: [],
+    format: "millwright.benchmark.v1", runners: [], repetition_count: 1, scorers: [],
     agents: [{ name: "lead", layers: [{ source: "agent", config: agentLayer }], environment: null, skills: [] }],
     tasks: [
       { title: "Other", prompt: "Other prompt", success_criteria: "other secret", rule: null, tags: [], labels: {}, repositories: [] },

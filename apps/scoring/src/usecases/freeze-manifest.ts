@@ -5,6 +5,7 @@ import type { Manifest, PinnedRepo } from "../domain/manifest.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import { isCommit } from "../domain/suite-rules.ts";
 import type { Configuration, RepoRef, SuiteTask, SuiteWithTasks } from "../domain/suite.ts";
+import { freezeRunners, type TeamRunner } from "./freeze-runners.ts";
 import { repositoriesOf, type EnvironmentReader } from "./compose-task.ts";
 import { frozenAgent, frozenConfiguration, frozenScorer, scorerIdentifiers, skillNames, type SkillText } from "./frozen-records.ts";
 import type { FactoryView } from "./scope.ts";
@@ -20,6 +21,8 @@ export type FreezeDeps = Pick<ReferenceDeps, "agents"> & {
     models(caller: Caller, teamUid: string): Promise<{ defaultModelId: string; ids: ReadonlySet<string> }>;
     /** Skills of these names as the factory's agents find them, by name. */
     skills(caller: Caller, teamUid: string, factoryUid: string): Promise<ReadonlyMap<string, SkillText>>;
+    /** Runners of the definitions that are in force in the team's factories. */
+    runners(requestId: string, teamUid: string): Promise<readonly TeamRunner[]>;
     /** Returns the commits of refs in their order. Errors: not found ones name the repository. */
     commits(requestId: string, teamUid: string, refs: readonly RepoRef[]): Promise<readonly string[]>;
   };
@@ -39,7 +42,7 @@ export type FreezeInput = {
 /**
  * Reads everything that decides how a benchmark run comes out and returns it as its manifest. Refs of repositories become commits.
  *
- * Errors: agent_not_found · model_unknown (invalid_argument) · launch_invalid (a repository or ref that does not exist, an agent that is not reachable).
+ * Errors: agent_not_found · model_unknown (invalid_argument) · launch_invalid (a repository, ref or runner that does not exist, an agent that is not reachable).
  */
 export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: FreezeInput): Promise<Manifest> {
   const { factory, suite, agent, tasks, configurations, scorers } = input;
@@ -50,6 +53,8 @@ export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: Fr
   const skills = isSkilled
     ? await deps.catalog.skills(caller, factory.teamUid, factory.uid)
     : new Map<string, SkillText>();
+  const known = await deps.catalog.runners(caller.requestId, factory.teamUid);
+  const { runners, names } = freezeRunners(known, factory.uid, agents, configurations);
   const defaults = defaultRepositories(environments[0], agent, factory);
   const pinned = await pinAll(
     deps,
@@ -71,7 +76,8 @@ export async function freezeManifest(deps: FreezeDeps, caller: Caller, input: Fr
         labels: task.labels,
         repositories: pinned[index]!,
       })),
-      configurations: configurations.map((configuration) => frozenConfiguration(configuration, agents, factory.uid)),
+      configurations: configurations.map((configuration, index) => frozenConfiguration(configuration, agents, names[index]!)),
+      runners,
       scorers: scorers.map(frozenScorer),
     },
     identifiers: {

@@ -1,4 +1,3 @@
-import { runnerUidOf } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { launchInvalid } from "../domain/launch.ts";
 import { withoutIdentifiers, type ManifestAgent, type ManifestConfiguration, type ManifestScorer } from "../domain/manifest.ts";
@@ -45,7 +44,7 @@ export const frozenAgent = (
 export function frozenConfiguration(
   configuration: Configuration,
   agents: readonly SuiteAgent[],
-  factoryUid: string,
+  runner: string,
 ): ManifestConfiguration {
   const stranger = configuration.agent_configs.find(
     (override) => !agents.some(({ uid }) => uid === override.agent_uid),
@@ -55,18 +54,12 @@ export function frozenConfiguration(
       "configurations",
       `agent_configs names ${stranger.agent_uid}, which is neither the suite's agent nor one that it can delegate to.`,
     );
-  const runners = agents.flatMap(({ layers }) =>
-    layers.flatMap(({ config }) => (typeof config["runner"] === "string" ? [config["runner"]] : [])),
-  );
   return {
     role: configuration.role,
     display_name: configuration.display_name,
     harness: configuration.harness,
     model: configuration.model,
-    runner:
-      configuration.runner_name ??
-      runners.find((name) => runnerUidOf(factoryUid, name) === configuration.runner_uid) ??
-      configuration.runner_uid,
+    runner,
     harness_auth_secret_name: configuration.harness_auth_secret_name,
     agent_configs: agents.map(({ uid, name }) => {
       const {
