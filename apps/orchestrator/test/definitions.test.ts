@@ -132,6 +132,18 @@ describe("activating", () => {
   });
 });
 
+test("the runners in force are listed for the scoring service with what decides how runs on them come out, for one team", async () => {
+  const listed = async (teamUid: string = caller.teams[0]!.teamUid) => (await p.evidence.listRunners({ teamUid }, p.as(serviceCaller("scoring", newUid())))).runners;
+  await stage({ version: 1 });
+  expect(await listed()).toEqual([]);
+  await activate(1);
+  const content = { docker_image: "node:24", setup_commands: ["npm ci"], os: "linux", arch: "x86_64" };
+  expect(await listed()).toMatchObject([{ uid: runnerUidOf(factoryUid, "small"), factoryUid, name: "small", content }]);
+  expect(await listed(newUid())).toEqual([]);
+  await expect(listed("no team")).rejects.toEqual(domainError({ kind: "not_found" }));
+  await expect(p.evidenceByGateway.listRunners({ teamUid: newUid() }, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
+});
+
 test("dropping forgets a stage, never the active version", async () => {
   await stage({ version: 1 });
   await stage({ version: 2 });
