@@ -199,7 +199,7 @@ describe("the creator of an automation", () => {
     w.identity.memberChanged("removed", TEAM, OWNER.principal.uid, NOW);
     await settle();
     w.orchestrator.refusal = undefined;
-    await w.rows("UPDATE stream.work_items SET due_at = now()");
+    await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second'");
     await w.service.work.drain();
     expect(await decisions({ automationUid: uid })).toMatchObject([{ outcome: "failed", explanation: expect.stringContaining("its creator was removed") }]);
     expect(runsOf(uid)).toHaveLength(0);
@@ -389,7 +389,7 @@ describe("a delivery", () => {
 
   /** What was tried and failed is due again. */
   async function due(): Promise<void> {
-    await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
+    await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' - interval '1 second' WHERE state = 'waiting'");
     await settle();
   }
 });

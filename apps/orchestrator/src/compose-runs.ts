@@ -27,7 +27,7 @@ import { findOfferedLease, handLeaseOver, watchDispatches } from "./store/dispat
 import { ackDirectives, pendingDirectives as listPending } from "./store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
 import { runOfExecution } from "./store/locked-runs.ts";
-import { findRunWithFrozen } from "./store/frozen-store.ts";
+import { findRunWithFrozen, findTrialSettings } from "./store/frozen-store.ts";
 import { findJob } from "./store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
 import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./store/local-run-store.ts";
@@ -117,6 +117,7 @@ export function composeRuns(options: RunLifeOptions) {
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     findLeftWorkspace: (runUid: string) => findLeftWorkspace(sql, runUid),
+    findTrialSettings: (runUid: string) => findTrialSettings(sql, runUid),
     earlierRuns: (runUid: string, limit: number) => earlierRuns(sql, runUid, limit),
     textsOfMessages: (uids: readonly string[]) => textsOf(sql, uids),
     pendingDirectives: (session: WorkerSession) => pendingDirectives({ listPending: (uid) => listPending(sql, uid), downloadUrl }, session),

@@ -51,6 +51,7 @@ describe("what is reserved for the scoring service", () => {
   test.each<[string, Partial<NewRun>]>([
     ["a judge", { judge, source: "RUN_SCORER" }],
     ["the workspace of a run", { workspaceOfRunUid: newUid() }],
+    ["overrides of agents", { agentOverrides: { [newUid()]: {} } }],
     ["pinned repositories", { pinnedRepositories: [{ owner: "acme", repo: "app", commit: COMMIT }] }],
     ["the source RUN_SCORER", { source: "RUN_SCORER" }],
     ["the source BENCHMARK_TRIAL", { source: "BENCHMARK_TRIAL" }],
@@ -165,6 +166,20 @@ describe("pinned repositories", () => {
   ])("with %s are refused", async (_what, repositories) => {
     await expect(trial(repositories)).rejects.toEqual(domainError({ reason: "pinned_repository_invalid" }));
   });
+});
+
+test("every run below a benchmark trial inherits its pinned commits and its overrides of agents; others do not", async () => {
+  const pinnedRepositories = [{ owner: "acme", repo: "app", commit: COMMIT }];
+  const agentOverrides = { [newUid()]: { model_id: "scripted" } };
+  const frozenOf = async (uid: string) => (await p.database.sql.query<{ trial: unknown }>("SELECT frozen -> 'trial' AS trial FROM runs WHERE uid = $1", [uid])).rows[0]!.trial;
+  const trial = await p.run(scoring, { ...owned(), source: "BENCHMARK_TRIAL", pinnedRepositories, agentOverrides });
+  const child = await p.run(person, { parentRunUid: trial.uid });
+  const grandchild = await p.run(person, { parentRunUid: child.uid });
+  const inherited = { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides };
+  expect(await Promise.all([trial, child, grandchild].map(({ uid }) => frozenOf(uid)))).toEqual([inherited, inherited, inherited]);
+  const other = await p.run(person);
+  expect([await frozenOf(other.uid), await frozenOf((await p.run(person, { parentRunUid: other.uid })).uid)]).toEqual([null, null]);
+  for (const { uid } of [trial, other]) await p.life.cancelRun(person, { runUid: uid, tree: true });
 });
 
 describe("in the queue", () => {

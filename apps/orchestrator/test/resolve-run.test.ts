@@ -76,6 +76,14 @@ test("a run of no agent has the team's configuration and acts as its creator", a
   expect(resolved).toMatchObject({ executorUid: caller.principal.uid, agentConfig: { name: "n", worker_host: "mine" } });
 });
 
+test("a run below a benchmark trial has the pinned commits of its own repositories and what is overridden for its agent", async () => {
+  const commit = "a".repeat(40);
+  const trial = { pinned_repositories: [{ owner: "Acme", repo: "app", commit }, { owner: "acme", repo: "other", commit }], agent_overrides: { [AGENT]: { idle_timeout_minutes: 3 }, [newUid()]: { idle_timeout_minutes: 4 } } };
+  const { frozen } = await resolve({ agentUid: AGENT, trial, config: { base_prompt: "Asked." } });
+  expect(frozen).toMatchObject({ repositories: [{ owner: "acme", repo: "app", commit }], idle_timeout_minutes: 3, base_prompt: "Asked.", trial });
+  expect((await resolve({ agentUid: AGENT, trial, config: { idle_timeout_minutes: 5 } })).frozen.idle_timeout_minutes).toBe(5);
+});
+
 test("a run needs the architecture that its runner names, and none otherwise", async () => {
   expect((await resolve({ agentUid: AGENT })).frozen.requirements).toEqual({ harness: "oz", image: "node:24" });
   expect((await resolve({ agentUid: AGENT, dispatcherConfig: { runner: "arm" } })).frozen.requirements).toEqual({ harness: "oz", image: "node:24", arch: "aarch64" });

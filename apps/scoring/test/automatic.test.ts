@@ -118,7 +118,7 @@ test("an end during the judging of an earlier one is scored after it", async () 
   await w.settle();
   expect((await w.attempts()).map(({ run_version: version, state }) => [version, state])).toEqual([[4, "judging"]]);
   await w.report(judge.uid, [{ scorerId: scorer, classification: "good" }]);
-  await w.rows("UPDATE stream.work_items SET due_at = now() WHERE state = 'waiting'");
+  await w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
   await w.settle();
   expect((await w.attempts()).map(({ run_version: version, state, is_current: isCurrent }) => [version, state, isCurrent])).toEqual([[4, "scored", true], [6, "judging", false]]);
 });
@@ -137,7 +137,7 @@ test("starts one attempt when the work is carried out twice", async () => {
   await w.scorer();
   w.orchestrator.publishFinished(w.run().uid);
   await w.settle();
-  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now()");
+  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second'");
   await w.rows("UPDATE attempts SET state = 'pending', judge_run_uid = NULL");
   await w.settle();
   expect((await w.attempts()).map(({ state, trigger_source: source }) => [state, source])).toEqual([["judging", "automatic"]]);

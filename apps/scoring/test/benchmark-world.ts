@@ -99,7 +99,7 @@ export const trialRuns = (w: World) => [...w.orchestrator.runs.values()].filter(
 export const queuedRuns = (w: World) => trialRuns(w).filter(({ described }) => described.state === "QUEUED");
 
 /** Postponed work is due now. */
-export const makeWorkDue = (w: World): Promise<unknown> => w.rows("UPDATE stream.work_items SET due_at = now() WHERE state = 'waiting'");
+export const makeWorkDue = (w: World): Promise<unknown> => w.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
 
 /** A scorer, as its service stores it. */
 export async function aStoredScorer(w: World, kind = "user"): Promise<string> {

@@ -104,7 +104,7 @@ test("a run created before a crash is found again", async () => {
   await scores(await improving(), 3);
   await improve();
   await w.rows("UPDATE self_improvement_runs SET run_uid = NULL");
-  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now(), lease = NULL");
+  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second', lease = NULL");
   await w.settle();
   expect(await w.rows("SELECT run_uid FROM self_improvement_runs")).toEqual([{ run_uid: started()[0]!.uid }]);
   expect(started()).toHaveLength(1);

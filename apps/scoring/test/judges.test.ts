@@ -25,7 +25,7 @@ const only = async () => {
 };
 /** Has every item of work carried out again, as after a crash before it was marked done. */
 const repeatWork = async (): Promise<void> => {
-  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now(), lease = NULL");
+  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second', lease = NULL");
   await w.settle();
 };
 const parkedWork = () => w.rows("SELECT kind FROM stream.work_items WHERE state = 'parked'");

@@ -100,7 +100,7 @@ test("a report that comes before the judge run is recorded is recorded, also whe
   const { scorer, judge } = await judged();
   await w.rows("UPDATE attempts SET state = 'pending', judge_run_uid = NULL");
   expect((await w.report(judge.uid, [{ scorerId: scorer, classification: "good" }])).results[0]!.status).toBe("accepted");
-  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now(), lease = NULL");
+  await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second', lease = NULL");
   await w.settle();
   expect((await w.attempts())[0]).toMatchObject({ state: "scored", judge_run_uid: judge.uid });
   expect(w.orchestrator.cancelled).toEqual([]);

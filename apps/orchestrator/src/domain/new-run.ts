@@ -50,6 +50,8 @@ export type NewRun = {
   readonly workspaceOfRunUid?: string;
   /** What it works on, instead of the repositories of its configuration. */
   readonly pinnedRepositories?: readonly PinnedRepository[];
+  /** AgentConfigSnapshot by agent uid, for the runs below it. */
+  readonly agentOverrides?: Readonly<Record<string, JsonObject>>;
 };
 
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];

@@ -5,6 +5,7 @@ import type { ProviderCredentials } from "./model-providers.ts";
 import type { ScopeSettings } from "./queue-settings.ts";
 import type { LossPolicy } from "./run-state.ts";
 import type { JsonObject, Owner } from "./run.ts";
+import type { TrialSettings } from "./trial-settings.ts";
 
 export type FrozenSkill = { readonly name: string; readonly description: string; readonly body: string; readonly spec: string; /** The run is of this skill. */ readonly preloaded?: true };
 /** `commit`: where the run starts; absent: at the head of the default branch. */
@@ -58,6 +59,8 @@ export type FrozenConfig = {
   readonly agent_name?: string;
   readonly definition_version?: number;
   readonly environment_uid?: EnvironmentUid;
+  /** Of a benchmark trial and the runs below it. */
+  readonly trial?: TrialSettings;
   /** Absent: no judge run. */
   readonly judge?: FrozenJudge;
   /** What the first execution starts from; absent: fresh clones. */
@@ -93,6 +96,7 @@ export type ResolveRunRequest = {
   readonly agentName?: string;
   readonly factoryUid?: string;
   readonly judge?: Judge;
+  readonly trial?: TrialSettings;
   /** Replace those of the configuration. */
   readonly repositories?: readonly FrozenRepository[];
   readonly workspace?: BorrowedWorkspace;

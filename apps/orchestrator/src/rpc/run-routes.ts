@@ -158,6 +158,7 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     ...(request.dispatcherConfig && { dispatcherConfig: request.dispatcherConfig }),
     ...(request.judge && { judge: { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] } }),
     ...(request.pinnedRepositories.length > 0 ? { pinnedRepositories: request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })) } : {}),
+    ...(Object.keys(request.agentOverrides).length > 0 ? { agentOverrides: request.agentOverrides } : {}),
     ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
   };
 }

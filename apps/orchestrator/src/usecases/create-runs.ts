@@ -12,6 +12,7 @@ import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { RunParent, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import { lifeOf, type LockedRun } from "../domain/run-change.ts";
 import type { RunRecord } from "../domain/run-record.ts";
+import { TRIAL_SOURCE, type TrialSettings } from "../domain/trial-settings.ts";
 import { DEPTH_MAX, isTerminal, type Run } from "../domain/run.ts";
 import { storable, storableJson } from "../domain/text.ts";
 import { startLocally } from "./start-locally.ts";
@@ -26,6 +27,8 @@ export type CreateRunsDeps = RunFilesDeps & {
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
   /** The workspace that a run left, regardless of the caller. */
   findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
+  /** What a run below a benchmark trial inherits from it. */
+  findTrialSettings(runUid: string): Promise<TrialSettings | undefined>;
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
   /** The runs that causes have made already, in the order of the causes. */
   findByCauses(causes: readonly { readonly ownerUid: string; readonly causeKey: string }[]): Promise<readonly (RunUid | undefined)[]>;
@@ -132,7 +135,9 @@ async function prepare(deps: CreateRunsDeps, caller: Caller, request: NewRun): P
   const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined); // a child names an agent of its factory
   const borrowed = request.workspaceOfRunUid ? borrow(await deps.findLeftWorkspace(request.workspaceOfRunUid), owner) : undefined;
   const repositories = borrowed?.repositories ?? request.pinnedRepositories;
+  const trial = parent ? await deps.findTrialSettings(parent.uid) : trialSettingsOf(request);
   const resolved = await deps.resolveRun(caller, {
+    ...(trial ? { trial } : {}),
     ...(request.judge ? { judge: request.judge } : {}), ...(borrowed ? { workspace: borrowed.workspace } : {}), ...(repositories ? { repositories } : {}),
     owner, config, ...(dispatcherConfig ? { dispatcherConfig } : {}), ...(skill ? { skill } : {}), ...(agentUid ? { agentUid } : {}), ...(agentName ? { agentName } : {}), ...(factoryUid ? { factoryUid } : {}),
   });
@@ -186,6 +191,11 @@ async function insertTogether(deps: WriteDeps, tx: RunTransaction, caller: Calle
     answers.push({ uid, created: isNew, atCapacity: isNew && capacities.get(key)! });
   }
   return answers;
+}
+
+/** What the runs below a new benchmark trial inherit. */
+function trialSettingsOf({ source, pinnedRepositories = [], agentOverrides = {} }: NewRun): TrialSettings | undefined {
+  return source === TRIAL_SOURCE ? { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides } : undefined;
 }
 
 async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promise<void> {

@@ -16,6 +16,7 @@ import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 import type { FrozenConfig, FrozenRepository, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { Owner } from "../domain/run.ts";
 import { factorySpec } from "../domain/skill-spec.ts";
+import { pinnedTo } from "../domain/trial-settings.ts";
 
 /** What a text of a request or an agent means. */
 export type FoundSkill = { readonly text: string; readonly skill: Skill };
@@ -51,8 +52,8 @@ export type ResolveRunDeps = {
  */
 export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
-  const { judge } = request;
-  const { config: asked, provenance } = resolveConfig(judge ? judgeLayers(request.config, agent.layers) : layersOf(request, agent));
+  const { judge, trial } = request;
+  const { config: asked, provenance } = resolveConfig(judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent));
   const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined; // a judge is of its factory, but of no agent
   const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
   const environment = await findEnvironment(deps, caller, request.owner, asked.environmentId);
@@ -63,7 +64,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
   const config = asked.costLimitMicros === undefined ? asked : await withCostLimit(deps, model.id, asked, judge !== undefined);
   const isSkillRun = provenance["skills"] === "request";
   if (judge) checkJudgeModel(judge, model.id);
-  const repositories = request.repositories ?? (judge ? [] : repositoriesOf(environment, config, part));
+  const repositories = request.repositories ?? pinnedTo(trial, judge ? [] : repositoriesOf(environment, config, part));
   const ownSpec = (path: string): string => factorySpec(factoryUid!, path);
   const ownSkills = (judge ? [] : (part?.skills ?? [])).map((skill) => ({ ...skill, path: ownSpec(skill.path) }));
   // A text may name a skill of the agent's factory by its path alone.
@@ -114,6 +115,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     ...(environment ? { environment_uid: environment.uid } : {}),
     ...(judge ? { judge: { scorer_uid: judge.scorerUid, classifications: judge.classifications } } : {}),
     ...(request.workspace ? { workspace: request.workspace } : {}),
+    ...(trial ? { trial } : {}),
     spawnable_agents: judge ? [] : agent.siblingAgents,
     provenance,
   };
@@ -185,6 +187,12 @@ async function findAgent(deps: Pick<ResolveRunDeps, "identity">, caller: Caller,
     ...(agentName ? { agentName } : {}),
     ...(factoryUid ? { factoryUid } : {}),
   });
+}
+
+/** The request with what a benchmark trial above it overrides for its agent. */
+function overridden(request: ResolveRunRequest, { agentUid = "" }: ResolvedAgent): ResolveRunRequest {
+  const override = request.trial?.agent_overrides[agentUid.toLowerCase()];
+  return override ? { ...request, dispatcherConfig: { ...request.dispatcherConfig, ...override } } : request;
 }
 
 const layersOf = (request: ResolveRunRequest, agent: ResolvedAgent): ConfigLayer[] => [

@@ -69,7 +69,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
             queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
           }),
           findVisibleRun: (who, uid) => step(() => world.findVisibleRun(who, uid)),
-          findLeftWorkspace: unused, findNewestOfConversation: unused, findByCauses: async () => [], putFile: unused, dropFile: unused,
+          findLeftWorkspace: unused, findTrialSettings: unused, findNewestOfConversation: unused, findByCauses: async () => [], putFile: unused, dropFile: unused,
           getRun: async () => Promise.reject(new Error("every run here is new")),
         },
         caller,

@@ -64,6 +64,7 @@ const requestOf = (run: TrialRun) => ({
   source: "BENCHMARK_TRIAL",
   causeKey: run.causeKey,
   dispatcherConfig: run.dispatcherConfig,
+  agentOverrides: run.agentOverrides,
   pinnedRepositories: run.repositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })),
 });
 

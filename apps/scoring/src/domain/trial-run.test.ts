@@ -31,7 +31,7 @@ test("a trial's run has the prompt, title and commits of its task, and nothing o
   const run = trialRunOf(RUN, aManifest({}), ATTEMPT);
   expect(run).toEqual({
     causeKey: `trial:${ATTEMPT.trialUid}:2`, title: "Task", prompt: "Do it", agentUid: RUN.agentUid, factoryUid: RUN.factoryUid, teamUid: RUN.teamUid, creator: RUN.creator,
-    dispatcherConfig: {}, repositories: [REPOSITORY], metadata: { benchmark_run_id: RUN.uid, trial_id: ATTEMPT.trialUid },
+    dispatcherConfig: {}, agentOverrides: {}, repositories: [REPOSITORY], metadata: { benchmark_run_id: RUN.uid, trial_id: ATTEMPT.trialUid },
   });
 });
 
@@ -43,6 +43,18 @@ test.each<[string, Partial<ManifestConfiguration>, { runnerUid?: string; agentLa
   ["a runner", {}, { runnerUid: "r-1" }, { runner_id: "r-1" }],
   ["the override of the agent itself", { model: "m", agent_configs: [{ agent_name: "lead", harness: "claude", model: "n", harness_auth_secret_name: null }] }, {}, { harness: { type: "claude", model_id: "n" } }],
 ])("a configuration may give %s", (_title, configuration, more, config) => expect(trialRunOf(RUN, aManifest(configuration, more), ATTEMPT).dispatcherConfig).toEqual(config));
+
+test("overrides for agents that the suite's agent can delegate to are given by their uids, in the harness of each", () => {
+  const [helper, silent] = [newUid(), newUid()];
+  const override = { agent_name: "", harness: "", model: "", harness_auth_secret_name: null };
+  const manifest = aManifest({ model: "m", agent_configs: [override, { ...override, agent_name: "helper", model: "n" }, { ...override, agent_name: "silent" }] });
+  const { content, identifiers } = manifest;
+  const agents = [...content.agents, { name: "helper", layers: [{ source: "agent", config: { harness: { type: "claude" } } }], environment: null, skills: [] }, { name: "silent", layers: [], environment: null, skills: [] }];
+  const known = [...identifiers.agents, { uid: helper, layers: [] }, { uid: silent, layers: [] }];
+  const run = trialRunOf(RUN, { content: { ...content, agents }, identifiers: { ...identifiers, agents: known } }, ATTEMPT);
+  expect(run.agentOverrides).toEqual({ [helper]: { harness: { type: "claude", model_id: "n" } } });
+  expect(run.dispatcherConfig).toMatchObject({ model_id: "m" });
+});
 
 test("a trial whose task the manifest lacks is a programming error", () => {
   expect(() => trialRunOf(RUN, aManifest({}), { ...ATTEMPT, taskUid: newUid() })).toThrow(/lacks the task/);

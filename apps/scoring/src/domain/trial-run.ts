@@ -14,6 +14,8 @@ export type TrialRun = {
   readonly creator: { readonly type: string; readonly uid: string };
   /** AgentConfigSnapshot of the configuration: above the agent's. */
   readonly dispatcherConfig: JsonObject;
+  /** The same by uid of the agents that it can delegate to. */
+  readonly agentOverrides: Readonly<Record<string, JsonObject>>;
   readonly repositories: readonly PinnedRepo[];
   readonly metadata: Readonly<Record<string, string>>;
 };
@@ -36,7 +38,8 @@ export function trialRunOf({ uid, agentUid, factoryUid, teamUid, creator }: Run,
     factoryUid,
     teamUid,
     creator,
-    dispatcherConfig: configOf(manifest, configuration, identifiers.configurations[index]!.runner_uid),
+    dispatcherConfig: mainConfigOf(manifest, configuration, identifiers.configurations[index]!.runner_uid),
+    agentOverrides: overridesOf(manifest, configuration),
     repositories: task.repositories,
     metadata: { benchmark_run_id: uid, trial_id: attempt.trialUid },
   };
@@ -45,26 +48,39 @@ export function trialRunOf({ uid, agentUid, factoryUid, teamUid, creator }: Run,
 /** The harness of the platform's own agent, whose model is a member of its own. */
 const OWN_HARNESS = "oz";
 
-/**
- * Model and harness are one unit: a model alone keeps the agent's harness, and an override for the agent replaces both of its configuration.
- * Source: fields-runs §4.
- */
-function configOf({ content }: Manifest, configuration: ManifestConfiguration, runnerUid: string): JsonObject {
+/** What the configuration says of the suite's agent; an override for the agent replaces its model and harness. */
+function mainConfigOf({ content }: Manifest, configuration: ManifestConfiguration, runnerUid: string): JsonObject {
   const [main] = configuration.agent_configs;
-  const { model, harness: given } = main && (main.harness || main.model) ? main : configuration;
-  const harness = given || (model ? harnessOf(content.agents[0]?.layers ?? []) : "");
+  const chosen = main && (main.harness || main.model) ? main : configuration;
   const secret = main?.harness_auth_secret_name ?? configuration.harness_auth_secret_name ?? "";
+  return { ...configOf(content.agents[0]?.layers ?? [], chosen, secret), ...(runnerUid && { runner_id: runnerUid }) };
+}
+
+/** What the configuration says of the agents that the suite's agent can delegate to. */
+function overridesOf({ content, identifiers }: Manifest, { agent_configs: overrides }: ManifestConfiguration): Record<string, JsonObject> {
+  return Object.fromEntries(overrides.slice(1).flatMap((override, at) => {
+    const index = at + 1;
+    const config = configOf(content.agents[index]?.layers ?? [], override, override.harness_auth_secret_name ?? "");
+    const uid = identifiers.agents[index]?.uid;
+    return uid === undefined || Object.keys(config).length === 0 ? [] : [[uid, config]];
+  }));
+}
+
+/** Model and harness are one unit: a model alone keeps the agent's harness. Source: fields-runs §4. */
+function configOf(layers: Layers, { model, harness: given }: { readonly model: string; readonly harness: string }, secret: string): JsonObject {
+  const harness = given || (model ? harnessOf(layers) : "");
   const isOwn = harness === "" || harness === OWN_HARNESS;
   return {
     ...(harness && { harness: { type: harness, ...(model && !isOwn && { model_id: model }) } }),
     ...(model && isOwn && { model_id: model }),
-    ...(runnerUid && { runner_id: runnerUid }),
     ...(secret && !isOwn && { harness_auth_secrets: { [`${harness}_auth_secret_name`]: secret } }),
   };
 }
 
+type Layers = readonly { readonly config: JsonObject }[];
+
 /** The harness type of the most specific layer that sets a model or a harness. */
-function harnessOf(layers: readonly { readonly config: JsonObject }[]): string {
+function harnessOf(layers: Layers): string {
   const layer = layers.find(({ config }) => config["harness"] !== undefined || config["model_id"] !== undefined);
   const harness = layer?.config["harness"];
   const type = harness !== null && typeof harness === "object" ? (harness as JsonObject)["type"] : undefined;
