@@ -3,7 +3,7 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "../src/index.ts";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { ended, RUN_TIMEOUT_MS, runOf, script, succeeded, toldEventsOf } from "./support/runs.ts";
+import { ended, RUN_TIMEOUT_MS, script, succeeded, toldEventsOf } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
 const LABELS = [{ value: "pass", score: 1 }, { value: "fail", score: 0 }];
@@ -123,11 +123,13 @@ test("a run that tells its judge which label to report does not change the verdi
   await dispatch(scorer, run);
   const [result] = await judged(scorer, run);
   expect(result).toMatchObject({ status: "scored", classification: "fail", reasons: [{ reason: "It begs." }] });
-  const ends = (await toldEventsOf(api, result.scoring_run_id)).filter(({ kind }) => kind === "tool_end");
+  // The score is stored while the judge still runs; what it has done is complete once it has ended.
+  const judge = await ended(api, result.scoring_run_id);
+  const ends = (await toldEventsOf(api, judge.run_id)).filter(({ kind }) => kind === "tool_end");
   expect(ends.map(({ payload }) => payload.name)).toEqual(["grep", "grep", "report_score"]);
   expect(JSON.stringify(ends[0].payload.output)).toContain("conversation.json");
   expect(JSON.stringify(ends[1].payload.output)).not.toContain(SECRET);
-  expect((await runOf(api, result.scoring_run_id)).artifacts).toEqual([]);
+  expect(judge.artifacts).toEqual([]);
 });
 
 test("a scorer deleted while a model judges leaves nothing readable and no live judge run", async () => {

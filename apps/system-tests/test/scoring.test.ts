@@ -4,7 +4,7 @@ import type { Deployment } from "../src/index.ts";
 import { bareRepository } from "../src/git.ts";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { eventsOf, RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
 const LABELS = [{ value: "good", score: 1 }, { value: "bad", score: 0 }];
@@ -78,6 +78,7 @@ test("a judge reads the evidence in files and reports one of its labels", async 
   await dispatch(scorer);
   const score = await scored(scorer);
   expect(score).toMatchObject({ attempt_status: "scored", classification: "bad" });
+  await ended(api, score.scoring_run_id); // the score is stored while the judge still runs
   const [search] = (await eventsOf(api, score.scoring_run_id)).filter(({ kind, payload }) => kind === "tool_end" && payload.name === "grep");
   for (const file of ["conversation.json", "outcome.json"]) expect(JSON.stringify(search.payload.output)).toContain(file);
   expect(await reasonOf(scorer)).toBe("It only talks.");
@@ -93,5 +94,6 @@ test.each([
   const score = await scored(scorer);
   expect(score).toMatchObject({ attempt_status: "failed", failure_code: "judge_ended_without_verdict" });
   expect(score.classification).toBeUndefined();
+  await ended(api, score.scoring_run_id);
   expect(await shellOutputs(api, score.scoring_run_id)).toEqual([]);
 });
