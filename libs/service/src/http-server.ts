@@ -6,6 +6,8 @@ import { answerUnreadable, REQUEST_HEAD_BYTES_MAX } from "./unreadable-request.t
 /** Requests and headers must arrive in time, or the connection is closed (slow clients hold nothing). */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
+/** How long a connection may be idle: longer than proxies and clients wait before they use it again (60 s is common), so that the server never closes it under a request. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** Connections still busy this long after the stop began are cut. */
 const DRAIN_MS = 5_000;
 
@@ -24,6 +26,7 @@ export async function listen(host: string, port: number): Promise<HttpServer> {
   const server = createServer({ maxHeaderSize: REQUEST_HEAD_BYTES_MAX }, (request, response) => void listening.then((listener) => listener(request, response)));
   server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.on("clientError", answerUnreadable);
   server.listen(port, host);
   await once(server, "listening");
