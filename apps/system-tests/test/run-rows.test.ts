@@ -14,6 +14,7 @@ import { aTeam, teamOf } from "./support/world.ts";
  */
 let platform: Deployment;
 let api: Client;
+let worker: HandWorker;
 let states: States;
 let viewer: Client;
 let stranger: Client;
@@ -21,7 +22,8 @@ let stranger: Client;
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
-  states = new States(api, await HandWorker.register(api, "by-hand", ["oz", "claude"]));
+  worker = await HandWorker.register(api, "by-hand", ["oz", "claude"]);
+  states = new States(api, worker);
   stranger = await aTeam(api, "Others");
   const team = await teamOf(api);
   viewer = api.as((await api.post(`/team/${team}/members`, { email: `viewer-${randomUUID()}@example.com`, role: "viewer" })).api_key);
@@ -123,6 +125,7 @@ test.each(["codex", "gemini", "opencode"])("a run of %s is accepted with its con
   const config = { harness: { type, model_id: type === "opencode" ? "anthropic/claude-next" : "some-model", reasoning_level: "high" }, harness_auth_secrets: { [`${type}_auth_secret_name`]: "KEY" } };
   const { run_id: runId } = await api.post("/agent/runs", { prompt: "p", config });
   expect((await runOf(api, runId)).agent_config).toMatchObject(config);
+  await worker.reportConnected();
   expect(await api.get(`/agent/runs/${runId}/queue`)).toMatchObject({ state: "QUEUED", reason: "no_matching_worker", message: `No connected worker offers the harness "${type}".` });
   await api.post(`/agent/runs/${runId}/cancel`);
 });

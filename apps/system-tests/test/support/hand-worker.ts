@@ -67,6 +67,11 @@ export class HandWorker {
     return this.call("Complete", { completions: [{ ...only(lease), outcome, lastClientSeq: "1", ...more }] });
   }
 
+  /** Reports that it is connected; a worker that has not for a while counts as gone. */
+  async reportConnected(): Promise<void> {
+    await this.call("Heartbeat", { state: "READY", freeSlots: 10, leases: [] });
+  }
+
   /** Renews one lease: how it stands, and what the platform wants of it. */
   async heartbeat(lease: Lease): Promise<{ status: string; directives: any[] }> {
     const answer = await this.call("Heartbeat", { state: "READY", freeSlots: 10, leases: [{ ...only(lease), phase: "RUNNING" }] });
