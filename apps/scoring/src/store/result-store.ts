@@ -1,5 +1,5 @@
 import type { Database } from "@millwright/database";
-import type { Period } from "../domain/periods.ts";
+import type { Period } from "@millwright/periods";
 import type { Result, ResultPosition, RunScore } from "../domain/result.ts";
 import type { ScorerUid } from "../domain/scorer.ts";
 import { RESULT_COLUMNS, toResult, type ResultRow } from "./result-rows.ts";

@@ -1,7 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
-import { PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "../domain/periods.ts";
+import { PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "@millwright/periods";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 

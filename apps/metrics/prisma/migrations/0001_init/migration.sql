@@ -1,0 +1,394 @@
+-- Facts of runs and pull requests, the ledger, and the read models made of them. Meaning of the columns: ../../schema.prisma.
+--
+-- Everything below `ledger_entries`, `run_facts` and `factory_pull_requests` is kept by triggers, so that sums always equal their rows. A transaction that
+-- writes facts of a factory takes the factory's advisory lock first (store/factory-lock.ts): writers of one factory never interleave.
+
+CREATE TABLE stale_runs (
+  run_uid    uuid           PRIMARY KEY,
+  marks      bigint         NOT NULL DEFAULT 1,
+  changed_at timestamptz(3) NOT NULL,
+  refresh_at timestamptz(3) NOT NULL,
+  tries      integer        NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
+CREATE INDEX stale_runs_due ON stale_runs (refresh_at);
+-- The oldest change that no answer shows yet.
+CREATE INDEX stale_runs_oldest ON stale_runs (changed_at);
+
+CREATE TABLE run_facts (
+  run_uid           uuid           PRIMARY KEY,
+  team_uid          uuid           NOT NULL,
+  factory_uid       uuid           NOT NULL,
+  root_run_uid      uuid           NOT NULL,
+  parent_run_uid    uuid,
+  conversation_uid  uuid           NOT NULL,
+  created_at        timestamptz(3) NOT NULL,
+  finished_at       timestamptz(3),
+  version           bigint         NOT NULL,
+  state             text           NOT NULL,
+  source            text           NOT NULL,
+  agent_uid         text           NOT NULL,
+  agent_name        text           NOT NULL,
+  agent_type        text           NOT NULL,
+  model_id          text           NOT NULL,
+  harness           text           NOT NULL,
+  root_source       text           NOT NULL,
+  creator_type      text           NOT NULL,
+  creator_uid       text           NOT NULL,
+  person_follow_ups integer        NOT NULL
+);
+-- Runs of a factory in a range that does not begin or end with a day.
+CREATE INDEX run_facts_by_factory ON run_facts (factory_uid, created_at)
+  INCLUDE (parent_run_uid, agent_type, state, source, model_id, harness);
+-- The newest name of an agent.
+CREATE INDEX run_facts_by_agent ON run_facts (factory_uid, agent_uid, created_at DESC) INCLUDE (agent_name);
+
+-- Runs per UTC day of their creation.
+CREATE TABLE run_days (
+  factory_uid uuid    NOT NULL,
+  day         date    NOT NULL,
+  is_root     boolean NOT NULL,
+  agent_type  text    NOT NULL,
+  state       text    NOT NULL,
+  source      text    NOT NULL,
+  model_id    text    NOT NULL,
+  harness     text    NOT NULL,
+  runs        bigint  NOT NULL,
+  PRIMARY KEY (factory_uid, day, is_root, agent_type, state, source, model_id, harness)
+) WITH (fillfactor = 80);
+
+CREATE FUNCTION utc_day(at timestamptz) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN (at AT TIME ZONE 'UTC')::date;
+
+CREATE FUNCTION count_new_runs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO run_days AS d (factory_uid, day, is_root, agent_type, state, source, model_id, harness, runs)
+  SELECT factory_uid, utc_day(created_at), parent_run_uid IS NULL, agent_type, state, source, model_id, harness, count(*)
+    FROM new_rows
+   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+  ON CONFLICT (factory_uid, day, is_root, agent_type, state, source, model_id, harness) DO UPDATE SET runs = d.runs + excluded.runs;
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION count_changed_runs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO run_days AS d (factory_uid, day, is_root, agent_type, state, source, model_id, harness, runs)
+  SELECT factory_uid, utc_day(created_at), parent_run_uid IS NULL, agent_type, state, source, model_id, harness, sum(change)
+    FROM (SELECT factory_uid, created_at, parent_run_uid, agent_type, state, source, model_id, harness, 1 AS change FROM new_rows
+          UNION ALL
+          SELECT factory_uid, created_at, parent_run_uid, agent_type, state, source, model_id, harness, -1 FROM old_rows) changes
+   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+  HAVING sum(change) <> 0
+  ON CONFLICT (factory_uid, day, is_root, agent_type, state, source, model_id, harness) DO UPDATE SET runs = d.runs + excluded.runs;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER run_facts_insert AFTER INSERT ON run_facts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_new_runs();
+CREATE TRIGGER run_facts_update AFTER UPDATE ON run_facts REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION count_changed_runs();
+
+CREATE TABLE compute_prices (
+  version             integer        PRIMARY KEY,
+  vcpu_hour_micros    bigint         NOT NULL CHECK (vcpu_hour_micros >= 0),
+  gb_hour_micros      bigint         NOT NULL CHECK (gb_hour_micros >= 0),
+  platform_run_micros bigint         NOT NULL CHECK (platform_run_micros >= 0),
+  effective_from      timestamptz(3) NOT NULL UNIQUE
+);
+-- Until an operator sets prices, compute and the platform are free: the machines are the team's own.
+INSERT INTO compute_prices VALUES (1, 0, 0, 0, '1970-01-01 00:00:00+00');
+
+-- Append-only.
+CREATE TABLE ledger_entries (
+  source_key      uuid           PRIMARY KEY,
+  team_uid        uuid           NOT NULL,
+  factory_uid     uuid           NOT NULL,
+  run_uid         uuid           NOT NULL,
+  component       text           NOT NULL CONSTRAINT ledger_entries_component CHECK (component IN ('inference', 'compute', 'platform')),
+  kind            text           NOT NULL CONSTRAINT ledger_entries_kind CHECK (kind IN ('model_call', 'compute_interval', 'platform_charge', 'adjustment')),
+  occurred_at     timestamptz(3) NOT NULL,
+  micros          bigint,
+  price_version   integer,
+  quantity        jsonb          NOT NULL,
+  owner_run_uid   uuid           NOT NULL,
+  owner_root_uid  uuid           NOT NULL,
+  source          text           NOT NULL,
+  creator_type    text           NOT NULL,
+  creator_uid     text           NOT NULL,
+  agent_uid       text           NOT NULL,
+  model_id        text           NOT NULL,
+  recorded_at     timestamptz(3) NOT NULL DEFAULT now()
+);
+-- Spend of a factory in a range that does not begin or end with a day.
+CREATE INDEX ledger_entries_by_factory ON ledger_entries (factory_uid, occurred_at);
+-- Entries of a run.
+CREATE INDEX ledger_entries_by_run ON ledger_entries (run_uid);
+
+CREATE FUNCTION refuse_ledger_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'Entries of the ledger cannot be changed or deleted; insert an adjustment.';
+END $$;
+CREATE TRIGGER ledger_entries_append_only BEFORE UPDATE OR DELETE ON ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION refuse_ledger_change();
+
+-- Spend per UTC day. `entries` counts model calls and compute intervals; those without a price are `unpriced`.
+CREATE TABLE cost_days (
+  factory_uid  uuid   NOT NULL,
+  day          date   NOT NULL,
+  component    text   NOT NULL,
+  source       text   NOT NULL,
+  creator_type text   NOT NULL,
+  creator_uid  text   NOT NULL,
+  agent_uid    text   NOT NULL,
+  model_id     text   NOT NULL,
+  micros       bigint NOT NULL,
+  entries      bigint NOT NULL,
+  unpriced     bigint NOT NULL,
+  PRIMARY KEY (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id)
+) WITH (fillfactor = 80);
+
+-- Spend per run tree, component and configured model.
+CREATE TABLE tree_costs (
+  root_run_uid uuid   NOT NULL,
+  component    text   NOT NULL,
+  model_id     text   NOT NULL,
+  factory_uid  uuid   NOT NULL,
+  micros       bigint NOT NULL,
+  PRIMARY KEY (root_run_uid, component, model_id)
+) WITH (fillfactor = 80);
+
+CREATE FUNCTION sum_new_entries() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO cost_days AS d (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id, micros, entries, unpriced)
+  SELECT factory_uid, utc_day(occurred_at), component, source, creator_type, creator_uid, agent_uid, model_id,
+         coalesce(sum(micros), 0),
+         count(*) FILTER (WHERE kind IN ('model_call', 'compute_interval')),
+         count(*) FILTER (WHERE kind IN ('model_call', 'compute_interval') AND micros IS NULL)
+    FROM new_rows
+   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+  ON CONFLICT (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id)
+  DO UPDATE SET micros = d.micros + excluded.micros, entries = d.entries + excluded.entries, unpriced = d.unpriced + excluded.unpriced;
+  INSERT INTO tree_costs AS t (root_run_uid, component, model_id, factory_uid, micros)
+  SELECT owner_root_uid, component, model_id, factory_uid, coalesce(sum(micros), 0)
+    FROM new_rows
+   GROUP BY 1, 2, 3, 4
+  ON CONFLICT (root_run_uid, component, model_id) DO UPDATE SET micros = t.micros + excluded.micros;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER ledger_entries_insert AFTER INSERT ON ledger_entries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION sum_new_entries();
+
+-- Pull requests as code hosts report them, for all factories of a team.
+CREATE TABLE pull_requests (
+  team_uid              uuid           NOT NULL,
+  url_key               text           NOT NULL,
+  url                   text           NOT NULL,
+  provider              text           NOT NULL CONSTRAINT pull_requests_provider CHECK (provider IN ('GITHUB', 'GITLAB', 'LOCAL')),
+  repo_full_name        text           NOT NULL,
+  pr_number             integer        NOT NULL,
+  title                 text,
+  author_login          text,
+  state                 text           NOT NULL CONSTRAINT pull_requests_state CHECK (state IN ('open', 'draft', 'merged', 'closed')),
+  opened_at             timestamptz(3),
+  merged_at             timestamptz(3),
+  closed_at             timestamptz(3),
+  updated_at            timestamptz(3) NOT NULL,
+  additions             integer,
+  deletions             integer,
+  changed_files         integer,
+  num_commits           integer,
+  PRIMARY KEY (team_uid, url_key)
+);
+-- Merges in repositories of a factory, by anyone.
+CREATE INDEX pull_requests_merged ON pull_requests (team_uid, lower(repo_full_name), merged_at) WHERE merged_at IS NOT NULL;
+
+-- What persons and programs did to a pull request. Kinds are the counters of `human_interactions`.
+CREATE TABLE pull_request_activities (
+  team_uid     uuid           NOT NULL,
+  url_key      text           NOT NULL,
+  activity_key text           NOT NULL,
+  kind         text           NOT NULL CONSTRAINT pull_request_activities_kind CHECK (kind IN
+    ('opened', 'code_push', 'review_approved', 'review_changes_requested', 'review_commented', 'comment', 'review_comment', 'pr_action')),
+  actor_login  text           NOT NULL,
+  is_person    boolean        NOT NULL,
+  is_dismissed boolean        NOT NULL DEFAULT false,
+  occurred_at  timestamptz(3) NOT NULL,
+  PRIMARY KEY (team_uid, url_key, activity_key)
+);
+
+-- Pull requests that runs have produced.
+CREATE TABLE produced_pull_requests (
+  run_uid        uuid           NOT NULL,
+  url_key        text           NOT NULL,
+  team_uid       uuid           NOT NULL,
+  factory_uid    uuid           NOT NULL,
+  root_run_uid   uuid           NOT NULL,
+  url            text           NOT NULL,
+  provider       text           NOT NULL,
+  repo_full_name text           NOT NULL,
+  pr_number      integer        NOT NULL,
+  title          text           NOT NULL,
+  created_at     timestamptz(3) NOT NULL,
+  run_created_at timestamptz(3) NOT NULL,
+  additions      integer,
+  deletions      integer,
+  changed_files  integer,
+  num_commits    integer,
+  PRIMARY KEY (run_uid, url_key)
+);
+CREATE INDEX produced_pull_requests_by_url ON produced_pull_requests (team_uid, url_key);
+CREATE INDEX produced_pull_requests_by_root ON produced_pull_requests (root_run_uid);
+
+-- How much of a tree's spend one of its pull requests carries: an even part; the first ones by URL carry what does not divide.
+CREATE TABLE pull_request_shares (
+  factory_uid      uuid   NOT NULL,
+  url_key          text   NOT NULL,
+  root_run_uid     uuid   NOT NULL,
+  inference_micros bigint NOT NULL,
+  compute_micros   bigint NOT NULL,
+  platform_micros  bigint NOT NULL,
+  PRIMARY KEY (factory_uid, url_key, root_run_uid)
+);
+CREATE INDEX pull_request_shares_by_root ON pull_request_shares (root_run_uid);
+
+-- The record of each pull request that a factory's runs produced, with everything that answers are made of.
+CREATE TABLE factory_pull_requests (
+  factory_uid           uuid           NOT NULL,
+  url_key               text           NOT NULL,
+  team_uid              uuid           NOT NULL,
+  url                   text           NOT NULL,
+  provider              text           NOT NULL,
+  repo_full_name        text           NOT NULL,
+  pr_number             integer        NOT NULL,
+  title                 text,
+  author_login          text,
+  state                 text           NOT NULL,
+  has_host_facts        boolean        NOT NULL,
+  opened_at             timestamptz(3),
+  first_human_review_at timestamptz(3),
+  merged_at             timestamptz(3),
+  closed_at             timestamptz(3),
+  updated_at            timestamptz(3) NOT NULL,
+  additions             integer,
+  deletions             integer,
+  changed_files         integer,
+  num_commits           integer,
+  history_complete      boolean        NOT NULL,
+  human_code_change     boolean,
+  human_interactions    jsonb,
+  human_total           integer,
+  runs                  jsonb          NOT NULL,
+  kickoff_at            timestamptz(3) NOT NULL,
+  kickoff_run_uid       uuid           NOT NULL,
+  first_seen_at         timestamptz(3) NOT NULL,
+  inference_micros      bigint         NOT NULL,
+  compute_micros        bigint         NOT NULL,
+  platform_micros       bigint         NOT NULL,
+  PRIMARY KEY (factory_uid, url_key)
+) WITH (fillfactor = 80);
+-- The list; pull requests whose opening is not known come last.
+CREATE INDEX factory_pull_requests_list ON factory_pull_requests (factory_uid, coalesce(opened_at, '-infinity') DESC, url_key);
+CREATE INDEX factory_pull_requests_seen ON factory_pull_requests (factory_uid, first_seen_at)
+  INCLUDE (inference_micros, compute_micros, platform_micros, additions, deletions);
+CREATE INDEX factory_pull_requests_opened ON factory_pull_requests (factory_uid, opened_at) INCLUDE (merged_at, human_total);
+CREATE INDEX factory_pull_requests_merged ON factory_pull_requests (factory_uid, merged_at)
+  INCLUDE (opened_at, first_human_review_at, kickoff_at, additions, deletions, history_complete, human_code_change)
+  WHERE merged_at IS NOT NULL;
+
+-- Tables of libs/events, as every service's migrations leave them; the first migration of a new service contains this text.
+CREATE SCHEMA IF NOT EXISTS stream;
+
+-- Written in the transaction of a change. `seq` is the order of insertion: within one entity, whose row its writer
+-- holds locked, also the order of commits; between entities it is not, so nobody reads this table by position.
+CREATE TABLE stream.event_pending (
+  seq            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  uid            uuid NOT NULL,
+  type           text NOT NULL,
+  entity         text NOT NULL,
+  entity_uid     text NOT NULL,
+  entity_version bigint NOT NULL,
+  team_uid       uuid,
+  actor_type     text NOT NULL,
+  actor_uid      text NOT NULL,
+  request_id     text NOT NULL,
+  cause          text,
+  traceparent    text, -- W3C trace context of what brought it about
+  occurred_at    timestamptz(3) NOT NULL,
+  payload        jsonb NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- The log: insert-only, gapless, in an order that no later commit slips behind. The sequencer adds partitions.
+CREATE TABLE stream.event_log (
+  position       bigint PRIMARY KEY,
+  uid            uuid NOT NULL,
+  type           text NOT NULL,
+  entity         text NOT NULL,
+  entity_uid     text NOT NULL,
+  entity_version bigint NOT NULL,
+  team_uid       uuid,
+  actor_type     text NOT NULL,
+  actor_uid      text NOT NULL,
+  request_id     text NOT NULL,
+  cause          text,
+  traceparent    text,
+  occurred_at    timestamptz(3) NOT NULL,
+  logged_at      timestamptz(3) NOT NULL,
+  payload        jsonb NOT NULL
+) PARTITION BY RANGE (position);
+CREATE TABLE stream.event_log_1 PARTITION OF stream.event_log FOR VALUES FROM (1) TO (1000001);
+
+-- One row. `log_uid` names this log for good; `partitioned_to` is the last position that has a partition.
+CREATE TABLE stream.event_meta (
+  only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  log_uid        uuid NOT NULL DEFAULT gen_random_uuid(),
+  head           bigint NOT NULL DEFAULT 0,
+  partitioned_to bigint NOT NULL DEFAULT 1000000
+);
+INSERT INTO stream.event_meta DEFAULT VALUES;
+
+-- How far this service has applied the log of a source; moved in the transaction of the effects.
+CREATE TABLE stream.feed_cursors (
+  reader        text NOT NULL,
+  source        text NOT NULL,
+  log_uid       uuid,
+  position      bigint NOT NULL DEFAULT 0,
+  parked_reason text, -- set: nothing is read until someone decides where to go on
+  updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+  PRIMARY KEY (reader, source)
+);
+
+-- Events that could not be applied, and the later ones of the same entity, in order.
+CREATE TABLE stream.parked_events (
+  reader     text NOT NULL,
+  source     text NOT NULL,
+  position   bigint NOT NULL,
+  entity     text NOT NULL,
+  entity_uid text NOT NULL,
+  event      jsonb NOT NULL,
+  reason     text NOT NULL,
+  tries      integer NOT NULL DEFAULT 0,
+  parked_at  timestamptz(3) NOT NULL DEFAULT now(),
+  PRIMARY KEY (reader, source, position)
+);
+CREATE INDEX parked_events_by_entity ON stream.parked_events (reader, source, entity, entity_uid);
+-- Tables of libs/work, as every service's migrations leave them; the first migration of a new service contains this text.
+CREATE SCHEMA IF NOT EXISTS stream;
+
+-- Remote effects to be carried out, written in the transaction that decided them.
+CREATE TABLE stream.work_items (
+  id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  kind       text NOT NULL,
+  key        text NOT NULL, -- the cause; also the idempotency key of the effect
+  team_uid   uuid,
+  payload    jsonb NOT NULL,
+  state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
+  due_at     timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
+  lease      uuid, -- the claim that may finish it
+  tries      integer NOT NULL DEFAULT 0,
+  last_error text,
+  traceparent text, -- W3C trace context of what decided it
+  created_at timestamptz(3) NOT NULL,
+  ended_at   timestamptz(3),
+  UNIQUE (kind, key)
+) WITH (fillfactor = 80);
+CREATE INDEX work_items_due ON stream.work_items (due_at) WHERE state IN ('waiting', 'running');
+-- Teams take turns: what is due of one team, and how much of each is being carried out. Items of no team share a turn.
+CREATE INDEX work_items_by_team ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id) WHERE state IN ('waiting', 'running');
+CREATE INDEX work_items_running ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid))) WHERE state = 'running';
+CREATE INDEX work_items_parked ON stream.work_items (kind) WHERE state = 'parked';
+CREATE INDEX work_items_done ON stream.work_items (ended_at) WHERE state = 'done';

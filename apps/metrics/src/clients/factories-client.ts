@@ -1,0 +1,19 @@
+import type { Transport } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { factories } from "@millwright/contracts";
+import { notFound } from "@millwright/errors";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { FactoryView } from "../usecases/resolve-scope.ts";
+
+/** Factories, as their metrics need them. */
+export function factoriesClient(transport: Transport, signer: CallerSigner) {
+  const client = clientFor(factories.FactoryService, transport, { signer });
+  return {
+    /** Errors: factory_not_found (absent or not visible to the caller). */
+    async get(caller: Caller, uid: string): Promise<FactoryView> {
+      const { factory } = await client.getFactory({ uid }, call(caller));
+      if (!factory) throw notFound("factory");
+      return { uid: factory.uid, teamUid: factory.teamUid, repositories: factory.repositories.map(({ owner, repo }) => `${owner}/${repo}`) };
+    },
+  };
+}

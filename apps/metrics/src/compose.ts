@@ -1,0 +1,71 @@
+import { fileURLToPath } from "node:url";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { Database } from "@millwright/database";
+import type { Consumer } from "@millwright/events";
+import { watchService, type ServiceOptions } from "@millwright/service";
+import { factoriesClient } from "./clients/factories-client.ts";
+import { composeIngestion } from "./compose-ingestion.ts";
+import { metricsRoutes } from "./rpc/routes.ts";
+import { costAnswerStore } from "./store/cost-answer-store.ts";
+import { pullRequestAnswerStore } from "./store/pull-request-answer-store.ts";
+import { runAnswerStore } from "./store/run-answer-store.ts";
+import { oldestUnshown } from "./store/stale-run-store.ts";
+
+/** Applied before the service is composed. */
+export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
+
+/** Which services may call in their own name. */
+export const allowedServices: Readonly<Record<string, readonly string[]>> = {};
+
+export type MetricsOptions = ServiceOptions & {
+  readonly neighbours: { identity: Transport; orchestrator: Transport; factories: Transport; webhookIngress: Transport };
+  /** Divides every wait; for tests of failures. Default 1. */
+  readonly timeScale?: number;
+};
+
+export type MetricsApp = {
+  routes(router: ConnectRouter): void;
+  start(): Promise<void>;
+  /** Stops background work; RPCs are still served. Called before `stop`. */
+  pause(): Promise<void>;
+  stop(): Promise<void>;
+  /** Whether the database answers. */
+  ready(): Promise<boolean>;
+  readonly consumers: readonly Consumer[];
+  /** Reads the facts of runs that are due. */
+  refreshDue(): Promise<void>;
+};
+
+/** The object graph of this service. */
+export function composeMetrics(o: MetricsOptions): MetricsApp {
+  const { clock, log, signer } = o;
+  const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "metrics" });
+  const ingestion = composeIngestion({ database, clock, log, signer, neighbours: o.neighbours, timeScale: o.timeScale ?? 1 });
+  const { consumers } = ingestion;
+  const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers });
+  const pause = async (): Promise<void> => void (await Promise.all([ingestion.stop(), ...consumers.map((each) => each.stop())]));
+  return {
+    consumers,
+    refreshDue: () => ingestion.refreshDue(),
+    routes: (router) =>
+      metricsRoutes(router, {
+        clock,
+        factories: factoriesClient(o.neighbours.factories, signer),
+        asOf: async () => (await oldestUnshown(database.sql, clock.now())) ?? clock.now(),
+        ...runAnswerStore(database),
+        ...costAnswerStore(database),
+        ...pullRequestAnswerStore(database),
+      }),
+    async start() {
+      ingestion.start();
+      for (const each of consumers) each.start();
+    },
+    pause,
+    async stop() {
+      unwatch();
+      await pause();
+      await database.close();
+    },
+    ready: () => database.sql.query("SELECT 1").then(() => true, () => false),
+  };
+}

@@ -1,0 +1,3 @@
+import type { Database } from "@millwright/database";
+
+export const pullRequestAnswerStore = (_database: Database) => ({});
