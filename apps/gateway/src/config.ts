@@ -25,6 +25,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of the scoring service. */
     scoringUrls: required.urls("SCORING_URL"),
     scoringJwksUrls: required.urls("SCORING_JWKS_URL"),
+    /** RPC addresses of the metrics service. */
+    metricsUrls: required.urls("METRICS_URL"),
+    metricsJwksUrls: required.urls("METRICS_JWKS_URL"),
     /** RPC addresses of the webhook ingress. */
     webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),

@@ -15,10 +15,11 @@ await runService({
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
     scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
+    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,
-  compose: async (config, base, { orchestrator, factories, scheduler, scoring, "webhook-ingress": webhookIngress }) => {
+  compose: async (config, base, { orchestrator, factories, scheduler, scoring, metrics, "webhook-ingress": webhookIngress }) => {
     const signingKey = deriveKey(base.masterKey, "blob urls");
     const dir = blobDirectory(config);
     const store = dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
@@ -27,7 +28,7 @@ await runService({
     const door = { service: "gateway", verifier: base.verifier, open: [worker.WorkerService.typeName], quiet, log: base.log, metrics: base.metrics };
     const gateway = await composeGateway({
       ...base,
-      neighbours: { orchestrator, factories, scheduler, scoring, webhookIngress },
+      neighbours: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },
       ...(store && { blobs: { store, signingKey } }),
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,

@@ -55,7 +55,8 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   };
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
   const transports = {
-    identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), scheduler: deferredTransport(), scoring: deferredTransport(), webhookIngress: deferredTransport(),
+    identity: deferredTransport(), orchestrator: deferredTransport(), factories: deferredTransport(), scheduler: deferredTransport(), scoring: deferredTransport(), metrics: deferredTransport(),
+    webhookIngress: deferredTransport(),
   };
   const blobSigningKey = deriveKey(masterKey, "blob urls");
   const blobs =
@@ -117,7 +118,10 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const gateway = await composeGateway({
     ...of("gateway"),
     databaseUrl: gatewayUrl,
-    neighbours: { orchestrator: transports.orchestrator, factories: transports.factories, scheduler: transports.scheduler, scoring: transports.scoring, webhookIngress: transports.webhookIngress },
+    neighbours: {
+      orchestrator: transports.orchestrator, factories: transports.factories, scheduler: transports.scheduler, scoring: transports.scoring, metrics: transports.metrics,
+      webhookIngress: transports.webhookIngress,
+    },
     webhookDoor: webhooks.requestListener,
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),

@@ -1,7 +1,8 @@
-import type { Client, Transport } from "@connectrpc/connect";
+import type { Client } from "@connectrpc/connect";
 import type { Caller } from "@millwright/caller";
-import { factories, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
+import { factories, metrics, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner, type CallSettings } from "@millwright/rpc";
+import type { GatewayOptions } from "../options.ts";
 import type { RequestInfo } from "../rest/index.ts";
 
 /** The services behind the public API, as generated clients. */
@@ -16,11 +17,12 @@ export type Neighbours = {
   readonly schedules: Client<typeof scheduler.ScheduleService>;
   readonly scorers: Client<typeof scoring.ScorerService>;
   readonly benchmarks: Client<typeof scoring.BenchmarkService>;
+  readonly metrics: Client<typeof metrics.MetricsService>;
   readonly webhooks: Client<typeof webhooks.WebhookService>;
   readonly codeHostWebhooks: Client<typeof webhooks.CodeHostWebhookService>;
 };
 
-export function connectNeighbours(transports: { orchestrator: Transport; factories: Transport; scheduler: Transport; scoring: Transport; webhookIngress: Transport }, signer: CallerSigner): Neighbours {
+export function connectNeighbours(transports: GatewayOptions["neighbours"], signer: CallerSigner): Neighbours {
   return {
     runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
@@ -32,6 +34,7 @@ export function connectNeighbours(transports: { orchestrator: Transport; factori
     schedules: clientFor(scheduler.ScheduleService, transports.scheduler, { signer }),
     scorers: clientFor(scoring.ScorerService, transports.scoring, { signer }),
     benchmarks: clientFor(scoring.BenchmarkService, transports.scoring, { signer }),
+    metrics: clientFor(metrics.MetricsService, transports.metrics, { signer }),
     webhooks: clientFor(webhooks.WebhookService, transports.webhookIngress, { signer }),
     codeHostWebhooks: clientFor(webhooks.CodeHostWebhookService, transports.webhookIngress, { signer }),
   };

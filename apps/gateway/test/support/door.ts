@@ -7,7 +7,7 @@ import { expect, test } from "@jest/globals";
 import { directoryBlobs, type BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
-import { factories, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
+import { factories, metrics, orchestrator, scheduler, scoring, webhooks } from "@millwright/contracts";
 import { DomainError, ERROR_KINDS, type ErrorKindName } from "@millwright/errors";
 import { allowServices, callerOf, CallerSigner, CallerVerifier, inProcess, requestContextOf, type Routes } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
@@ -56,7 +56,7 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, scoring.ScorerService, scoring.BenchmarkService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, scoring.ScorerService, scoring.BenchmarkService, metrics.MetricsService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -77,7 +77,7 @@ export type Door = Api & {
 export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<Door> {
   const clock = manualClock(NOW);
   const log = memoryLog();
-  const metrics = new Metrics();
+  const processMetrics = new Metrics();
   const signer = await CallerSigner.create("gateway");
   const calls: NeighbourCall[] = [];
   let answers: Record<string, unknown> = {};
@@ -99,8 +99,8 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     for (const service of SERVICES) router.service(service, implementation(service));
   };
   const allow = allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"] });
-  const transport = inProcess(routes, { service: "neighbour", verifier: new CallerVerifier([signer.jwk]), log, metrics, allow });
-  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, webhookIngress: transport }, signer);
+  const transport = inProcess(routes, { service: "neighbour", verifier: new CallerVerifier([signer.jwk]), log, metrics: processMetrics, allow });
+  const neighbours = connectNeighbours({ orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, metrics: transport, webhookIngress: transport }, signer);
 
   const dir = await mkdtemp(join(tmpdir(), "millwright-door-"));
   const signingKey = new Uint8Array(32).fill(7);
@@ -119,7 +119,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
-  const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, answerOnce: (_caller, _key, act) => act(), teamHeaders: ["x-service-team-uid"], clock, log, metrics }), "member");
+  const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, answerOnce: (_caller, _key, act) => act(), teamHeaders: ["x-service-team-uid"], clock, log, metrics: processMetrics }), "member");
   return {
     ...api, calls, clock, blobs, links, capabilities,
     answer(next) {

@@ -67,7 +67,7 @@ export async function openGateway() {
     exportJWK(publicKey).then((jwk) =>
       composeGateway({
         databaseUrl: own.url, masterKey: new Uint8Array(32).fill(3), publicUrl: "https://mill.example", signer: signers.gateway, verifier, clock, log, metrics,
-        neighbours: { orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, webhookIngress: transport }, poolSize: 4, bootstrapApiKey: APP_KEY, runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
+        neighbours: { orchestrator: transport, factories: transport, scheduler: transport, scoring: transport, metrics: transport, webhookIngress: transport }, poolSize: 4, bootstrapApiKey: APP_KEY, runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
       }),
     );
   const gateway = await compose();
