@@ -25,7 +25,7 @@ const withOwnNode = existsSync(OWN_NODE) ? test : test.skip;
 
 withOwnNode("the documented command starts every service, whatever Node.js the shell has", () => {
   const [command = ""] = /^node_modules\/\.bin\/node [^#\n]+/m.exec(read("docs/operations/processes.md")) ?? [];
-  for (const service of ["gateway", "orchestrator", "factories", "scheduler", "scoring", "webhook-ingress"]) {
+  for (const service of ["gateway", "orchestrator", "factories", "scheduler", "scoring", "metrics", "webhook-ingress"]) {
     const words = command.trim().replace("gateway", service).split(/ +/);
     const { status, stderr } = spawnSync(words[0]!, words.slice(1), { cwd: root, encoding: "utf8", env: { PATH: "/usr/bin:/bin" } });
     expect([service, status, stderr]).toEqual([service, 1, expect.stringMatching(/^Invalid configuration:\n {2}DATABASE_URL is required/)]);

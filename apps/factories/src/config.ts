@@ -19,6 +19,9 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of scoring. */
     scoringUrls: required.urls("SCORING_URL"),
     scoringJwksUrls: required.urls("SCORING_JWKS_URL"),
+    /** RPC addresses of the metrics service, which calls this one. */
+    metricsUrls: required.urls("METRICS_URL"),
+    metricsJwksUrls: required.urls("METRICS_JWKS_URL"),
     /** RPC addresses of the webhook ingress. */
     webhookIngressUrls: required.urls("WEBHOOK_INGRESS_URL"),
     webhookIngressJwksUrls: required.urls("WEBHOOK_INGRESS_JWKS_URL"),

@@ -12,6 +12,7 @@ await runService({
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
     scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
+    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
   migrationsDir,

@@ -21,6 +21,9 @@ export const loadConfig = (env: Env) =>
     /** Scoring, which calls it. */
     scoringUrls: required.urls("SCORING_URL"),
     scoringJwksUrls: required.urls("SCORING_JWKS_URL"),
+    /** RPC addresses of the metrics service, which calls this one. */
+    metricsUrls: required.urls("METRICS_URL"),
+    metricsJwksUrls: required.urls("METRICS_JWKS_URL"),
     /** Where artifacts, snapshots and transcripts are. */
     ...blobSettings,
     ...bucketSettings,

@@ -16,6 +16,7 @@ await runService({
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
     scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
+    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
   }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {

@@ -11,6 +11,7 @@ import { composeOrchestrator, migrationsDir as orchestratorMigrations, platformP
 import { outboundRule } from "@millwright/outbound";
 import { CallerSigner, CallerVerifier, inProcess, localKeys, type Routes, type ServerOptions } from "@millwright/rpc";
 import { allowedServices as schedulerAllow, composeScheduler, migrationsDir as schedulerMigrations } from "@millwright/scheduler/compose";
+import { allowedServices as metricsAllow, composeMetrics, migrationsDir as metricsMigrations } from "@millwright/metrics/compose";
 import { allowedServices as scoringAllow, composeScoring, migrationsDir as scoringMigrations } from "@millwright/scoring/compose";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
 import { deriveKey } from "@millwright/vault";
@@ -26,7 +27,7 @@ export type Door = { readonly routes: Routes; readonly options: ServerOptions };
 
 export type Services = {
   /** By service; `workers` is the orchestrator's own for workers. */
-  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "webhook-ingress" | "workers", Door>>;
+  readonly doors: Readonly<Record<"gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "metrics" | "webhook-ingress" | "workers", Door>>;
   /** Everything public but health and metrics. */
   readonly requestListener: RequestListener;
   /** `apiKey` only when this start made it. */
@@ -39,18 +40,20 @@ export type Services = {
 /** The object graph of the whole platform: each service composed as it would be alone, joined by transports within the process. */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
   const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
-  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, webhooksUrl] = await Promise.all([
+  const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, metricsUrl, webhooksUrl] = await Promise.all([
     prepareDatabase(databases, "gateway", gatewayMigrations),
     prepareDatabase(databases, "orchestrator", orchestratorMigrations),
     prepareDatabase(databases, "factories", factoriesMigrations),
     prepareDatabase(databases, "scheduler", schedulerMigrations),
     prepareDatabase(databases, "scoring", scoringMigrations),
+    prepareDatabase(databases, "metrics", metricsMigrations),
     prepareDatabase(databases, "webhook-ingress", webhooksMigrations),
   ]);
   const signers = {
     gateway: await CallerSigner.create("gateway"), orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories"),
     scheduler: await CallerSigner.create("scheduler"),
     scoring: await CallerSigner.create("scoring"),
+    metrics: await CallerSigner.create("metrics"),
     "webhook-ingress": await CallerSigner.create("webhook-ingress"),
   };
   const verifier = new CallerVerifier(Object.values(signers).map((signer) => signer.jwk));
@@ -108,6 +111,12 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     trialsPerTeam: config.scoringTrialsPerTeam,
     timeScale: config.timeScale,
   });
+  const metricsService = composeMetrics({
+    ...of("metrics"),
+    databaseUrl: metricsUrl,
+    neighbours: { identity: transports.identity, orchestrator: transports.orchestrator, factories: transports.factories, webhookIngress: transports.webhookIngress },
+    timeScale: config.timeScale,
+  });
   const webhooks = composeWebhookIngress({
     ...of("webhook-ingress"),
     databaseUrl: webhooksUrl,
@@ -137,6 +146,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     factories: { routes: (router: ConnectRouter) => factories.routes(router), options: serving("factories", { allow: factoriesAllow }) },
     scheduler: { routes: (router: ConnectRouter) => scheduler.routes(router), options: serving("scheduler", { allow: schedulerAllow }) },
     scoring: { routes: (router: ConnectRouter) => scoring.routes(router), options: serving("scoring", { allow: scoringAllow }) },
+    metrics: { routes: (router: ConnectRouter) => metricsService.routes(router), options: serving("metrics", { allow: metricsAllow }) },
     "webhook-ingress": { routes: (router: ConnectRouter) => webhooks.routes(router), options: serving("webhook-ingress", { allow: webhooksAllow }) },
     workers: { routes: orchestrator.workerRoutes, options: serving("orchestrator", { open: [worker.WorkerService.typeName] }) },
   };
@@ -145,9 +155,10 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   transports.factories.become(inProcess(doors.factories.routes, doors.factories.options));
   transports.scheduler.become(inProcess(doors.scheduler.routes, doors.scheduler.options));
   transports.scoring.become(inProcess(doors.scoring.routes, doors.scoring.options));
+  transports.metrics.become(inProcess(doors.metrics.routes, doors.metrics.options));
   transports.webhookIngress.become(inProcess(doors["webhook-ingress"].routes, doors["webhook-ingress"].options));
 
-  const inOrder = [gateway, orchestrator, factories, scheduler, scoring, webhooks];
+  const inOrder = [gateway, orchestrator, factories, scheduler, scoring, webhooks, metricsService];
   const bootstrap = await gateway.bootstrap();
   return {
     doors,

@@ -19,7 +19,7 @@ type DoorName = keyof Services["doors"];
 /** The same door, entered in two ways. */
 type Ways = { readonly local: Transport; readonly remote: Transport; readonly methods: readonly DescMethod[] };
 
-const DOORS: readonly DoorName[] = ["gateway", "orchestrator", "factories", "scheduler", "scoring", "webhook-ingress", "workers"];
+const DOORS: readonly DoorName[] = ["gateway", "orchestrator", "factories", "scheduler", "scoring", "metrics", "webhook-ingress", "workers"];
 const signer = await CallerSigner.create("gateway");
 /** Services speak through signers of their own. */
 const signers: Readonly<Record<string, CallerSigner>> = { gateway: signer, orchestrator: await CallerSigner.create("orchestrator"), factories: await CallerSigner.create("factories") };

@@ -11,7 +11,7 @@ import { steadyPort } from "./ports.ts";
 import { killAll, processesWith } from "./processes.ts";
 import { Relay } from "./relay.ts";
 
-export const SERVICES = ["gateway", "orchestrator", "factories", "scheduler", "scoring", "webhook-ingress"] as const;
+export const SERVICES = ["gateway", "orchestrator", "factories", "scheduler", "scoring", "metrics", "webhook-ingress"] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 export type ClusterOptions = DeploymentOptions & {

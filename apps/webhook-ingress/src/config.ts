@@ -18,4 +18,7 @@ export const loadConfig = (env: Env) =>
     /** RPC addresses of factories. */
     factoriesUrls: required.urls("FACTORIES_URL"),
     factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
+    /** RPC addresses of the metrics service, which calls this one. */
+    metricsUrls: required.urls("METRICS_URL"),
+    metricsJwksUrls: required.urls("METRICS_JWKS_URL"),
   });

@@ -9,6 +9,7 @@ await runService({
   neighbours: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
+    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
   }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {

@@ -15,7 +15,7 @@ export type Cut = "refuse" | "silence" | "mute";
 export type Schedule = { readonly seed: number; readonly runs: readonly RunPlan[]; readonly faults: readonly Fault[] };
 
 /** The processes of a drill. */
-export const CAST = { gateway: 2, orchestrator: 2, factories: 1, scheduler: 1, scoring: 1, "webhook-ingress": 1, worker: 4 } as const;
+export const CAST = { gateway: 2, orchestrator: 2, factories: 1, scheduler: 1, scoring: 1, metrics: 1, "webhook-ingress": 1, worker: 4 } as const;
 export const TIME_SCALE = 30;
 
 /** Ends the name of a target that is every replica of a service. */

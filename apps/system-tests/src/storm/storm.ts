@@ -6,7 +6,7 @@ import { Ledger, type Promised } from "./ledger.ts";
 import { Sender } from "./sender.ts";
 import { FIRING, makeTargets, type Target } from "./targets.ts";
 
-const REPLICAS = { gateway: 1, orchestrator: 1, factories: 1, scheduler: 1, scoring: 1, "webhook-ingress": 3 } as const;
+const REPLICAS = { gateway: 1, orchestrator: 1, factories: 1, scheduler: 1, scoring: 1, metrics: 1, "webhook-ingress": 3 } as const;
 const COPIES = 48;
 /** Below the 60 a minute of a webhook, with room for repetitions. */
 const PER_TARGET_MAX = 40;
