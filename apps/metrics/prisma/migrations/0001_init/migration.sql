@@ -283,6 +283,9 @@ CREATE TABLE factory_pull_requests (
 ) WITH (fillfactor = 80);
 -- The list; pull requests whose opening is not known come last.
 CREATE INDEX factory_pull_requests_list ON factory_pull_requests (factory_uid, coalesce(opened_at, '-infinity') DESC, url_key);
+-- The list of one repository, whatever the case of its name; also which repositories there are.
+CREATE INDEX factory_pull_requests_by_repo ON factory_pull_requests
+  (factory_uid, lower(repo_full_name), coalesce(opened_at, '-infinity') DESC, url_key);
 CREATE INDEX factory_pull_requests_seen ON factory_pull_requests (factory_uid, first_seen_at)
   INCLUDE (inference_micros, compute_micros, platform_micros, additions, deletions);
 CREATE INDEX factory_pull_requests_opened ON factory_pull_requests (factory_uid, opened_at) INCLUDE (merged_at, human_total);
