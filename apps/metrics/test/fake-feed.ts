@@ -1,0 +1,36 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { events } from "@millwright/contracts";
+import { newUid } from "@millwright/ids";
+
+export type FakeEvent = {
+  readonly type: string;
+  readonly entityUid: string;
+  readonly occurredAt: Date;
+  readonly entityVersion?: number;
+  readonly teamUid?: string;
+  readonly payload?: JsonObject;
+};
+
+/** Serves the events of a list as the event feed of a service; its log is named by `logUid`. */
+export function serveFeed(router: ConnectRouter, logUid: string, list: readonly FakeEvent[]): void {
+  router.service(events.EventFeedService, {
+    read: async ({ after, limit }) => ({
+      logUid,
+      head: BigInt(list.length),
+      events: list.slice(Number(after), Number(after) + limit).map(({ occurredAt, entityVersion = 1, ...event }, index) => ({
+        payload: {},
+        ...event,
+        uid: newUid(),
+        position: after + BigInt(index) + 1n,
+        entity: event.type.split(".")[1]!,
+        entityVersion: BigInt(entityVersion),
+        actorType: "user",
+        actorUid: "u-1",
+        requestId: "r-1",
+        occurredAt: timestampFromDate(occurredAt),
+      })),
+    }),
+  });
+}

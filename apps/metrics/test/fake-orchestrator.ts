@@ -1,0 +1,79 @@
+import { clone } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { events, orchestrator } from "@millwright/contracts";
+import { allowServices } from "@millwright/rpc";
+import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+import type { FakeRun } from "./run-samples.ts";
+
+/** Facts of runs and the run feed in memory. */
+export class FakeOrchestrator {
+  static readonly allow = {
+    ...allowServices(events.EventFeedService, { read: ["metrics"] }),
+    ...allowServices(orchestrator.FactsService, { listRunFacts: ["metrics"] }),
+  };
+  /** What ListRunFacts returns; tests change them in place. */
+  readonly runs = new Map<string, FakeRun>();
+  readonly feed: FakeEvent[] = [];
+  /** While set, events wait here instead of reaching the feed. */
+  held: FakeEvent[] | undefined;
+  /** The runs of every ListRunFacts. */
+  readonly requests: string[][] = [];
+  /** Returns what ListRunFacts returns, such as older snapshots; may throw. */
+  answer: (runs: FakeRun[]) => Promise<FakeRun[]> | FakeRun[] = (runs) => runs;
+  readonly #now: () => Date;
+
+  constructor(now: () => Date) {
+    this.#now = now;
+  }
+
+  /** Adds runs, or replaces them, and publishes an event of each. */
+  put(...runs: FakeRun[]): void {
+    for (const run of runs) {
+      this.runs.set(run.uid, run);
+      this.publish(run.uid, run.version === 1n ? "created" : run.finishedAt ? "finished" : "state_changed");
+    }
+  }
+
+  /** Changes a run as `change` says, raises its version and publishes that. */
+  change(uid: string, change: (run: FakeRun) => void): FakeRun {
+    const run = this.runs.get(uid)!;
+    change(run);
+    run.version += 1n;
+    this.put(run);
+    return run;
+  }
+
+  publish(uid: string, happened: "created" | "state_changed" | "finished"): void {
+    const run = this.runs.get(uid)!;
+    const event: FakeEvent = {
+      type: `millwright.run.${happened}.v1`, entityUid: uid, entityVersion: Number(run.version), occurredAt: this.#now(), payload: { run_uid: uid },
+      ...(run.ownerType === "team" && { teamUid: run.ownerUid }),
+    };
+    (this.held ?? this.feed).push(event);
+  }
+
+  /** Lets held events reach the feed, rearranged: in another order, repeated, or without some. */
+  release(rearrange: (held: FakeEvent[]) => FakeEvent[] = (held) => held): void {
+    this.feed.push(...rearrange(this.held ?? []));
+    this.held = undefined;
+  }
+
+  routes(router: ConnectRouter): void {
+    router.service(orchestrator.FactsService, {
+      listRunFacts: async ({ runUids }) => {
+        this.requests.push([...runUids]);
+        const found = runUids.flatMap((uid) => this.runs.get(uid) ?? []);
+        return { runs: (await this.answer(found)).map((run) => clone(orchestrator.RunFactsSchema, run)) };
+      },
+    });
+    serveFeed(router, "0199a000-0000-7000-8000-000000000001", this.feed);
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.runs.clear();
+    this.feed.length = this.requests.length = 0;
+    this.held = undefined;
+    this.answer = (runs) => runs;
+  }
+}
