@@ -192,6 +192,8 @@ CREATE TABLE pull_requests (
   deletions             integer,
   changed_files         integer,
   num_commits           integer,
+  state_at              timestamptz(3),
+  measured_at           timestamptz(3),
   PRIMARY KEY (team_uid, url_key)
 );
 -- Merges in repositories of a factory, by anyone.
@@ -233,6 +235,15 @@ CREATE TABLE produced_pull_requests (
 );
 CREATE INDEX produced_pull_requests_by_url ON produced_pull_requests (team_uid, url_key);
 CREATE INDEX produced_pull_requests_by_root ON produced_pull_requests (root_run_uid);
+
+-- Facts of a code host and runs that produce the same pull request may be stored at the same time. The writer of facts takes this lock exclusively,
+-- so that it sees every producer, or the producer's transaction sees the facts (store/pull-request-fact-store.ts).
+CREATE FUNCTION lock_produced_pull_request() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('pull request ' || NEW.team_uid || ' ' || NEW.url_key, 0));
+  RETURN NEW;
+END $$;
+CREATE TRIGGER produced_pull_requests_lock BEFORE INSERT ON produced_pull_requests FOR EACH ROW EXECUTE FUNCTION lock_produced_pull_request();
 
 -- How much of a tree's spend one of its pull requests carries: an even part; the first ones by URL carry what does not divide.
 CREATE TABLE pull_request_shares (
