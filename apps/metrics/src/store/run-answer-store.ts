@@ -1,3 +1,11 @@
 import type { Database } from "@millwright/database";
+import { mergeStore } from "./merge-store.ts";
+import { pullRequestCohortStore } from "./pull-request-cohort-store.ts";
+import { runCountStore } from "./run-count-store.ts";
 
-export const runAnswerStore = (_database: Database) => ({});
+/** What metrics and run counts are read from. */
+export const runAnswerStore = ({ searches }: Database) => ({
+  runCounts: runCountStore(searches),
+  pullRequestCohorts: pullRequestCohortStore(searches),
+  merges: mergeStore(searches),
+});

@@ -1,0 +1,68 @@
+import type { Caller } from "@millwright/caller";
+import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
+import { mergeRepositories, sumCohorts, type Merges, type OpenedCohort } from "../domain/pull-request-metrics.ts";
+import { sumRuns } from "../domain/run-breakdown.ts";
+import type { RunCounts } from "./get-run-breakdown.ts";
+import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
+
+export type GetMetricsDeps = ResolveScopeDeps & {
+  readonly runCounts: RunCounts;
+  readonly pullRequestCohorts: {
+    countFirstSeen(window: PeriodWindow): Promise<number[]>;
+    openedCohorts(window: PeriodWindow): Promise<OpenedCohort[]>;
+  };
+  readonly merges: {
+    factoryMerges(window: PeriodWindow): Promise<{ total: Merges; periods: Merges[] }>;
+    countOtherMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]>;
+    producedRepositories(factoryUid: string): Promise<string[]>;
+  };
+};
+
+/** Lists have one entry per period; without periods, one for the whole range. */
+export type FactoryMetrics = {
+  readonly scope: RangeScope;
+  readonly runs: readonly number[];
+  readonly pullRequests: readonly number[];
+  readonly cohorts: readonly OpenedCohort[];
+  readonly cohort: OpenedCohort;
+  /** Merges in the factory's repositories by anyone. */
+  readonly allMerges: readonly number[];
+  readonly merges: Merges;
+  readonly mergesByPeriod: readonly Merges[];
+  readonly repositories: readonly string[];
+};
+
+/**
+ * Returns what a factory did in the range. Runs count by creation, pull requests by first appearance, merged ones and interactions by opening,
+ * the funnel, impact and latency by merge.
+ *
+ * Errors: those of `resolveScope`. Source: fields-factory §5.1, §7.
+ */
+export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: RangeQuery): Promise<FactoryMetrics> {
+  const scope = await resolveScope(deps, caller, query);
+  const window = periodWindow(scope.factory.uid, scope.range, scope.periods);
+  const [counts, pullRequests, cohorts, own, { repositories, others }] = await Promise.all([
+    deps.runCounts.count(window, "root_vs_subrun"),
+    deps.pullRequestCohorts.countFirstSeen(window),
+    deps.pullRequestCohorts.openedCohorts(window),
+    deps.merges.factoryMerges(window),
+    readOtherMerges(deps, scope, window),
+  ]);
+  return {
+    scope,
+    runs: sumRuns(counts, window.starts.length),
+    pullRequests,
+    cohorts,
+    cohort: sumCohorts(cohorts),
+    allMerges: own.periods.map(({ merged }, index) => merged + others[index]!),
+    merges: own.total,
+    mergesByPeriod: own.periods,
+    repositories,
+  };
+}
+
+/** The factory's repositories are those of its definition and those in which its runs have produced pull requests. */
+async function readOtherMerges({ merges }: GetMetricsDeps, { factory }: RangeScope, window: PeriodWindow) {
+  const repositories = mergeRepositories(factory.repositories, await merges.producedRepositories(factory.uid));
+  return { repositories, others: await merges.countOtherMerges(window, factory.teamUid, repositories) };
+}
