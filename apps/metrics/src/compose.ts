@@ -4,6 +4,7 @@ import { Database } from "@millwright/database";
 import type { Consumer } from "@millwright/events";
 import { watchService, type ServiceOptions } from "@millwright/service";
 import { factoriesClient } from "./clients/factories-client.ts";
+import { identityClient } from "./clients/identity-client.ts";
 import { composeIngestion } from "./compose-ingestion.ts";
 import { metricsRoutes } from "./rpc/routes.ts";
 import { costAnswerStore } from "./store/cost-answer-store.ts";
@@ -51,6 +52,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
       metricsRoutes(router, {
         clock,
         factories: factoriesClient(o.neighbours.factories, signer),
+        principals: identityClient(o.neighbours.identity, signer, log),
         asOf: async () => (await oldestUnshown(database.sql, clock.now())) ?? clock.now(),
         ...runAnswerStore(database),
         ...costAnswerStore(database),

@@ -1,3 +1,9 @@
 import type { Database } from "@millwright/database";
+import { costBreakdownStore } from "./cost-breakdown-store.ts";
+import { costliestStore } from "./costliest-store.ts";
+import { pullRequestCostStore } from "./pull-request-cost-store.ts";
 
-export const costAnswerStore = (_database: Database) => ({});
+/** What answers about costs are made of. */
+export const costAnswerStore = (database: Database) => ({
+  costs: { ...costBreakdownStore(database), ...costliestStore(database), ...pullRequestCostStore(database) },
+});

@@ -1,0 +1,19 @@
+import type { Caller } from "@millwright/caller";
+import { sumPullRequestCosts, type PullRequestCostCell, type PullRequestCostSums } from "../domain/pull-request-cost.ts";
+import type { PullRequestCostQuery } from "../store/pull-request-cost-store.ts";
+import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
+
+export type PullRequestCostDeps = ResolveScopeDeps & {
+  readonly costs: { listPullRequestCosts(query: PullRequestCostQuery): Promise<PullRequestCostCell[]> };
+};
+
+/**
+ * Returns the whole spend attributed to the pull requests first seen in the range, whenever it occurred. Trees without a pull request are in no figure.
+ *
+ * Errors: those of `resolveScope`. Source: fields-factory §5.3, §5.4.
+ */
+export async function getCostPerPullRequest(deps: PullRequestCostDeps, caller: Caller, query: RangeQuery): Promise<PullRequestCostSums & { scope: RangeScope }> {
+  const scope = await resolveScope(deps, caller, query);
+  const cells = await deps.costs.listPullRequestCosts({ factoryUid: scope.factory.uid, range: scope.range, periods: scope.periods });
+  return { scope, ...sumPullRequestCosts(cells, scope.periods.length) };
+}

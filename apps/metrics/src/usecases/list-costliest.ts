@@ -1,0 +1,40 @@
+import type { Caller } from "@millwright/caller";
+import { invalidArgument } from "@millwright/errors";
+import { splitByModel, type ModelSpend } from "../domain/model-spend.ts";
+import type { CostliestQuery, CostlyPullRequest, KickoffRun } from "../store/costliest-store.ts";
+import { nameCreators, type CreatorRef, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
+import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
+
+export type ListCostliestDeps = ResolveScopeDeps & PrincipalDeps & {
+  readonly costs: { listCostliest(query: CostliestQuery): Promise<CostlyPullRequest[]> };
+};
+
+export type CostedPullRequest = {
+  readonly record: CostlyPullRequest["record"];
+  readonly models: readonly ModelSpend[];
+  readonly kickoffRun: KickoffRun | undefined;
+  readonly creator: (CreatorRef & NamedCreator) | undefined;
+};
+
+const LIMIT_MAX = 50;
+const LIMIT_DEFAULT = 20;
+
+/**
+ * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. Details that no code host has reported are null.
+ *
+ * Errors: those of `resolveScope` · limit_invalid (invalid_argument). Source: fields-factory §5.3.
+ */
+export async function listCostliest(deps: ListCostliestDeps, caller: Caller, query: RangeQuery, limit: number): Promise<{ scope: RangeScope; data: CostedPullRequest[] }> {
+  const scope = await resolveScope(deps, caller, { ...query, groupByPeriod: "" });
+  if (limit < 0 || limit > LIMIT_MAX) throw invalidArgument("limit_invalid", `limit must be between 1 and ${LIMIT_MAX} (got ${limit}).`);
+  const found = await deps.costs.listCostliest({ factoryUid: scope.factory.uid, range: scope.range, limit: limit || LIMIT_DEFAULT });
+  const creators = found.flatMap(({ kickoffRun }) => creatorOf(kickoffRun) ?? []);
+  const names = await nameCreators(deps, caller, scope.factory.teamUid, creators);
+  const data = found.map(({ record, shares, kickoffRun }) => {
+    const creator = creatorOf(kickoffRun);
+    return { record, models: splitByModel(shares), kickoffRun, creator: creator && { ...creator, ...names.get(creator.uid)! } };
+  });
+  return { scope, data };
+}
+
+const creatorOf = (run: KickoffRun | undefined): CreatorRef | undefined => (run && run.creatorUid !== "" ? { type: run.creatorType, uid: run.creatorUid } : undefined);
