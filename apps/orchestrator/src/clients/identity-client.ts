@@ -32,6 +32,7 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
       const answer = await client.resolveAgent({ ...question, askedSecrets: [...DECIDING_SECRETS] }, call(forwarded(caller, signer.service)));
       return {
         ...(answer.agentUid ? { agentUid: answer.agentUid, agentName: answer.agentName } : {}),
+        ...(answer.agentUid && answer.agentType ? { agentType: answer.agentType } : {}),
         ...(answer.factoryUid ? { factoryUid: answer.factoryUid } : {}),
         definitionVersion: Number(answer.definitionVersion),
         layers: answer.layers

@@ -5,6 +5,8 @@ import type { ScopeSettings } from "./queue-settings.ts";
 export type ResolvedAgent = {
   readonly agentUid?: string;
   readonly agentName?: string;
+  /** FOREMAN, TRIAGE, SPEC, IMPLEMENT, REVIEW, VERIFY or CUSTOM. */
+  readonly agentType?: string;
   readonly factoryUid?: string;
   /** 0: the factory has no definition. */
   readonly definitionVersion: number;

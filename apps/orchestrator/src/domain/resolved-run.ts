@@ -57,6 +57,8 @@ export type FrozenConfig = {
   readonly factory_uid?: FactoryUid;
   readonly agent_uid?: AgentUid;
   readonly agent_name?: string;
+  /** Absent: no agent, or the run was created before agent types were frozen. */
+  readonly agent_type?: string;
   readonly definition_version?: number;
   readonly environment_uid?: EnvironmentUid;
   /** Of a benchmark trial and the runs below it. */

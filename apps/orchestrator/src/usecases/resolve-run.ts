@@ -111,6 +111,7 @@ export async function resolveRunConfig(deps: ResolveRunDeps, caller: Caller, req
     ...(factoryUid ? { factory_uid: factoryUid } : {}),
     ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
     ...(agent.agentName ? { agent_name: agent.agentName } : {}),
+    ...(agent.agentType ? { agent_type: agent.agentType } : {}),
     ...(part ? { definition_version: part.version } : {}),
     ...(environment ? { environment_uid: environment.uid } : {}),
     ...(judge ? { judge: { scorer_uid: judge.scorerUid, classifications: judge.classifications } } : {}),
