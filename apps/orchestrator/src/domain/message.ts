@@ -21,6 +21,8 @@ export type NewMessage = Omit<Message, "attachments"> & {
   readonly attachments?: readonly Attachment[];
   readonly runUid: string;
   readonly author: { readonly type: string; readonly uid: string };
+  /** Whether a person sent it, and not a run or a service in that person's name. */
+  readonly isByPerson?: boolean;
   /** Sent to the execution that runs now; absent: taken by the next one that is accepted. */
   readonly directiveTo?: number;
 };

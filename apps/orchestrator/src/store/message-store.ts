@@ -9,12 +9,12 @@ import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
   await sendTo(
     tx,
-    `INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid, execution_id, taken_as)
-     SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6, $7, $8::bigint, CASE WHEN $8 IS NOT NULL THEN 'directive' END
+    `INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid, execution_id, taken_as, by_person)
+     SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6, $7, $8::bigint, CASE WHEN $8 IS NOT NULL THEN 'directive' END, $9
        FROM messages WHERE run_uid = $2`,
     [
       message.uid, message.runUid, message.kind, message.text, message.mode, message.author.type, message.author.uid,
-      message.directiveTo ?? null,
+      message.directiveTo ?? null, message.isByPerson ?? false,
     ],
   );
   await addAttachments(tx, message.uid, message.attachments ?? []);

@@ -79,11 +79,14 @@ export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun,
   const waiting = await tx.countUnseenTextBytes(run.uid);
   requireTextWithin("The message, with the prompt and the follow-ups that the agent has not received yet,", waiting + Buffer.byteLength(text));
   const directiveTo = route.via === "directive" ? { directiveTo: run.execution.id } : {};
-  await tx.addMessage({ uid, runUid: run.uid, kind: "followup", text, mode, author: by, attachments, ...directiveTo });
+  await tx.addMessage({ uid, runUid: run.uid, kind: "followup", text, mode, author: by, isByPerson: isByPerson(caller), attachments, ...directiveTo });
   const accepted: NewRunEvent = { kind: "followup_accepted", payload: { followup_uid: uid, outcome: route.outcome, by: by.uid } };
   await settleChanges(tx, [changeFor(run, route, accepted, { uid, text, mode, attachments })], [], { actor: by, requestId: caller.requestId });
   return { outcome: route.outcome, runUid: run.uid, ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }) };
 }
+
+/** A run token and a service in its own name act for a person, but the person sent nothing. */
+const isByPerson = ({ principal, run }: Caller): boolean => principal.type === "user" && run === undefined;
 
 function changeFor(run: LockedRun, route: FollowupRoute, accepted: NewRunEvent, message: Omit<Message, "kind">): RunChange {
   const life = lifeOf(run);
