@@ -30,6 +30,7 @@ import { artifactRoutes } from "./rpc/artifact-routes.ts";
 import { catalogRoutes } from "./rpc/catalog-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { evidenceAllowList, evidenceRoutes } from "./rpc/evidence-routes.ts";
+import { factsAllowList, factsRoutes } from "./rpc/facts-routes.ts";
 import { runMessage } from "./rpc/run-messages.ts";
 import { runViewMethods } from "./rpc/run-view-routes.ts";
 import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
@@ -48,6 +49,8 @@ import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-eve
 import { followupsOf } from "./store/message-store.ts";
 import { conversationsByUrl, findByReference, listChildren, listOfConversation, findSimilarRuns, listOfConversations, listRuns, listTreeUids, currentRunsOfConversations } from "./store/run-list-store.ts";
 import { listOpenRuns } from "./store/open-run-store.ts";
+import { runFactsStore } from "./store/run-facts-store.ts";
+import { runSpendStore } from "./store/run-spend-store.ts";
 import { findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
 import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
 import { scoredRunStore } from "./store/scored-run-store.ts";
@@ -225,8 +228,17 @@ export function composeCatalog(options: CatalogOptions) {
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
       workerArtifactMethods({ ...shared, deleteLater, harnessTranscripts: harnessTranscriptStore, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId) }),
-    /** ArtifactService, CatalogService, DefinitionOwnerService and EvidenceService. */
+    /** ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
     routes(router: ConnectRouter): void {
+      factsRoutes(router, {
+        runSnapshots: (uids) => runFactsStore.snapshots(sql, uids),
+        modelCallsOfRuns: (uids) => runSpendStore.modelCalls(sql, uids),
+        computeIntervalsOfRuns: (uids) => runSpendStore.computeIntervals(sql, uids),
+        producedPullRequests: (uids) => runSpendStore.pullRequests(sql, uids),
+        personFollowUpsOfRuns: (uids) => runSpendStore.personFollowUps(sql, uids),
+        walkRuns: (after, limit) => runFactsStore.walk(sql, after, limit),
+        cursors: options.cursors,
+      });
       evidenceRoutes(router, {
         ...reads,
         ...shared,
@@ -268,6 +280,7 @@ export function composeCatalog(options: CatalogOptions) {
 export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
   ...definitionAllowList,
   ...evidenceAllowList,
+  ...factsAllowList,
   ...allowServices(orchestrator.RunService, {
     describeConversation: ["factories"],
     describeConversations: ["factories"],

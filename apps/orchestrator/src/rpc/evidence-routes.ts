@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
+import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { present } from "@millwright/json";
-import { allowServices, callerOf } from "@millwright/rpc";
+import { allowServices } from "@millwright/rpc";
 import type { IdentifiedRunner } from "../domain/definition-part.ts";
 import { totalsOf, type ScoredRun } from "../domain/scored-run.ts";
 import { requestUsage } from "../domain/usage.ts";
@@ -13,6 +13,7 @@ import { describeScoredRuns, type DescribeScoredRunsDeps } from "../usecases/des
 import { getRunEvidence, type GetRunEvidenceDeps } from "../usecases/get-run-evidence.ts";
 import { getRunRepositories, type GetRunRepositoriesDeps } from "../usecases/get-run-repositories.ts";
 import { resolveCommits, type ResolveCommitsDeps } from "../usecases/resolve-commits.ts";
+import { requireService } from "./require-service.ts";
 import { artifactMessage } from "./run-messages.ts";
 
 type FactoryRunner = IdentifiedRunner & { readonly factoryUid: string };
@@ -51,11 +52,6 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
       return { repositories: await resolveCommits(deps, teamUid, repositories) };
     },
   });
-}
-
-/** The allow-list bounds services only. Errors: run_not_found. */
-function requireService(context: HandlerContext): void {
-  if (callerOf(context).principal.type !== "service") throw notFound("run");
 }
 
 const runnerMessage = ({ uid, formerUid, factoryUid, name, dockerImage, setupCommands, os, arch, vcpus, memoryGb }: FactoryRunner) => ({

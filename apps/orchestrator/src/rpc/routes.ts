@@ -11,7 +11,7 @@ type Views = Omit<RunService, keyof ReturnType<typeof runMethods> | keyof Return
 export type RoutesDeps = {
   readonly runs: RunRoutesDeps & LocalRunRoutesDeps;
   readonly runViewMethods: Views;
-  /** ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService. */
+  /** ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService. */
   readonly catalogRoutes: (router: ConnectRouter) => void;
   readonly eventLog: EventLog;
 };
@@ -26,5 +26,5 @@ export function routes(router: ConnectRouter, { runs, runViewMethods, catalogRou
 /** Which services may call the methods composed here in their own name. */
 export const ALLOWED_SERVICES: Readonly<Record<string, readonly string[]>> = {
   ...runAllowList,
-  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "scheduler", "scoring"] }),
+  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "scheduler", "scoring", "metrics"] }),
 };

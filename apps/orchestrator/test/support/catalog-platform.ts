@@ -50,8 +50,8 @@ export type CatalogPlatform = Awaited<ReturnType<typeof catalogPlatform>>;
 export async function catalogPlatform(overrides: { localRepositoryRoots?: string[]; fetch?: typeof fetch; poolSize?: number; modelProviders?: PlatformProvider[]; managedMcpServers?: ManagedMcpServers; clock?: Clock } = {}) {
   const clock = overrides.clock ?? systemClock;
   const known = fakeIdentity();
-  const [gateway, own, factories, scoring] = await Promise.all(["gateway", "orchestrator", "factories", "scoring"].map((service) => CallerSigner.create(service)));
-  const verifier = new CallerVerifier([gateway!.jwk, own!.jwk, factories!.jwk, scoring!.jwk]);
+  const [gateway, own, factories, scoring, metrics] = await Promise.all(["gateway", "orchestrator", "factories", "scoring", "metrics"].map((service) => CallerSigner.create(service)));
+  const verifier = new CallerVerifier([gateway!.jwk, own!.jwk, factories!.jwk, scoring!.jwk, metrics!.jwk]);
   const server = (service: string, entrance: Verifier = verifier): ServerOptions => ({ service, verifier: entrance, log: memoryLog(), metrics: new Metrics(), allow: allowed });
   const us = ["orchestrator"];
   const allowed = { ...catalogAllowList, "millwright.identity.v1.IdentityService/ResolveSecrets": us, "millwright.identity.v1.IdentityService/ResolveAgent": us };
@@ -98,6 +98,9 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     evidence: clientFor(orchestrator.EvidenceService, transport, { signer: scoring! }),
     /** The same service, called by one that is not on its allow-list. */
     evidenceByGateway: clientFor(orchestrator.EvidenceService, transport, { signer: gateway! }),
+    runFacts: clientFor(orchestrator.FactsService, transport, { signer: metrics! }),
+    runFactsByGateway: clientFor(orchestrator.FactsService, transport, { signer: gateway! }),
+    runFactsByScoring: clientFor(orchestrator.FactsService, transport, { signer: scoring! }),
     /** The same door, entered by a service that has no business there. */
     definitionsByGateway: clientFor(definitions.DefinitionOwnerService, transport, { signer: gateway! }),
     workers: clientFor(worker.WorkerService, workerTransport),
