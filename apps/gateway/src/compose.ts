@@ -22,8 +22,10 @@ import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
 import { credentialReader, noteUse } from "./store/credential-store.ts";
 import { answerOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
 import { IdentityDb } from "./store/identity-db.ts";
+import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
+import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 export { chosenKey } from "./chosen-key.ts";
 export { egressRangesSetting } from "./egress-ranges.ts";
@@ -46,6 +48,7 @@ export type Gateway = {
 };
 
 const PRUNE_EVERY_MS = 3_600_000;
+const PRUNE_COUNTS_EVERY_MS = 60_000;
 
 export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const { clock, log } = o;
@@ -57,7 +60,8 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const authenticator = new Authenticator({ findCredential: credentialReader(database, clock), noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now), clock, log, runTokens });
   const eventLog = new EventLog({ database, clock, log, ...bell(o) });
   const identity = { db, clock, vault, pushSecret: secretPusher(neighbours.webhooks), authenticator, cursors: new Cursors(deriveKey(o.masterKey, "cursors")), once: createOnce({ db, vault, clock }) };
-  const door = publicDoor({ options: o, identity, neighbours, answerOnce: answerOnce({ db, vault, clock }) });
+  const limitMetrics = limitMetricsRequests({ clock, count: (requester, now) => countMetricsRequest(database.sql, requester, now) });
+  const door = publicDoor({ options: o, identity, neighbours, answerOnce: answerOnce({ db, vault, clock }), limitMetrics });
 
   const consumer = (name: string, source: string, read: FeedReader, react: Pick<ConsumerDeps, "handlers" | "together">) =>
     new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...bell(o) });
@@ -80,8 +84,14 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     onError: (error) => log.warn({ component: "idempotency pruner", error }, "pruning failed"),
   });
 
+  const countPruner = new BackgroundLoop({
+    everyMs: PRUNE_COUNTS_EVERY_MS,
+    step: () => pruneMetricsRequests(database.sql, clock.now()).then(() => "idle" as const),
+    onError: (error) => log.warn({ component: "request count pruner", error }, "pruning failed"),
+  });
+
   const unwatch = watchService({ service: "gateway", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([pruner.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> => void (await Promise.all([pruner.stop(), countPruner.stop(), ...consumers.map((each) => each.stop())]));
 
   return {
     routes: rpcRoutes({ ...identity, eventLog }),
@@ -94,6 +104,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
       relay?.start();
       for (const each of consumers) each.start();
       pruner.start();
+      countPruner.start();
     },
     pause,
     async stop() {

@@ -20,7 +20,10 @@ import { codeHostWebhookRoutes } from "./routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
+import { factoryCostRoutes } from "./routes/factory-costs.ts";
 import { factoryFilesRoutes } from "./routes/factory-files.ts";
+import { factoryMetricsRoutes } from "./routes/factory-metrics.ts";
+import { factoryPullRequestRoutes } from "./routes/factory-pull-requests.ts";
 import { factoryRoutes } from "./routes/factories.ts";
 import { factoryBranchRoutes } from "./routes/factory-branches.ts";
 import { factorySourceRoutes } from "./routes/factory-source.ts";
@@ -51,13 +54,16 @@ import { whoAmIRoute } from "./routes/whoami.ts";
 import { listTeams } from "./store/team-store.ts";
 import { findPrincipal } from "./usecases/act-on-behalf.ts";
 import { getProfiles } from "./usecases/get-profiles.ts";
+import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 const TEAM_HEADER = "x-service-team-uid";
 /** What published clients send (fields-factory). */
 const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 
+type PublicDoorDeps = { options: GatewayOptions; identity: IdentityRouteDeps; neighbours: Neighbours; answerOnce: AnswerOnce; limitMetrics: LimitMetricsRequests };
+
 /** Everything public: REST below `/api/v1`, pages, signed blobs, the workers' door. */
-export function publicDoor({ options: o, identity, neighbours, answerOnce }: { options: GatewayOptions; identity: IdentityRouteDeps; neighbours: Neighbours; answerOnce: AnswerOnce }): RestApp {
+export function publicDoor({ options: o, identity, neighbours, answerOnce, limitMetrics }: PublicDoorDeps): RestApp {
   const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
   const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
@@ -104,6 +110,9 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce }: { o
     ...benchmarkTaskRoutes(neighbours),
     ...benchmarkRunRoutes(shared),
     ...benchmarkTrialRoutes(neighbours),
+    ...factoryMetricsRoutes({ neighbours, limitMetrics }),
+    ...factoryCostRoutes({ neighbours, limitMetrics }),
+    ...factoryPullRequestRoutes({ neighbours, limitMetrics }),
     ...pageRoutes({ ...shared, signIn }),
     ...docsRoutes(o),
     aboutErrorsRoute,

@@ -1,7 +1,8 @@
+import { hash } from "node:crypto";
 import { DomainError } from "@millwright/errors";
 import { BODY_BYTES_MAX, readBody, readIdempotencyKey, readJson, readParams, readQuery } from "./read-request.ts";
 import { Reply } from "./reply.ts";
-import { authenticated, type RestContext, type RestOptions } from "./context.ts";
+import { authenticated, bearerOf, type RestContext, type RestOptions } from "./context.ts";
 import type { Route } from "./route.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -46,12 +47,15 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       headers: ctx.req.headers,
       signal,
       raw: { req: ctx.req, res: ctx.res },
+      credentialHash: () => hashOf(bearerOf(ctx)),
       authenticateAgain: () => authenticated(options, ctx),
       ...(idempotency ? { idempotency } : {}),
     },
   };
   return route.keepsAnswer && idempotency && input.caller ? options.answerOnce(input.caller, idempotency, () => route.handler(input)) : route.handler(input);
 }
+
+const hashOf = (bearer: string | undefined): string => (bearer === undefined ? "" : hash("sha256", bearer, "hex"));
 
 async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () => Promise<T>): Promise<T> {
   if (timeoutMs === 0) return act();

@@ -41,9 +41,12 @@ export type RestOptions = {
 export type RequestState = { requestId: string; traceId: string; route?: Route; caller?: Caller };
 export type RestContext = Koa.ParameterizedContext<RequestState>;
 
+/** The bearer credential of a request; undefined: none. */
+export const bearerOf = (ctx: RestContext): string | undefined => /^Bearer +([\x21-\x7e]+) *$/i.exec(ctx.get("authorization"))?.[1];
+
 /** The caller of a request that must have one. Errors: credential_missing and those of `authenticate` (unauthenticated). */
 export async function authenticated(options: RestOptions, ctx: RestContext): Promise<Caller> {
-  const bearer = /^Bearer +([\x21-\x7e]+) *$/i.exec(ctx.get("authorization"))?.[1];
+  const bearer = bearerOf(ctx);
   if (!bearer) throw new DomainError({ kind: "unauthenticated", reason: "credential_missing", message: "Send an API key as a bearer token." });
   const teamUid = options.teamHeaders.map((name) => ctx.get(name)).find((text) => text !== "");
   return options.authenticate({ bearer, teamUid, requestId: ctx.state.requestId });

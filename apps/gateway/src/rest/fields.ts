@@ -66,6 +66,27 @@ export const queryInt = (bounds: { min: number; max: number }) =>
     .pipe(z.number().int().min(bounds.min).max(bounds.max))
     .meta({ type: "integer", minimum: bounds.min, maximum: bounds.max });
 
+/** One of a few values; anything else: 400 that names it and them. */
+export const queryChoice = <const T extends readonly [string, ...string[]]>(values: T) =>
+  z.enum(values, {
+    error: ({ input }) => (input === undefined ? `required: one of ${values.join(", ")}` : `must be one of ${values.join(", ")} (got ${quoted(input)})`),
+  });
+
+/** A whole number from 1 to `max`; anything else: 400 that names it and them. */
+export const queryCount = (max: number) =>
+  z
+    .string()
+    .transform((text, context) => {
+      const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+      if (count >= 1 && count <= max) return count;
+      context.addIssue({ code: "custom", message: `must be a whole number from 1 to ${max} (got ${quoted(text)})` });
+      return z.NEVER;
+    })
+    .meta({ type: "integer", minimum: 1, maximum: max });
+
+const SHOWN_MAX = 60;
+const quoted = (input: unknown): string => JSON.stringify(input).slice(0, SHOWN_MAX);
+
 /** Page size with its public range; beyond it: 400. */
 export const pageLimit = (fallback: number, max = 100) =>
   queryInt({ min: 1, max }).default(fallback).meta({ type: "integer", minimum: 1, maximum: max, default: fallback });
@@ -95,7 +116,7 @@ export const instant = () =>
     .transform((text, context) => {
       const date = parseInstant(text);
       if (date) return date;
-      context.addIssue({ code: "custom", message: "expected an RFC 3339 time or a date" });
+      context.addIssue({ code: "custom", message: `expected an RFC 3339 time or a date (got ${quoted(text)})` });
       return z.NEVER;
     })
     .meta({ type: "string", format: "date-time" });

@@ -24,6 +24,11 @@ const GROUPS: readonly Group[] = [
     description: "Suites of tasks that measure configurations of an agent, their runs, trials and results.",
     paths: /^\/factory\/\{\w+\}\/benchmarks(\/|$)/,
   },
+  {
+    name: "Metrics and costs",
+    description: "What a factory produces and what it costs: runs, pull requests, autonomy, latency, dollars.",
+    paths: /^\/factory\/\{\w+\}\/(metrics|costs|pull-requests)(\/|$)/,
+  },
   { name: "Factories", description: "Agents, repositories and tasks under one name, and the door through which work enters.", paths: /^\/factory(\/|$)/ },
   { name: "Teams", description: "Members, invitations, keys, secrets, code hosts, audit log.", paths: /^\/(team|invitations)(\/|$)/ },
   { name: "Networking", description: "Where the platform's requests come from.", paths: /^\/networking(\/|$)/ },

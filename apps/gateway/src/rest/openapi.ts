@@ -61,8 +61,11 @@ function headersOf(route: Route): z.ZodObject | undefined {
 function successes(route: Route): Record<string, ResponseConfig> {
   const status = route.status ?? 200;
   const answers: Record<string, ResponseConfig> = {};
-  if (route.response) answers[status] = { description: "Success", content: { "application/json": { schema: route.response } } };
-  else if (!route.responses) answers[status] = { description: "Success, no body" };
+  if (route.response) {
+    const others = (route.mediaTypes ?? []).map((type) => [type, { schema: z.string() }]);
+    answers[status] = { description: "Success", content: { "application/json": { schema: route.response }, ...Object.fromEntries(others) } };
+  }
+  if (!route.response && !route.responses) answers[status] = { description: "Success, no body" };
   if (route.conditional) answers[304] = { description: "The client has it already, as its `If-None-Match` says." };
   for (const [code, extra] of Object.entries(route.responses ?? {})) {
     const types = [extra.contentType ?? "application/json"].flat();

@@ -24,6 +24,8 @@ export type RequestInfo = {
   readonly headers: IncomingHttpHeaders;
   /** Aborts when the client goes away or the time for the answer is over. */
   readonly signal: AbortSignal;
+  /** SHA-256 (hex) of the bearer credential, "" without one: what is counted by API key. */
+  readonly credentialHash: () => string;
   /** Present when the route is `idempotent` and the client sent an `Idempotency-Key`. */
   readonly idempotency?: IdempotencyKey;
   readonly raw: { readonly req: IncomingMessage; readonly res: ServerResponse };
@@ -54,6 +56,8 @@ type Common = {
   /** Status of success. Default 200. */
   readonly status?: number;
   readonly responses?: Readonly<Record<number, ExtraResponse>>;
+  /** Media types of success beside JSON, for clients that name one of them in `Accept`. */
+  readonly mediaTypes?: readonly string[];
   /** Statuses of documented problems; 400 (with input), 401 (unless `none`), 404 (with path ids) and 500 are always documented. */
   readonly errors?: readonly number[];
   /** Permissions the caller needs, for the document; the owner of the data decides. */

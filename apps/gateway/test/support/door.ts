@@ -31,9 +31,12 @@ import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
 import { scheduleRoutes } from "../../src/routes/schedules.ts";
 import { conversationRoutes } from "../../src/routes/conversations.ts";
 import { environmentRoutes } from "../../src/routes/environments.ts";
+import { factoryCostRoutes } from "../../src/routes/factory-costs.ts";
 import { factoryFilesRoutes } from "../../src/routes/factory-files.ts";
 import { factoryRoutes } from "../../src/routes/factories.ts";
 import { factoryBranchRoutes } from "../../src/routes/factory-branches.ts";
+import { factoryMetricsRoutes } from "../../src/routes/factory-metrics.ts";
+import { factoryPullRequestRoutes } from "../../src/routes/factory-pull-requests.ts";
 import { factorySourceRoutes } from "../../src/routes/factory-source.ts";
 import { modelAndWorkerRoutes } from "../../src/routes/models-and-workers.ts";
 import { networkingRoutes } from "../../src/routes/networking.ts";
@@ -69,6 +72,8 @@ export type Door = Api & {
   clock: ReturnType<typeof manualClock>;
   blobs: BlobStore;
   links: PageLinks;
+  /** Requests that count for the limit of metrics: the hash of their credential, and their factory. */
+  counted: [credentialHash: string, factoryUid: string][];
   /** Of every team. */
   capabilities: { metadataFilter: boolean; factoryBranches: boolean };
 };
@@ -109,6 +114,8 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
   const capabilities = { metadataFilter: true, factoryBranches: true };
   const deps = { neighbours, findProfiles, links, signIn };
+  const counted: Door["counted"] = [];
+  const metered = { neighbours, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter, findPrincipal: async () => USER }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
     ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
@@ -116,12 +123,13 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...scorerRoutes(neighbours), ...scorerResultRoutes(neighbours), ...scorerRunRoutes(neighbours), ...selfImprovementRoutes(neighbours),
     ...benchmarkRoutes(deps), ...benchmarkTaskRoutes(neighbours), ...benchmarkRunRoutes(deps), ...benchmarkTrialRoutes(neighbours),
+    ...factoryMetricsRoutes(metered), ...factoryCostRoutes(metered), ...factoryPullRequestRoutes(metered),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
   ];
   const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
   const api = await serveApi(restApp({ publicUrl: PUBLIC_URL, routes: all, mounts, authenticate, answerOnce: (_caller, _key, act) => act(), teamHeaders: ["x-service-team-uid"], clock, log, metrics: processMetrics }), "member");
   return {
-    ...api, calls, clock, blobs, links, capabilities,
+    ...api, calls, clock, blobs, links, counted, capabilities,
     answer(next) {
       answers = next;
       calls.length = 0;

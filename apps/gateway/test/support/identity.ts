@@ -2,7 +2,7 @@ import { SignJWT, exportJWK, generateKeyPair } from "jose";
 import type { Routes } from "@millwright/rpc";
 import { CallerSigner, CallerVerifier, allowServices, clientFor, inProcess } from "@millwright/rpc";
 import { manualClock } from "@millwright/clock";
-import { definitions, events, factories, identity, orchestrator, webhooks } from "@millwright/contracts";
+import { definitions, events, factories, identity, metrics as metricsApi, orchestrator, webhooks } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, EventLog, serveEventFeed, type NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
@@ -59,6 +59,7 @@ export async function openGateway() {
         return {};
       },
     });
+    router.service(metricsApi.MetricsService, { getCostPerPullRequest: () => ({ scope: { asOf: {}, startDate: {}, endDate: {} }, cost: {} }) });
     router.service(events.EventFeedService, serveEventFeed(foreignLog));
   };
   const allow = { ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }), ...allowServices(events.EventFeedService, { read: ["gateway"] }), ...allowServices(webhooks.WebhookService, { pushManagedSecret: ["gateway"] }) };

@@ -1,0 +1,27 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { z } from "zod";
+import { present } from "@millwright/json";
+import { PERIOD_UNITS } from "@millwright/periods";
+import { instant, queryChoice } from "../rest/index.ts";
+
+/** The dates that the reads of metrics and costs take. */
+export const RangeQuery = z.object({
+  start_date: instant().optional().meta({ description: "Inclusive; default: 30 days before end_date." }),
+  end_date: instant().optional().meta({ description: "Exclusive; default: now." }),
+});
+
+/** The dates, and the periods that add series. */
+export const PeriodQuery = RangeQuery.extend({
+  group_by_period: queryChoice(PERIOD_UNITS)
+    .optional()
+    .meta({ description: "Adds a series per period, UTC; weeks start on Sunday. At most 365 periods." }),
+});
+
+type Given = z.output<typeof RangeQuery> & Partial<z.output<typeof PeriodQuery>>;
+
+/** The range of a request for the metrics service. */
+export const rangeOf = (factoryUid: string, query: Given) => ({
+  factoryUid,
+  ...present({ startDate: query.start_date && timestampFromDate(query.start_date), endDate: query.end_date && timestampFromDate(query.end_date) }),
+  groupByPeriod: query.group_by_period ?? "",
+});
