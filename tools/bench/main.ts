@@ -19,6 +19,7 @@ import { measureCreation } from "./scenarios/creation.ts";
 import { measureFeed } from "./scenarios/feed.ts";
 import { measureLeases } from "./scenarios/leases.ts";
 import { measureListing } from "./scenarios/listing.ts";
+import { measureMetrics } from "./scenarios/metrics.ts";
 import { measureReading } from "./scenarios/reading.ts";
 import { measureSandbox } from "./scenarios/sandbox.ts";
 import { measureSchedules } from "./scenarios/schedules.ts";
@@ -30,10 +31,10 @@ import { judge } from "./targets.ts";
 /** In this order: creation leaves a long queue, which would be in the way of those that wait for a run of their own; leases are taken of that queue. */
 const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>> = {
   work: measureWork, appending: measureAppending, feed: measureFeed, reading: measureReading, creation: measureCreation, leases: measureLeases, schedules: measureSchedules, webhooks: measureWebhooks,
-  listing: measureListing, scoring: measureScoring,
+  listing: measureListing, scoring: measureScoring, metrics: measureMetrics,
 };
 /** Write a million rows first: minutes, so only when they are asked for. */
-const ON_DEMAND = ["listing", "scoring"];
+const ON_DEMAND = ["listing", "scoring", "metrics"];
 const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;

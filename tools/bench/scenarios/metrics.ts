@@ -1,0 +1,102 @@
+import { Database } from "@millwright/database";
+import { api } from "../api.ts";
+import type { Bench } from "../bench.ts";
+import type { Measured } from "../results.ts";
+import { summarize } from "../samples.ts";
+import { writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
+
+const RUNS = 1_000_000;
+const READS = 100;
+/** Below what one key may ask of one factory in a minute. */
+const READS_PER_KEY = 50;
+const DAY_MS = 86_400_000;
+
+const RANGES = { "30 days": "", "365 days by day": `group_by_period=day&start_date=${new Date(Date.now() - 364 * DAY_MS).toISOString()}` } as const;
+
+/** With the required parameters of each. */
+const ENDPOINTS = {
+  metrics: "/metrics?",
+  "run breakdown": "/metrics/run-breakdown?group_by=status&",
+  "cost per pull request": "/costs/per-pr?",
+  "cost breakdown": "/costs/breakdown?group_by=user&",
+  "costliest pull requests": "/costs/per-pr/top?",
+  "cost by size": "/costs/per-pr/by-size?",
+} as const;
+
+/** The same questions of 30 days to the raw tables, as a report would ask them. */
+const PLAIN_SQL = {
+  "run breakdown, 30 days": "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '30 days' GROUP BY state",
+  "cost breakdown, 30 days": "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '30 days' GROUP BY 1, 2",
+} as const;
+
+/** How long answers about a factory take among a million runs, ten million ledger entries and a hundred thousand pull requests. */
+export async function measureMetrics({ platform, isQuick }: Bench): Promise<Measured[]> {
+  const database = Database.open(platform.databaseUrl("millwright_metrics"), { max: 1 });
+  try {
+    const { uid: factoryUid, team_uid: teamUid } = await api<{ uid: string; team_uid: string }>(platform.url, "/factory", post({ name: "Measured" }));
+    const runs = isQuick ? RUNS / 20 : RUNS;
+    await writeYear(database, { factoryUid, teamUid }, runs);
+    const among = `${runs.toLocaleString("en")} runs`;
+    const reader = new Reader(platform.url, { factoryUid, teamUid });
+    const measured: Measured[] = [];
+    for (const [what, path] of Object.entries(ENDPOINTS)) {
+      for (const [range, query] of Object.entries(RANGES)) {
+        if (path.startsWith("/costs/per-pr/top") && query !== "") continue; // it has no periods
+        measured.push({ what: `${what}, ${range}, ${among}`, who: "millwright", latencyMs: summarize(await reader.measure(path + query)) });
+      }
+    }
+    measured.push({ what: `a page of pull requests, ${among}`, who: "millwright", latencyMs: summarize(await reader.measure("/pull-requests")) });
+    for (const [what, text] of Object.entries(PLAIN_SQL)) {
+      measured.push({ what: `${what}, ${among}`, who: "plain SQL", latencyMs: summarize(await timesOf(() => database.sql.query(text, [factoryUid]))) });
+    }
+    return measured;
+  } finally {
+    await database.close();
+  }
+}
+
+/** Reads one after the other, with a new key whenever the rate limit would be reached. */
+class Reader {
+  readonly #url: string;
+  readonly #of: FactoryOfTeam;
+  #key = "";
+  #reads = READS_PER_KEY;
+
+  constructor(url: string, of: FactoryOfTeam) {
+    this.#url = url;
+    this.#of = of;
+  }
+
+  measure(path: string): Promise<number[]> {
+    return timesOf((key) => this.#read(path, key), () => this.#nextKey());
+  }
+
+  async #nextKey(): Promise<string> {
+    if (this.#reads === READS_PER_KEY) {
+      this.#reads = 0;
+      this.#key = (await api<{ api_key: string }>(this.#url, `/team/${this.#of.teamUid}/keys`, post({ name: "bench" }))).api_key;
+    }
+    this.#reads += 1;
+    return this.#key;
+  }
+
+  async #read(path: string, key: string): Promise<void> {
+    const response = await fetch(`${this.#url}/api/v1/factory/${this.#of.factoryUid}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
+  }
+}
+
+/** Milliseconds of each; what `prepare` does is not measured. */
+async function timesOf(read: (prepared: string) => Promise<unknown>, prepare: () => Promise<string> = async () => ""): Promise<number[]> {
+  const times: number[] = [];
+  for (let n = -10; n < READS; n++) {
+    const prepared = await prepare();
+    const beganMs = performance.now();
+    await read(prepared);
+    if (n >= 0) times.push(performance.now() - beganMs);
+  }
+  return times;
+}
+
+const post = (body: object) => ({ method: "POST", body: JSON.stringify(body) });
