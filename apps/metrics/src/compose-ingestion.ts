@@ -1,11 +1,21 @@
 import type { Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import type { Database } from "@millwright/database";
-import type { Consumer } from "@millwright/events";
-import type { CallerSigner } from "@millwright/rpc";
+import { events } from "@millwright/contracts";
+import { BackgroundLoop, type Database } from "@millwright/database";
+import { Consumer, feedReader } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { ServiceOptions } from "@millwright/service";
 import type { Logger } from "@millwright/telemetry";
+import { orchestratorClient } from "./clients/orchestrator-client.ts";
+import { onRunEvents } from "./events/on-run-events.ts";
+import { MARKED, readFreshness } from "./store/stale-run-store.ts";
+import { REFRESH_BATCH, refreshRuns } from "./usecases/refresh-runs.ts";
 
 export type IngestionOptions = {
+  readonly tracer: ServiceOptions["tracer"] | undefined;
+  readonly doorbell: ServiceOptions["doorbell"] | undefined;
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
@@ -14,13 +24,50 @@ export type IngestionOptions = {
   readonly timeScale: number;
 };
 
+const CONSUMER = { name: "metrics", source: "orchestrator" };
+/** How often due runs are looked for without a notification: those that are planned, and those whose claim was lost. */
+const POLL_MS = 2_000;
+/** Events of one run follow each other closely: those of so much time are answered by one read. */
+const REST_MS = 200;
+
 /** How facts of runs come in: events mark runs, the refresher reads them. */
-export function composeIngestion(_options: IngestionOptions) {
+export function composeIngestion({ database, clock, log, signer, neighbours, timeScale, tracer, doorbell }: IngestionOptions) {
+  const feed = clientFor(events.EventFeedService, neighbours.orchestrator, { signer });
+  const consumer = new Consumer({
+    ...CONSUMER, read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
+    database, clock, log, tracer, ...onRunEvents({ clock }), ...(doorbell && { doorbell }),
+  });
+  const deps = { database, clock, log, orchestrator: orchestratorClient(neighbours.orchestrator, signer), timeScale };
+  const refresher = new BackgroundLoop({
+    everyMs: POLL_MS / timeScale,
+    restMs: REST_MS / timeScale,
+    step: async () => ((await refreshRuns(deps)) === REFRESH_BATCH ? "again" : "idle"),
+    onError: (error) => log.warn({ error }, "stale runs were not claimed; it is tried again"),
+  });
+  const unlisten = database.onCommit((news) => void (news.has(MARKED) && refresher.ring()));
+  let feedReadAt: Date | undefined;
   return {
-    consumers: [] as Consumer[],
+    consumers: [consumer],
+    /** Returns the time up to which answers show what happened to runs. */
+    async asOf(): Promise<Date> {
+      const now = clock.now();
+      const progress = consumer.progress();
+      // Between two pages it is not known how old the rest is: the time before holds.
+      if (progress && (progress.lagEvents === 0 || progress.lagSeconds > 0)) {
+        feedReadAt = new Date(now.getTime() - 1000 * Math.max(progress.lagSeconds, progress.lastLookSeconds));
+      }
+      const { unshownAt, appliedAt } = await readFreshness(database.sql, CONSUMER, now);
+      const appliedTo = feedReadAt ?? appliedAt ?? new Date(0);
+      return unshownAt && unshownAt < appliedTo ? unshownAt : appliedTo;
+    },
     /** Reads what is due until nothing is. For tests; `start` has it repeated. */
-    refreshDue: async (): Promise<void> => {},
-    start(): void {},
-    async stop(): Promise<void> {},
+    async refreshDue(): Promise<void> {
+      while ((await refreshRuns(deps)) > 0);
+    },
+    start: (): void => refresher.start(),
+    async stop(): Promise<void> {
+      unlisten();
+      await refresher.stop();
+    },
   };
 }

@@ -10,7 +10,6 @@ import { metricsRoutes } from "./rpc/routes.ts";
 import { costAnswerStore } from "./store/cost-answer-store.ts";
 import { pullRequestAnswerStore } from "./store/pull-request-answer-store.ts";
 import { runAnswerStore } from "./store/run-answer-store.ts";
-import { oldestUnshown } from "./store/stale-run-store.ts";
 
 /** Applied before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -41,7 +40,9 @@ export type MetricsApp = {
 export function composeMetrics(o: MetricsOptions): MetricsApp {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "metrics" });
-  const ingestion = composeIngestion({ database, clock, log, signer, neighbours: o.neighbours, timeScale: o.timeScale ?? 1 });
+  const ingestion = composeIngestion({
+    database, clock, log, signer, neighbours: o.neighbours, timeScale: o.timeScale ?? 1, tracer: o.tracer, doorbell: o.doorbell,
+  });
   const { consumers } = ingestion;
   const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers });
   const pause = async (): Promise<void> => void (await Promise.all([ingestion.stop(), ...consumers.map((each) => each.stop())]));
@@ -53,7 +54,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
         clock,
         factories: factoriesClient(o.neighbours.factories, signer),
         principals: identityClient(o.neighbours.identity, signer, log),
-        asOf: async () => (await oldestUnshown(database.sql, clock.now())) ?? clock.now(),
+        asOf: () => ingestion.asOf(),
         ...runAnswerStore(database),
         ...costAnswerStore(database),
         ...pullRequestAnswerStore(database),
