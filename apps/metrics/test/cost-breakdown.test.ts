@@ -7,6 +7,7 @@ import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
 import { CostFacts } from "./cost-rows.ts";
+import type { FakeProfile } from "./fake-identity.ts";
 import { NOW, OWNER, RUN_VIEWER, startWorld, STRANGER, TEAM, type World } from "./setup.ts";
 
 let world: World;
@@ -26,7 +27,8 @@ const breakdown = ({ start, end, groupBy = "source", ...range }: RangeInit & { g
       groupBy,
       range: {
         factoryUid: facts.factoryUid, ...range,
-        ...(start !== undefined && { startDate: timestampFromDate(new Date(start)) }), ...(end !== undefined && { endDate: timestampFromDate(new Date(end)) }),
+        ...(start !== undefined && { startDate: timestampFromDate(new Date(start)) }),
+        ...(end !== undefined && { endDate: timestampFromDate(new Date(end)) }),
       },
     },
     call(caller),
@@ -115,7 +117,10 @@ test("has one entry per period in every series; weeks start on Sunday", async ()
   const { scope, totalSeries, groups } = await breakdown({ start: "2026-11-10T12:00:00Z", end: "2026-11-20T00:00:00Z", groupByPeriod: "week" });
   expect(scope!.periodList).toEqual(["2026-11-08", "2026-11-15"]);
   expect(totalSeries.map(microsOf)).toEqual([[1, 0, 0], [0, 2, 4]]);
-  expect(groups.map(({ key, series }) => [key, series.map(microsOf)])).toEqual([["WEBHOOK", [[0, 0, 0], [0, 0, 4]]], ["API", [[1, 0, 0], [0, 2, 0]]]]);
+  expect(groups.map(({ key, series }) => [key, series.map(microsOf)])).toEqual([
+    ["WEBHOOK", [[0, 0, 0], [0, 0, 4]]],
+    ["API", [[1, 0, 0], [0, 2, 0]]],
+  ]);
 });
 
 test("covers the last 30 days unless dates are given, which touch 31 days", async () => {
@@ -155,12 +160,16 @@ test("is exact beyond the safe integers", async () => {
 
 test("labels creators with their names, and tells deleted ones", async () => {
   const [ann, bob, robot, former, gone] = [newUid(), newUid(), newUid(), newUid(), newUid()];
-  world.identity.profiles.set(ann, { uid: ann, type: "user", displayName: "Ann", photoUrl: "https://photos.test/ann", teamUids: [TEAM] });
-  world.identity.profiles.set(bob, { uid: bob, type: "user", email: "bob@acme.test" }); // has left the team
-  world.identity.profiles.set(robot, { uid: robot, type: "service_account", displayName: "Robot", teamUids: [TEAM] });
-  world.identity.profiles.set(former, { uid: former, type: "service_account", displayName: "Former" });
-  const creators = [[ann, "user"], [bob, "user"], [robot, "agent"], [former, "agent"], [gone, "user"], ["scheduler", "service"], [TEAM, "team"]] as const;
-  for (const [index, [creator_uid, creator_type]] of creators.entries()) facts.spend(facts.run({ creator_uid, creator_type }), "compute", 100 - index);
+  const knows = (profile: FakeProfile): unknown => world.identity.profiles.set(profile.uid, profile);
+  knows({ uid: ann, type: "user", displayName: "Ann", photoUrl: "https://photos.test/ann", teamUids: [TEAM] });
+  knows({ uid: bob, type: "user", email: "bob@acme.test" }); // has left the team
+  knows({ uid: robot, type: "service_account", displayName: "Robot", teamUids: [TEAM] });
+  knows({ uid: former, type: "service_account", displayName: "Former" });
+  const creators = [
+    [ann, "user"], [bob, "user"], [robot, "agent"], [former, "agent"], [gone, "user"], ["scheduler", "service"], [TEAM, "team"],
+  ] as const;
+  for (const [index, [creator_uid, creator_type]] of creators.entries())
+    facts.spend(facts.run({ creator_uid, creator_type }), "compute", 100 - index);
   await facts.store();
   const { groups } = await breakdown({ groupBy: "user" });
   expect(groups.map(({ key, label, deleted, photoUrl }) => [key, label, deleted, photoUrl])).toEqual([

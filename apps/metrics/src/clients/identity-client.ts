@@ -29,7 +29,10 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
       const options = call(serviceCaller(signer.service, requestId), { timeoutMs: TIMEOUT_MS });
       try {
         // Without a team, deleted agents have profiles too; with one, only principals of the team that exist.
-        const [known, ofTeam] = await Promise.all([client.getProfiles({ uids: [...uids] }, options), client.getProfiles({ uids: [...uids], teamUid }, options)]);
+        const [known, ofTeam] = await Promise.all([
+          client.getProfiles({ uids: [...uids] }, options),
+          client.getProfiles({ uids: [...uids], teamUid }, options),
+        ]);
         const existing = new Set(ofTeam.profiles.map(({ uid }) => uid));
         return new Map(known.profiles.map((profile) => [profile.uid, toPrincipalView(profile, existing.has(profile.uid))]));
       } catch (error) {

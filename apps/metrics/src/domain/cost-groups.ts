@@ -15,9 +15,21 @@ export type CostCoverage = {
 };
 
 /** Spend of one group in one period (an index). `creatorType`: only of groups by user. */
-export type CostCell = { readonly period: number; readonly key: string; readonly creatorType: string; readonly spend: Spend; readonly coverage: CostCoverage };
+export type CostCell = {
+  readonly period: number;
+  readonly key: string;
+  readonly creatorType: string;
+  readonly spend: Spend;
+  readonly coverage: CostCoverage;
+};
 
-export type CostGroup = { readonly key: string; readonly creatorType: string; readonly spend: Spend; /** One per period. */ readonly series: readonly Spend[] };
+export type CostGroup = {
+  readonly key: string;
+  readonly creatorType: string;
+  readonly spend: Spend;
+  /** One per period. */
+  readonly series: readonly Spend[];
+};
 
 export type CostGroups = {
   readonly total: Spend;

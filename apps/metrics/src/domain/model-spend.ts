@@ -28,16 +28,22 @@ function splitShare({ inferenceMicros, pullRequestCount, models }: TreeShare): M
   if (models.length === 0) return [{ modelId: "", inferenceMicros }];
   const count = BigInt(pullRequestCount);
   const parts = models
-    .map(({ modelId, inferenceMicros: whole }) => ({ modelId, part: floorDivide(whole, count), remainder: whole - floorDivide(whole, count) * count }))
+    .map(({ modelId, inferenceMicros: whole }) => ({ modelId, ...divide(whole, count) }))
     .toSorted((a, b) => descending(a.remainder, b.remainder) || byModel(a, b));
-  const left = inferenceMicros - parts.reduce((sum, { part }) => sum + part, 0n);
-  const [each, extra] = [floorDivide(left, BigInt(parts.length)), left - floorDivide(left, BigInt(parts.length)) * BigInt(parts.length)];
-  return parts.map(({ modelId, part }, index) => ({ modelId, inferenceMicros: part + each + (BigInt(index) < extra ? 1n : 0n) }));
+  const left = divide(inferenceMicros - parts.reduce((sum, { quotient }) => sum + quotient, 0n), BigInt(parts.length));
+  return parts.map(({ modelId, quotient }, index) => {
+    const extra = BigInt(index) < left.remainder ? 1n : 0n;
+    return { modelId, inferenceMicros: quotient + left.quotient + extra };
+  });
 }
 
-/** Rounds down; BigInt division rounds towards zero. Adjustments may be negative. */
-const floorDivide = (a: bigint, b: bigint): bigint => (a % b < 0n ? a / b - 1n : a / b);
+/** Rounds down, so that no remainder is negative: adjustments may be. */
+function divide(a: bigint, b: bigint): { quotient: bigint; remainder: bigint } {
+  const remainder = ((a % b) + b) % b;
+  return { quotient: (a - remainder) / b, remainder };
+}
 
 const descending = (a: bigint, b: bigint): number => (a === b ? 0 : a > b ? -1 : 1);
 
-const byModel = (a: { readonly modelId: string }, b: { readonly modelId: string }): number => (a.modelId < b.modelId ? -1 : a.modelId > b.modelId ? 1 : 0);
+type OfModel = { readonly modelId: string };
+const byModel = (a: OfModel, b: OfModel): number => (a.modelId < b.modelId ? -1 : a.modelId > b.modelId ? 1 : 0);

@@ -55,4 +55,9 @@ export const costedPullRequestMessage = ({ record, models, kickoffRun, creator }
 
 /** Whatever is not a user is a service account, as in profiles. */
 const creatorMessage = ({ type, uid, label, photoUrl }: NonNullable<CostedPullRequest["creator"]>): metrics.Creator =>
-  create(metrics.CreatorSchema, { type: type === "user" ? "user" : "service_account", uid, displayName: label, ...(photoUrl !== undefined && { photoUrl }) });
+  create(metrics.CreatorSchema, {
+    type: type === "user" ? "user" : "service_account",
+    uid,
+    displayName: label,
+    ...(photoUrl !== undefined && { photoUrl }),
+  });

@@ -10,7 +10,8 @@ import { readRange, scopeMessage } from "./scope-message.ts";
 
 export type CostMethodsDeps = PullRequestCostDeps & GetCostBreakdownDeps & ListCostliestDeps;
 
-type Methods = Pick<ServiceImpl<typeof metrics.MetricsService>, "getCostPerPullRequest" | "getCostBreakdown" | "listCostliestPullRequests" | "getCostBySize">;
+type Names = "getCostPerPullRequest" | "getCostBreakdown" | "listCostliestPullRequests" | "getCostBySize";
+type Methods = Pick<ServiceImpl<typeof metrics.MetricsService>, Names>;
 
 /** Costs of pull requests and of groups of runs. */
 export const costMethods = (deps: CostMethodsDeps): Methods => ({
@@ -24,5 +25,6 @@ export const costMethods = (deps: CostMethodsDeps): Methods => ({
     const { scope, data } = await listCostliest(deps, caller, readRange(range), limit);
     return { scope: scopeMessage(scope), data: data.map(costedPullRequestMessage) };
   }),
-  getCostBySize: served(async ({ range }: metrics.GetCostBySizeRequest, caller) => costBySizeMessage(await getCostBySize(deps, caller, readRange(range)))),
+  getCostBySize: served(async ({ range }: metrics.GetCostBySizeRequest, caller) =>
+    costBySizeMessage(await getCostBySize(deps, caller, readRange(range)))),
 });

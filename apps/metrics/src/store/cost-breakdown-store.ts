@@ -15,12 +15,17 @@ export type CostCellQuery = {
 /** Spend by the time it occurred. */
 export function costBreakdownStore(database: Database) {
   return {
-    /** Returns the spend per group and period. Whole days are read from their sums, partial days from the ledger: in one statement, so that they agree. */
+    /**
+     * Returns the spend per group and period. Whole days are read from their sums and partial days from the ledger, in one statement, so that both
+     * are of the same time.
+     */
     async listCostCells({ factoryUid, grouping, range, periods }: CostCellQuery): Promise<CostCell[]> {
       const { firstDay, lastDay, head, tail } = splitWholeDays(range);
-      const { rows } = await database.searches.query<CostCellRow>(LIST_CELLS[grouping], [
-        factoryUid, firstDay, lastDay, head.start, head.end, tail.start, tail.end, periodStarts(range, periods).map((start) => start.toISOString().slice(0, 10)),
-      ]);
+      const starts = periodStarts(range, periods).map((start) => start.toISOString().slice(0, 10));
+      const { rows } = await database.searches.query<CostCellRow>(
+        LIST_CELLS[grouping],
+        [factoryUid, firstDay, lastDay, head.start, head.end, tail.start, tail.end, starts],
+      );
       return rows.map(toCostCell);
     },
 

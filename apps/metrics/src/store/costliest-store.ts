@@ -1,7 +1,12 @@
 import type { Database } from "@millwright/database";
 import type { DateRange } from "@millwright/periods";
 import type { TreeShare } from "../domain/model-spend.ts";
-import { FACTORY_PULL_REQUEST_COLUMNS, toFactoryPullRequest, type FactoryPullRequest, type FactoryPullRequestRow } from "./factory-pull-request-row.ts";
+import {
+  FACTORY_PULL_REQUEST_COLUMNS,
+  toFactoryPullRequest,
+  type FactoryPullRequest,
+  type FactoryPullRequestRow,
+} from "./factory-pull-request-row.ts";
 
 export type CostliestQuery = { readonly factoryUid: string; readonly range: DateRange; readonly limit: number };
 
@@ -21,7 +26,11 @@ export function costliestStore(database: Database) {
     /** Returns pull requests first seen in a range, most expensive first, ties by URL. One statement, so that shares and sums agree. */
     async listCostliest({ factoryUid, range, limit }: CostliestQuery): Promise<CostlyPullRequest[]> {
       const { rows } = await database.searches.query<CostlyRow>(LIST, [factoryUid, range.start, range.end, limit]);
-      return rows.map((row) => ({ record: toFactoryPullRequest(row), shares: row.shares.map(toTreeShare), kickoffRun: row.kickoff_run ?? undefined }));
+      return rows.map((row) => ({
+        record: toFactoryPullRequest(row),
+        shares: row.shares.map(toTreeShare),
+        kickoffRun: row.kickoff_run ?? undefined,
+      }));
     },
   };
 }

@@ -16,7 +16,10 @@ export function pullRequestCostStore(database: Database) {
   return {
     /** Returns the number and the whole spend of pull requests first seen in a range, per period and size. */
     async listPullRequestCosts({ factoryUid, range, periods }: PullRequestCostQuery): Promise<PullRequestCostCell[]> {
-      const { rows } = await database.searches.query<CellRow>(LIST_CELLS, [factoryUid, range.start, range.end, periodStarts(range, periods), SIZE_LINES_MIN]);
+      const { rows } = await database.searches.query<CellRow>(
+        LIST_CELLS,
+        [factoryUid, range.start, range.end, periodStarts(range, periods), SIZE_LINES_MIN],
+      );
       return rows.map((row) => ({
         period: row.period,
         size: row.size === null ? undefined : PULL_REQUEST_SIZES[row.size],

@@ -35,7 +35,12 @@ export async function getCostBreakdown(deps: GetCostBreakdownDeps, caller: Calle
   return { scope, grouping, ...sums, groups: groups.map((group) => ({ ...group, ...(names.get(group.key) ?? keyAsLabel(group.key)) })) };
 }
 
-type NameGroups = (deps: GetCostBreakdownDeps, caller: Caller, scope: RangeScope, groups: readonly CostGroup[]) => Promise<ReadonlyMap<string, NamedCreator>>;
+type NameGroups = (
+  deps: GetCostBreakdownDeps,
+  caller: Caller,
+  scope: RangeScope,
+  groups: readonly CostGroup[],
+) => Promise<ReadonlyMap<string, NamedCreator>>;
 
 const nameNothing: NameGroups = async () => new Map();
 

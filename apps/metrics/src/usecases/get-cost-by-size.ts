@@ -13,7 +13,11 @@ export type CostBySize = {
   readonly buckets: readonly (PullRequestCostSums & { readonly size: PullRequestSize })[];
 };
 
-/** Returns the spend attributed to the pull requests first seen in the range, per size. Errors: those of `resolveScope`. Source: fields-factory §5.3. */
+/**
+ * Returns the spend attributed to the pull requests first seen in the range, per size.
+ *
+ * Errors: those of `resolveScope`. Source: fields-factory §5.3.
+ */
 export async function getCostBySize(deps: PullRequestCostDeps, caller: Caller, query: RangeQuery): Promise<CostBySize> {
   const scope = await resolveScope(deps, caller, query);
   const cells = await deps.costs.listPullRequestCosts({ factoryUid: scope.factory.uid, range: scope.range, periods: scope.periods });
@@ -22,6 +26,9 @@ export async function getCostBySize(deps: PullRequestCostDeps, caller: Caller, q
     scope,
     prCount: count(cells),
     sizedPrCount: count(cells.filter(({ size }) => size !== undefined)),
-    buckets: PULL_REQUEST_SIZES.map((size) => ({ size, ...sumPullRequestCosts(cells.filter((cell) => cell.size === size), scope.periods.length) })),
+    buckets: PULL_REQUEST_SIZES.map((size) => {
+      const ofSize = cells.filter((cell) => cell.size === size);
+      return { size, ...sumPullRequestCosts(ofSize, scope.periods.length) };
+    }),
   };
 }

@@ -8,11 +8,15 @@ export type PullRequestCostDeps = ResolveScopeDeps & {
 };
 
 /**
- * Returns the whole spend attributed to the pull requests first seen in the range, whenever it occurred. Trees without a pull request are in no figure.
+ * Returns the whole spend attributed to the pull requests first seen in the range, whenever it occurred. Trees without a pull request are not in it.
  *
  * Errors: those of `resolveScope`. Source: fields-factory §5.3, §5.4.
  */
-export async function getCostPerPullRequest(deps: PullRequestCostDeps, caller: Caller, query: RangeQuery): Promise<PullRequestCostSums & { scope: RangeScope }> {
+export async function getCostPerPullRequest(
+  deps: PullRequestCostDeps,
+  caller: Caller,
+  query: RangeQuery,
+): Promise<PullRequestCostSums & { readonly scope: RangeScope }> {
   const scope = await resolveScope(deps, caller, query);
   const cells = await deps.costs.listPullRequestCosts({ factoryUid: scope.factory.uid, range: scope.range, periods: scope.periods });
   return { scope, ...sumPullRequestCosts(cells, scope.periods.length) };

@@ -20,11 +20,16 @@ const LIMIT_MAX = 50;
 const LIMIT_DEFAULT = 20;
 
 /**
- * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. Details that no code host has reported are null.
+ * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. What no code host has reported is null.
  *
  * Errors: those of `resolveScope` · limit_invalid (invalid_argument). Source: fields-factory §5.3.
  */
-export async function listCostliest(deps: ListCostliestDeps, caller: Caller, query: RangeQuery, limit: number): Promise<{ scope: RangeScope; data: CostedPullRequest[] }> {
+export async function listCostliest(
+  deps: ListCostliestDeps,
+  caller: Caller,
+  query: RangeQuery,
+  limit: number,
+): Promise<{ readonly scope: RangeScope; readonly data: readonly CostedPullRequest[] }> {
   const scope = await resolveScope(deps, caller, { ...query, groupByPeriod: "" });
   if (limit < 0 || limit > LIMIT_MAX) throw invalidArgument("limit_invalid", `limit must be between 1 and ${LIMIT_MAX} (got ${limit}).`);
   const found = await deps.costs.listCostliest({ factoryUid: scope.factory.uid, range: scope.range, limit: limit || LIMIT_DEFAULT });
@@ -37,4 +42,5 @@ export async function listCostliest(deps: ListCostliestDeps, caller: Caller, que
   return { scope, data };
 }
 
-const creatorOf = (run: KickoffRun | undefined): CreatorRef | undefined => (run && run.creatorUid !== "" ? { type: run.creatorType, uid: run.creatorUid } : undefined);
+const creatorOf = (run: KickoffRun | undefined): CreatorRef | undefined =>
+  run && run.creatorUid !== "" ? { type: run.creatorType, uid: run.creatorUid } : undefined;

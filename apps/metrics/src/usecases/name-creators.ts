@@ -32,5 +32,8 @@ function describePrincipal(uid: string, found: ReadonlyMap<string, PrincipalView
   return { label: principal?.name || uid, deleted: found !== undefined && !principal?.exists, photoUrl: principal?.photoUrl };
 }
 
-/** What a team's schedule or a service of the platform has started; the uid of a service is its name. */
-const describePlatform = ({ type, uid }: CreatorRef): NamedCreator => ({ label: type === "service" ? `${uid} (service)` : type === "team" ? "Team" : uid, deleted: false, photoUrl: undefined });
+/** Describes creators without a profile. The uid of a service is its name. */
+function describePlatform({ type, uid }: CreatorRef): NamedCreator {
+  const label = type === "service" ? `${uid} (service)` : type === "team" ? "Team" : uid;
+  return { label, deleted: false, photoUrl: undefined };
+}
