@@ -32,7 +32,7 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 
 /** Which services may call in their own name. */
 export const allowedServices = {
-  ...allowServices(events.EventFeedService, { read: ["gateway", "factories"] }),
+  ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "metrics"] }),
   ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"], pushManagedSecret: ["gateway"] }),
   ...codeHostAllowList,
   ...definitionAllowList,
