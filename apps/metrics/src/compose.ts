@@ -3,8 +3,10 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { Database } from "@millwright/database";
 import type { Consumer } from "@millwright/events";
 import { watchService, type ServiceOptions } from "@millwright/service";
+import type { WorkQueue } from "@millwright/work";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
+import { composeDeliveries } from "./compose-deliveries.ts";
 import { composeIngestion } from "./compose-ingestion.ts";
 import { metricsRoutes } from "./rpc/routes.ts";
 import { costAnswerStore } from "./store/cost-answer-store.ts";
@@ -32,6 +34,8 @@ export type MetricsApp = {
   /** Whether the database answers. */
   ready(): Promise<boolean>;
   readonly consumers: readonly Consumer[];
+  /** Reads the deliveries of code hosts. */
+  readonly work: WorkQueue;
   /** Reads the facts of runs that are due. */
   refreshDue(): Promise<void>;
 };
@@ -40,20 +44,22 @@ export type MetricsApp = {
 export function composeMetrics(o: MetricsOptions): MetricsApp {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "metrics" });
-  const ingestion = composeIngestion({
-    database, clock, log, signer, neighbours: o.neighbours, timeScale: o.timeScale ?? 1, tracer: o.tracer, doorbell: o.doorbell,
-  });
-  const { consumers } = ingestion;
+  const { tracer, doorbell, neighbours, timeScale = 1 } = o;
+  const ingestion = composeIngestion({ database, clock, log, signer, neighbours, timeScale, tracer, doorbell });
+  const deliveries = composeDeliveries({ database, clock, log, signer, neighbours, timeScale, tracer, doorbell });
+  const { work } = deliveries;
+  const consumers = [...ingestion.consumers, deliveries.consumer];
   const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers });
-  const pause = async (): Promise<void> => void (await Promise.all([ingestion.stop(), ...consumers.map((each) => each.stop())]));
+  const pause = async (): Promise<void> => void (await Promise.all([ingestion.stop(), work.stop(), ...consumers.map((each) => each.stop())]));
   return {
     consumers,
+    work,
     refreshDue: () => ingestion.refreshDue(),
     routes: (router) =>
       metricsRoutes(router, {
         clock,
-        factories: factoriesClient(o.neighbours.factories, signer),
-        principals: identityClient(o.neighbours.identity, signer, log),
+        factories: factoriesClient(neighbours.factories, signer),
+        principals: identityClient(neighbours.identity, signer, log),
         asOf: () => ingestion.asOf(),
         ...runAnswerStore(database),
         ...costAnswerStore(database),
@@ -61,6 +67,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
       }),
     async start() {
       ingestion.start();
+      work.start();
       for (const each of consumers) each.start();
     },
     pause,

@@ -1,0 +1,59 @@
+import type { Transport } from "@connectrpc/connect";
+import { serviceCaller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import { events } from "@millwright/contracts";
+import type { Database, Sql } from "@millwright/database";
+import { Consumer, feedReader, type Doorbell } from "@millwright/events";
+import { newUid } from "@millwright/ids";
+import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import type { Logger, Tracer } from "@millwright/telemetry";
+import { WorkQueue } from "@millwright/work";
+import { webhookIngressClient } from "./clients/webhook-ingress-client.ts";
+import { onDeliveryEvents } from "./events/on-delivery-events.ts";
+import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
+import { RECORD_DELIVERY, recordDelivery, type RecordDeliveryDeps } from "./usecases/record-delivery.ts";
+
+export type DeliveriesOptions = {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signer: CallerSigner;
+  readonly tracer?: Tracer | undefined;
+  readonly doorbell?: Doorbell | undefined;
+  readonly neighbours: { readonly webhookIngress: Transport };
+  readonly timeScale: number;
+};
+
+/** How long a delivery stays claimed by a process that died. */
+const LEASE_SECONDS = 30;
+const CONCURRENCY = 4;
+
+/** How facts of pull requests come in: events name deliveries of code hosts, and the work queue reads them. */
+export function composeDeliveries({ database, clock, log, signer, tracer, doorbell, neighbours, timeScale }: DeliveriesOptions) {
+  const feed = clientFor(events.EventFeedService, neighbours.webhookIngress, { signer });
+  const deps: RecordDeliveryDeps<Sql> = {
+    deliveries: webhookIngressClient(neighbours.webhookIngress, signer),
+    pullRequests: pullRequestFactStore(database),
+  };
+  const consumer = new Consumer({
+    name: "deliveries",
+    source: "webhook-ingress",
+    read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
+    database,
+    clock,
+    log,
+    tracer,
+    handlers: onDeliveryEvents(),
+    ...(doorbell && { doorbell }),
+  });
+  const work = new WorkQueue({
+    database,
+    clock,
+    log,
+    tracer,
+    leaseSeconds: LEASE_SECONDS / timeScale,
+    concurrency: CONCURRENCY,
+    handlers: { [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(deps, key, (tx) => context.finish(tx)) },
+  });
+  return { consumer, work };
+}
