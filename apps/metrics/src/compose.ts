@@ -2,7 +2,9 @@ import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { Database } from "@millwright/database";
 import type { Consumer } from "@millwright/events";
+import { Cursors } from "@millwright/paging";
 import { watchService, type ServiceOptions } from "@millwright/service";
+import { deriveKey } from "@millwright/vault";
 import type { WorkQueue } from "@millwright/work";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
@@ -64,6 +66,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
         ...runAnswerStore(database),
         ...costAnswerStore(database),
         ...pullRequestAnswerStore(database),
+        cursors: new Cursors(deriveKey(o.masterKey, "metrics page tokens")),
       }),
     async start() {
       ingestion.start();

@@ -1,0 +1,66 @@
+import type { Caller } from "@millwright/caller";
+import { invalidArgument } from "@millwright/errors";
+import type { Cursors } from "@millwright/paging";
+import { PULL_REQUEST_STATES, type PullRequestFilter, type PullRequestPosition } from "../domain/pull-request-list.ts";
+import type { FactoryPullRequest } from "../store/factory-pull-request-row.ts";
+import { resolveFactory, type FactoryScope, type ResolveScopeDeps } from "./resolve-scope.ts";
+
+export type ListPullRequestsDeps = ResolveScopeDeps & {
+  readonly pullRequests: {
+    /** Returns the pull requests after a position, newest opened first, those of unknown opening last, ties by URL. */
+    list(factoryUid: string, filter: PullRequestFilter, after: PullRequestPosition | undefined, limit: number): Promise<FactoryPullRequest[]>;
+  };
+  readonly cursors: Cursors;
+};
+
+export type ListPullRequestsRequest = PullRequestFilter & {
+  readonly factoryUid: string;
+  /** 0 = 50. */
+  readonly pageSize: number;
+  readonly pageToken: string;
+};
+
+export type PullRequestPage = { readonly scope: FactoryScope; readonly pullRequests: readonly FactoryPullRequest[]; readonly nextPageToken: string };
+
+const PAGE = { default: 50, max: 500 };
+const LIST = "pull requests";
+
+/**
+ * Lists the pull requests that runs of a factory produced. Errors: those of `resolveFactory` · limit_invalid · state_invalid · invalid_cursor.
+ * Source: fields-factory §6.
+ */
+export async function listPullRequests(deps: ListPullRequestsDeps, caller: Caller, request: ListPullRequestsRequest): Promise<PullRequestPage> {
+  const scope = await resolveFactory(deps, caller, request.factoryUid);
+  const limit = limitOf(request.pageSize);
+  const filter = filterOf(request);
+  const bind = { ...filter, factoryUid: scope.factory.uid };
+  const after = request.pageToken === "" ? undefined : positionOf(deps.cursors.open(LIST, boundValues(bind), request.pageToken));
+  const rows = await deps.pullRequests.list(scope.factory.uid, filter, after, limit + 1);
+  const pullRequests = rows.slice(0, limit);
+  const last = rows.length > limit ? pullRequests.at(-1) : undefined;
+  const position = last && [last.openedAt?.toISOString() ?? null, last.urlKey];
+  return { scope, pullRequests, nextPageToken: position ? deps.cursors.seal(LIST, boundValues(bind), position) : "" };
+}
+
+function limitOf(pageSize: number): number {
+  if (pageSize === 0) return PAGE.default;
+  if (pageSize < 1 || pageSize > PAGE.max) throw invalidArgument("limit_invalid", `limit must be between 1 and ${PAGE.max} (got ${pageSize}).`);
+  return pageSize;
+}
+
+/** Spells the same filter in the same way, so that a cursor stays valid for it. */
+function filterOf({ repo, states, openedAfter, openedBefore, mergedAfter, mergedBefore, updatedAfter }: PullRequestFilter): PullRequestFilter {
+  const unknown = states.find((state) => !PULL_REQUEST_STATES.some((known) => known === state));
+  if (unknown !== undefined) throw invalidArgument("state_invalid", `state must be open, draft, merged or closed (got "${unknown}").`);
+  const sorted = [...new Set(states)].toSorted();
+  return { repo: repo.toLowerCase(), states: sorted, openedAfter, openedBefore, mergedAfter, mergedBefore, updatedAfter };
+}
+
+const boundValues = (bind: PullRequestFilter & { readonly factoryUid: string }): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(bind).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value]));
+
+/** A cursor opens to what `listPullRequests` has sealed. */
+function positionOf(sealed: readonly unknown[]): PullRequestPosition {
+  const [openedAt, urlKey] = sealed as [string | null, string];
+  return { openedAt: openedAt === null ? null : new Date(openedAt), urlKey };
+}
