@@ -2,16 +2,10 @@ import type { Clock } from "@millwright/clock";
 import { isTransient, type Database, type Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
-import { ledgerEntries } from "../domain/ledger-entry.ts";
 import { nextReadAt, type RunSnapshot } from "../domain/run-snapshot.ts";
-import { listComputePrices } from "../store/compute-price-store.ts";
 import { lockFactories } from "../store/factory-lock.ts";
-import { addEntries } from "../store/ledger-store.ts";
-import { storeProducedPullRequests } from "../store/produced-pull-request-store.ts";
-import { projectPullRequests } from "../store/project-pull-requests.ts";
-import { storedVersions, storeRunFacts } from "../store/run-fact-store.ts";
-import { shareTrees } from "../store/share-store.ts";
 import { claimStale, endRefresh, lockClaimed, retryLater, type StaleRun } from "../store/stale-run-store.ts";
+import { storeSnapshots } from "./store-snapshots.ts";
 
 export type RefreshRunsDeps = {
   readonly database: Database;
@@ -67,18 +61,8 @@ type Claims = readonly StaleRun[];
 async function store({ clock, timeScale }: RefreshRunsDeps, tx: Sql, claims: Claims, read: readonly RunSnapshot[]): Promise<void> {
   await lockFactories(tx, read.map(({ costOwner }) => costOwner.factoryUid));
   const claimed = await lockClaimed(tx, claims);
-  const [versions, prices] = await Promise.all([storedVersions(tx, [...claimed]), listComputePrices(tx)]);
   const runs = read.filter(({ uid }) => claimed.has(uid));
-  const newest = runs.filter(({ uid, version }) => version >= (versions.get(uid) ?? 0n));
-  if (newest.length > 0) {
-    await storeRunFacts(tx, newest);
-    const changed = await addEntries(tx, newest.map((run) => ({ runUid: run.uid, teamUid: run.teamUid, entries: ledgerEntries(run, prices) })));
-    await storeProducedPullRequests(tx, newest);
-    const shared = await shareTrees(tx, [...new Set([...changed, ...newest.map(({ costOwner }) => costOwner.rootRunUid)])]);
-    for (const [factoryUid, pullRequests] of Map.groupBy(shared, (each) => each.factoryUid)) {
-      await projectPullRequests(tx, factoryUid, [...new Set(pullRequests.map(({ urlKey }) => urlKey))]);
-    }
-  }
+  await storeSnapshots(tx, runs);
   const planned = new Map(runs.map((run) => [run.uid, nextReadAt(run, clock.now(), timeScale)]));
   await endRefresh(tx, [...claimed].map((runUid) => ({ runUid, nextReadAt: planned.get(runUid) })));
 }
