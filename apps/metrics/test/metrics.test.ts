@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import type { RecordRow } from "./run-rows.ts";
-import { BLIND, startRunWorld, STRANGER, type RunWorld } from "./run-world.ts";
+import { refusalOf, startRunWorld, type RunWorld } from "./run-world.ts";
+import { RUN_VIEWER, STRANGER } from "./setup.ts";
 
 let world: RunWorld;
 beforeAll(async () => void (world = await startRunWorld()));
@@ -228,9 +229,8 @@ test.each([
 
 test("a stranger gets the answer of a factory that does not exist, whatever else is wrong", async () => {
   const factoryUid = world.aFactory();
-  const refusal = (uid: string): Promise<unknown> =>
-    world.metrics({ factoryUid: uid, by: "hour" }, STRANGER).catch((error: unknown) => ({ ...(error as Error), message: (error as Error).message }));
-  expect(await refusal(factoryUid)).toMatchObject({ reason: "factory_not_found" });
+  const refusal = (uid: string): Promise<unknown> => refusalOf(world.metrics({ factoryUid: uid, by: "hour" }, STRANGER));
+  expect(await refusal(factoryUid)).toMatchObject({ kind: "not_found", reason: "factory_not_found" });
   expect(await refusal(factoryUid)).toEqual(await refusal(newUid()));
-  await expect(world.metrics({ factoryUid }, BLIND)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+  await expect(world.metrics({ factoryUid }, RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
 });

@@ -31,6 +31,31 @@ export type HostRow = {
   state: string;
   opened_at: Date | null;
   merged_at: Date | null;
+  additions?: number | null;
+  deletions?: number | null;
+};
+
+/** A pull request that a run has named. */
+export type ProducedRow = {
+  run_uid: string;
+  url_key: string;
+  team_uid: string;
+  factory_uid: string;
+  root_run_uid: string;
+  provider: string;
+  repo_full_name: string;
+  created_at: Date;
+  run_created_at: Date;
+};
+
+export type ActivityRow = {
+  team_uid: string;
+  url_key: string;
+  activity_key: string;
+  kind: string;
+  is_person: boolean;
+  is_dismissed: boolean;
+  occurred_at: Date;
 };
 
 /** The factory's record of a pull request. */
@@ -74,7 +99,7 @@ export async function storeRuns(sql: Sql, runs: readonly RunRow[]): Promise<void
      ON CONFLICT (run_uid) DO UPDATE
         SET version = excluded.version,
             state = excluded.state,
-            model_id = excluded.model_id
+            person_follow_ups = excluded.person_follow_ups
       WHERE r.version < excluded.version`,
     [JSON.stringify(runs)],
   );
@@ -84,11 +109,25 @@ export async function storeRuns(sql: Sql, runs: readonly RunRow[]): Promise<void
 export async function storeHostFacts(sql: Sql, rows: readonly HostRow[]): Promise<void> {
   const common = { provider: "GITHUB", pr_number: 1, updated_at: new Date(0) };
   await sql.query(
-    `INSERT INTO pull_requests SELECT * FROM json_populate_recordset(NULL::pull_requests, $1)
-     ON CONFLICT (team_uid, url_key) DO UPDATE SET state = excluded.state, opened_at = excluded.opened_at, merged_at = excluded.merged_at`,
-    [JSON.stringify(rows.map(({ team_uid, url_key, repo_full_name, state, opened_at, merged_at }) => ({
-      ...common, url: url_key, team_uid, url_key, repo_full_name, state, opened_at, merged_at,
-    })))],
+    `INSERT INTO pull_requests SELECT * FROM json_populate_recordset(NULL::pull_requests, $1) ON CONFLICT DO NOTHING`,
+    [JSON.stringify(rows.map((row) => ({ ...common, url: row.url_key, ...row })))],
+  );
+}
+
+/** Stores pull requests that runs have named. */
+export async function storeProduced(sql: Sql, rows: readonly ProducedRow[]): Promise<void> {
+  const common = { pr_number: 1, title: "Fix" };
+  await sql.query(
+    `INSERT INTO produced_pull_requests SELECT * FROM json_populate_recordset(NULL::produced_pull_requests, $1) ON CONFLICT DO NOTHING`,
+    [JSON.stringify(rows.map((row) => ({ ...common, url: row.url_key, ...row })))],
+  );
+}
+
+/** Stores what persons and programs did. */
+export async function storeActivities(sql: Sql, rows: readonly ActivityRow[]): Promise<void> {
+  await sql.query(
+    `INSERT INTO pull_request_activities SELECT * FROM json_populate_recordset(NULL::pull_request_activities, $1) ON CONFLICT DO NOTHING`,
+    [JSON.stringify(rows.map((row) => ({ actor_login: "someone", ...row })))],
   );
 }
 

@@ -1,72 +1,46 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { isMember, VERBS, type Caller, type Verb } from "@millwright/caller";
-import { manualClock } from "@millwright/clock";
-import { metrics } from "@millwright/contracts";
-import { notFound } from "@millwright/errors";
-import { newUid, type TeamUid } from "@millwright/ids";
-import { call, CallerSigner, CallerVerifier, clientFor, inProcess } from "@millwright/rpc";
-import { Metrics } from "@millwright/telemetry";
-import { aCaller, memoryLog, testDatabase } from "@millwright/testing";
-import { migrationsDir } from "../src/compose.ts";
-import { runMethods } from "../src/rpc/run-methods.ts";
-import { runAnswerStore } from "../src/store/run-answer-store.ts";
-import type { FactoryView } from "../src/usecases/resolve-scope.ts";
+import type { Caller } from "@millwright/caller";
+import { isDomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
+import { aCaller } from "@millwright/testing";
 import { aRecord, aRun, storeHostFacts, storeRecords, storeRuns, type HostRow, type RecordRow, type RunRow } from "./run-rows.ts";
+import { startWorld, TEAM } from "./setup.ts";
 
-export const TEAM = newUid<TeamUid>();
-/** A Friday. */
-export const NOW = new Date("2026-11-20T10:00:00.000Z");
-
-const inTeam = (teamUid: TeamUid, verbs: readonly Verb[]): Caller => aCaller({ teams: [{ teamUid, verbs }] });
-export const VIEWER = inTeam(TEAM, ["factory.view"]);
-/** A member who may not view factories. */
-export const BLIND = inTeam(TEAM, ["run.view"]);
-/** May do everything in another team. */
-export const STRANGER = inTeam(newUid<TeamUid>(), VERBS);
+/** May view factories of the team, nothing else. */
+export const VIEWER: Caller = aCaller({ teams: [{ teamUid: TEAM, verbs: ["factory.view"] }] });
 
 /** Dates as texts; what is missing keeps its default. */
 export type Query = { factoryUid: string; start?: string | Date; end?: string | Date; by?: string };
 
-const gateway = await CallerSigner.create("gateway");
 const timestamp = (at: string | Date | undefined) => at && timestampFromDate(new Date(at));
 const rangeOf = ({ factoryUid, start, end, by }: Query) => {
   const [startDate, endDate] = [timestamp(start), timestamp(end)];
   return { factoryUid, ...(startDate && { startDate }), ...(endDate && { endDate }), groupByPeriod: by ?? "" };
 };
 
+/** Returns everything that a caller learns of a refusal. */
+export async function refusalOf(answer: Promise<unknown>): Promise<unknown> {
+  const error = await answer.catch((failure: unknown) => failure);
+  if (!isDomainError(error)) throw new Error("It was not refused.", { cause: error });
+  const { kind, reason, code, message, metadata, details } = error;
+  return { kind, reason, code, message, metadata, details };
+}
+
 export type RunWorld = Awaited<ReturnType<typeof startRunWorld>>;
 
-/** The run methods of the service over rows that tests store themselves. */
+/** The service over rows that tests store themselves, without ingestion. */
 export async function startRunWorld() {
-  const t = await testDatabase(migrationsDir);
-  const { sql } = t.database;
-  const clock = manualClock(NOW);
-  const factories = new Map<string, FactoryView>();
-  const deps = {
-    ...runAnswerStore(t.database),
-    clock,
-    asOf: async () => clock.now(),
-    factories: {
-      async get(caller: Caller, uid: string): Promise<FactoryView> {
-        const factory = factories.get(uid);
-        if (!factory || !isMember(caller, factory.teamUid)) throw notFound("factory");
-        return factory;
-      },
-    },
-  };
-  const options = { service: "metrics", verifier: new CallerVerifier([gateway.jwk]), log: memoryLog(), metrics: new Metrics(), allow: {} };
-  const client = clientFor(metrics.MetricsService, inProcess((router) => router.service(metrics.MetricsService, runMethods(deps)), options), { signer: gateway });
-
+  const world = await startWorld();
+  const { sql } = world.t.database;
   return {
-    t, clock, sql,
+    sql,
+    database: world.t.database,
     /** Returns a new factory of the team. */
-    aFactory(repositories: readonly string[] = [], teamUid: string = TEAM): string {
-      const uid = newUid();
-      factories.set(uid, { uid, teamUid, repositories });
-      return uid;
-    },
-    metrics: (query: Query, caller: Caller = VIEWER) => client.getMetrics({ range: rangeOf(query) }, call(caller)),
-    breakdown: (query: Query, groupBy: string, caller: Caller = VIEWER) => client.getRunBreakdown({ range: rangeOf(query), groupBy }, call(caller)),
+    aFactory: (repositories: readonly string[] = []): string =>
+      world.aFactory({ repositories: repositories.map((name) => ({ owner: name.split("/")[0]!, repo: name.split("/")[1]! })) }),
+    metrics: (query: Query, caller = VIEWER) => world.metrics.getMetrics({ range: rangeOf(query) }, call(caller)),
+    breakdown: (query: Query, groupBy: string, caller = VIEWER) => world.metrics.getRunBreakdown({ range: rangeOf(query), groupBy }, call(caller)),
     /** Stores a run of the factory. */
     async run(factoryUid: string, createdAt: string, row: Partial<RunRow> = {}): Promise<RunRow> {
       const run = aRun({ team_uid: TEAM, factory_uid: factoryUid, created_at: new Date(createdAt), ...row });
@@ -85,6 +59,6 @@ export async function startRunWorld() {
       const merged = { team_uid: TEAM, url_key, repo_full_name: repository, state: "merged", opened_at: null, merged_at: new Date(mergedAt) };
       await storeHostFacts(sql, [{ ...merged, ...row }]);
     },
-    stop: () => t.close(),
+    stop: () => world.stop(),
   };
 }

@@ -24,7 +24,7 @@ export type ResolveScopeDeps = {
     get(caller: Caller, uid: string): Promise<FactoryView>;
   };
   /** Returns the time up to which the read models are complete. */
-  asOf(): Promise<Date>;
+  readonly asOf: () => Promise<Date>;
   readonly clock: { now(): Date };
 };
 
