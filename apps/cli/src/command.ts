@@ -11,6 +11,8 @@ export type Cli = {
   env: NodeJS.ProcessEnv;
   /** Whether `--json` was given. */
   readonly isJson: boolean;
+  /** Whether charts are plain ASCII: the output is no terminal, or NO_COLOR is set. */
+  readonly isPlain: boolean;
   /** Prints a record or list: JSON with `--json`, otherwise the result of `human`. */
   show(value: unknown, human: () => Printed): void;
   readonly print: (text: Printed) => void;

@@ -111,6 +111,7 @@ function createCli(values: Values, around: Surroundings): Cli {
   return {
     env: around.env,
     isJson,
+    isPlain: !around.isColour,
     print,
     printJson,
     printError: around.printError,

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach } from "@jest/globals";
 import { execute } from "../src/execute.ts";
 
-type Seen = { method: string; path: string; key: string | undefined; body: unknown };
+type Seen = { method: string; path: string; key: string | undefined; accept: string | undefined; body: unknown };
 type Answer = { status: number; body?: unknown; text?: string; type?: string };
 
 /** What `GET /whoami` answers unless a test says otherwise; `--team` is checked with it. */
@@ -29,7 +29,7 @@ export function fakeApi() {
         const isJson = request.headers["content-type"] === "application/json";
         const name = `${request.method} ${request.url}`;
         const isRecorded = name !== WHOAMI || answers[WHOAMI] !== undefined;
-        if (isRecorded) seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, body: text && isJson ? JSON.parse(text) : text || undefined });
+        if (isRecorded) seen.push({ method: request.method!, path: request.url!, key: request.headers.authorization, accept: request.headers.accept === "*/*" ? undefined : request.headers.accept, body: text && isJson ? JSON.parse(text) : text || undefined });
         const given = answers[name];
         const answer = (Array.isArray(given) ? (given.length > 1 ? given.shift() : given[0]) : given) ?? DEFAULTS[name] ?? { status: 404, body: { status: 404, title: "Not found", reason: "nothing_here" } };
         response.writeHead(answer.status, { "content-type": answer.type ?? "application/json" });

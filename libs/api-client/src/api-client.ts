@@ -35,9 +35,9 @@ export class ApiClient {
     return (await response.json()) as T;
   }
 
-  /** The text behind a path that answers with a redirect to a signed URL, such as a transcript. */
-  async download(path: string): Promise<string> {
-    const response = await this.#send("GET", path, {});
+  /** The text of a path that returns no JSON, or redirects to a signed URL, such as an export or a transcript. */
+  async download(path: string, { query = {}, accept }: { query?: RequestOptions["query"]; accept?: string } = {}): Promise<string> {
+    const response = await this.#send("GET", path, { query }, accept === undefined ? {} : { accept });
     return response.text();
   }
 

@@ -1,3 +1,4 @@
+export { bar, sparkline } from "./charts.ts";
 export { paint, type Paint } from "./paint.ts";
 export { table } from "./table.ts";
 export { describeRunEvent, type ProgressLine, type RunEventJson } from "./run-progress.ts";

@@ -7,11 +7,14 @@ import { benchmarkCommands } from "./benchmark.ts";
 import { benchmarkLaunchCommands } from "./benchmark-launch.ts";
 import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
+import { costCommands } from "./costs.ts";
 import { environmentCommands } from "./environment.ts";
 import { eventCommands } from "./event.ts";
 import { factoryCommands } from "./factory.ts";
 import { invitationCommands } from "./invitation.ts";
 import { localRunCommand } from "./local-run.ts";
+import { metricsCommands } from "./metrics.ts";
+import { pullRequestCommands } from "./pull-request.ts";
 import { runCommands } from "./run.ts";
 import { scheduleCommands } from "./schedule.ts";
 import { scorerCommands } from "./scorer.ts";
@@ -29,11 +32,14 @@ export const COMMANDS: Command[] = [
   ...benchmarkLaunchCommands,
   ...catalogCommands,
   ...codeHostCommands,
+  ...costCommands,
   ...environmentCommands,
   ...eventCommands,
   ...factoryCommands,
   ...invitationCommands,
   localRunCommand,
+  ...metricsCommands,
+  ...pullRequestCommands,
   ...runCommands,
   ...scheduleCommands,
   ...scorerCommands,
