@@ -2,6 +2,7 @@ import { newUid } from "@millwright/ids";
 import { urlKey } from "../src/domain/url-key.ts";
 import { lockFactories } from "../src/store/factory-lock.ts";
 import { projectPullRequests } from "../src/store/project-pull-requests.ts";
+import { shareTrees } from "../src/store/share-store.ts";
 import { TEAM, type World } from "./setup.ts";
 
 export type RunRow = {
@@ -78,37 +79,14 @@ export class CostFacts {
     await this.#insert("run_facts", this.#runs);
     await this.#insert("ledger_entries", this.#entries);
     await this.#insert("produced_pull_requests", this.#produced);
-    await this.#share();
     await this.#world.t.database.transaction(async (tx) => {
       await lockFactories(tx, [this.factoryUid]);
+      await shareTrees(tx, this.#produced.map((each) => each.root_run_uid));
       await projectPullRequests(tx, this.factoryUid, [...new Set(this.#produced.map(({ url_key }) => url_key))]);
     });
   }
 
   async #insert(table: string, rows: readonly object[]): Promise<void> {
     await this.#world.rows(`INSERT INTO ${table} SELECT * FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)`, [JSON.stringify(rows)]);
-  }
-
-  async #share(): Promise<void> {
-    const costs = await this.#world.rows<{ root: string; component: Component; micros: number }>(
-      `SELECT root_run_uid AS root, component, sum(micros)::bigint AS micros
-         FROM tree_costs
-        WHERE root_run_uid = ANY($1::uuid[])
-        GROUP BY 1, 2`,
-      [this.#produced.map((each) => each.root_run_uid)],
-    );
-    const shares = [...Map.groupBy(this.#produced, (each) => each.root_run_uid)].flatMap(([root, produced]) => {
-      const keys = [...new Set(produced.map(({ url_key }) => url_key))].toSorted();
-      const part = (component: Component, index: number): number => {
-        const micros = costs.find((cost) => cost.root === root && cost.component === component)?.micros ?? 0;
-        const each = Math.floor(micros / keys.length);
-        return each + (index < micros - each * keys.length ? 1 : 0);
-      };
-      return keys.map((key, index) => ({
-        factory_uid: this.factoryUid, url_key: key, root_run_uid: root,
-        inference_micros: part("inference", index), compute_micros: part("compute", index), platform_micros: part("platform", index),
-      }));
-    });
-    await this.#insert("pull_request_shares", shares);
   }
 }

@@ -1,16 +1,6 @@
 import type { Database } from "@millwright/database";
-import type { DateRange, Period } from "@millwright/periods";
 import { UNKNOWN_KEY, type CostCell, type CostGrouping } from "../domain/cost-groups.ts";
-import { splitWholeDays } from "../domain/whole-days.ts";
-import { periodStarts } from "./period-starts.ts";
-
-export type CostCellQuery = {
-  readonly factoryUid: string;
-  readonly grouping: CostGrouping;
-  readonly range: DateRange;
-  /** None: one period, the range. */
-  readonly periods: readonly Period[];
-};
+import { splitDays, type PeriodWindow } from "../domain/period-window.ts";
 
 /** Spend by the time it occurred. */
 export function costBreakdownStore(database: Database) {
@@ -19,12 +9,11 @@ export function costBreakdownStore(database: Database) {
      * Returns the spend per group and period. Whole days are read from their sums and partial days from the ledger, in one statement, so that both
      * are of the same time.
      */
-    async listCostCells({ factoryUid, grouping, range, periods }: CostCellQuery): Promise<CostCell[]> {
-      const { firstDay, lastDay, head, tail } = splitWholeDays(range);
-      const starts = periodStarts(range, periods).map((start) => start.toISOString().slice(0, 10));
+    async listCostCells({ factoryUid, range, starts }: PeriodWindow, grouping: CostGrouping): Promise<CostCell[]> {
+      const { before, days, after } = splitDays(range);
       const { rows } = await database.searches.query<CostCellRow>(
         LIST_CELLS[grouping],
-        [factoryUid, firstDay, lastDay, head.start, head.end, tail.start, tail.end, starts],
+        [factoryUid, dayOf(days.start), dayOf(days.end), before.start, before.end, after.start, after.end, starts.map(dayOf)],
       );
       return rows.map(toCostCell);
     },
@@ -60,19 +49,20 @@ type CostCellRow = {
   unpriced_intervals: string;
 };
 
-const KEY_COLUMNS: Readonly<Record<CostGrouping, string>> = { source: "source", user: "creator_uid", agent: "agent_uid", model: "model_id" };
+const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
 
 const IS_METERED = "kind IN ('model_call', 'compute_interval')";
 
 /** Entries of a partial day in the shape of daily sums. */
-const ledgerRows = (key: string, from: string, to: string): string => `
-  SELECT utc_day(occurred_at), component, ${key}, creator_type, coalesce(micros, 0),
-         (${IS_METERED})::integer, (${IS_METERED} AND micros IS NULL)::integer
-    FROM ledger_entries
-   WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}`;
+const ledgerRows = (key: string, creatorType: string, from: string, to: string): string => `
+          SELECT utc_day(occurred_at), component, ${key}, ${creatorType}, coalesce(micros, 0),
+                 (${IS_METERED})::integer, (${IS_METERED} AND micros IS NULL)::integer
+            FROM ledger_entries
+           WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}`;
 
-const listCells = (key: string): string => `
-  SELECT width_bucket(day, $8::date[]) - 1 AS period,
+/** Sums per component first, with few sums per row: a year has several hundred thousand rows. */
+const listCells = (key: string, creatorType = "''"): string => `
+  SELECT period,
          coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key,
          max(creator_type) AS creator_type,
          coalesce(sum(micros) FILTER (WHERE component = 'inference'), 0) AS inference,
@@ -82,20 +72,23 @@ const listCells = (key: string): string => `
          coalesce(sum(unpriced) FILTER (WHERE component = 'inference'), 0) AS unpriced_calls,
          coalesce(sum(entries) FILTER (WHERE component = 'compute'), 0) AS intervals,
          coalesce(sum(unpriced) FILTER (WHERE component = 'compute'), 0) AS unpriced_intervals
-    FROM (
-  SELECT day, component, ${key} AS key, creator_type, micros, entries, unpriced
-    FROM cost_days
-   WHERE factory_uid = $1 AND day >= $2::date AND day < $3::date
-   UNION ALL ${ledgerRows(key, "$4", "$5")}
-   UNION ALL ${ledgerRows(key, "$6", "$7")}
-         ) AS spend (day, component, key, creator_type, micros, entries, unpriced)
+    FROM (SELECT width_bucket(day, $8::date[]) - 1, component, key, creator_type, sum(micros), sum(entries), sum(unpriced)
+            FROM (
+          SELECT day, component, ${key}, ${creatorType}, micros, entries, unpriced
+            FROM cost_days
+           WHERE factory_uid = $1 AND day >= $2::date AND day < $3::date
+           UNION ALL ${ledgerRows(key, creatorType, "$4", "$5")}
+           UNION ALL ${ledgerRows(key, creatorType, "$6", "$7")}
+                 ) AS spend (day, component, key, creator_type, micros, entries, unpriced)
+           GROUP BY 1, 2, 3, 4
+         ) AS sums (period, component, key, creator_type, micros, entries, unpriced)
    GROUP BY 1, 2`;
 
 const LIST_CELLS: Readonly<Record<CostGrouping, string>> = {
-  source: listCells(KEY_COLUMNS.source),
-  user: listCells(KEY_COLUMNS.user),
-  agent: listCells(KEY_COLUMNS.agent),
-  model: listCells(KEY_COLUMNS.model),
+  source: listCells("source"),
+  user: listCells("creator_uid", "creator_type"),
+  agent: listCells("agent_uid"),
+  model: listCells("model_id"),
 };
 
 const toCostCell = (row: CostCellRow): CostCell => ({

@@ -1,25 +1,14 @@
 import type { Database } from "@millwright/database";
-import type { DateRange, Period } from "@millwright/periods";
+import type { PeriodWindow } from "../domain/period-window.ts";
 import type { PullRequestCostCell } from "../domain/pull-request-cost.ts";
 import { PULL_REQUEST_SIZES, SIZE_LINES_MIN } from "../domain/pull-request-size.ts";
-import { periodStarts } from "./period-starts.ts";
-
-export type PullRequestCostQuery = {
-  readonly factoryUid: string;
-  readonly range: DateRange;
-  /** None: one period, the range. */
-  readonly periods: readonly Period[];
-};
 
 /** Spend of pull requests by the time they were first seen. */
 export function pullRequestCostStore(database: Database) {
   return {
     /** Returns the number and the whole spend of pull requests first seen in a range, per period and size. */
-    async listPullRequestCosts({ factoryUid, range, periods }: PullRequestCostQuery): Promise<PullRequestCostCell[]> {
-      const { rows } = await database.searches.query<CellRow>(
-        LIST_CELLS,
-        [factoryUid, range.start, range.end, periodStarts(range, periods), SIZE_LINES_MIN],
-      );
+    async listPullRequestCosts({ factoryUid, range, starts }: PeriodWindow): Promise<PullRequestCostCell[]> {
+      const { rows } = await database.searches.query<CellRow>(LIST_CELLS, [factoryUid, range.start, range.end, starts, SIZE_LINES_MIN]);
       return rows.map((row) => ({
         period: row.period,
         size: row.size === null ? undefined : PULL_REQUEST_SIZES[row.size],

@@ -1,13 +1,13 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
 import { COST_GROUPINGS, groupCosts, UNKNOWN_KEY, type CostCell, type CostGroup, type CostGrouping, type CostGroups } from "../domain/cost-groups.ts";
-import type { CostCellQuery } from "../store/cost-breakdown-store.ts";
+import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
 import { nameCreators, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type GetCostBreakdownDeps = ResolveScopeDeps & PrincipalDeps & {
   readonly costs: {
-    listCostCells(query: CostCellQuery): Promise<CostCell[]>;
+    listCostCells(window: PeriodWindow, grouping: CostGrouping): Promise<CostCell[]>;
     newestAgentNames(factoryUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   };
 };
@@ -28,7 +28,7 @@ export async function getCostBreakdown(deps: GetCostBreakdownDeps, caller: Calle
   const scope = await resolveScope(deps, caller, query);
   const grouping = COST_GROUPINGS.find((known) => known === groupBy);
   if (!grouping) throw invalidArgument("group_by_invalid", `group_by must be one of ${COST_GROUPINGS.join(", ")} (got "${groupBy}").`);
-  const cells = await deps.costs.listCostCells({ factoryUid: scope.factory.uid, grouping, range: scope.range, periods: scope.periods });
+  const cells = await deps.costs.listCostCells(periodWindow(scope.factory.uid, scope.range, scope.periods), grouping);
   const { groups, ...sums } = groupCosts(cells, scope.periods.length);
   const known = groups.filter(({ key }) => key !== UNKNOWN_KEY);
   const names = await NAME_GROUPS[grouping](deps, caller, scope, known);

@@ -1,4 +1,5 @@
 import type { Caller } from "@millwright/caller";
+import { periodWindow } from "../domain/period-window.ts";
 import { sumPullRequestCosts, type PullRequestCostSums } from "../domain/pull-request-cost.ts";
 import { PULL_REQUEST_SIZES, type PullRequestSize } from "../domain/pull-request-size.ts";
 import type { PullRequestCostDeps } from "./get-cost-per-pull-request.ts";
@@ -20,7 +21,7 @@ export type CostBySize = {
  */
 export async function getCostBySize(deps: PullRequestCostDeps, caller: Caller, query: RangeQuery): Promise<CostBySize> {
   const scope = await resolveScope(deps, caller, query);
-  const cells = await deps.costs.listPullRequestCosts({ factoryUid: scope.factory.uid, range: scope.range, periods: scope.periods });
+  const cells = await deps.costs.listPullRequestCosts(periodWindow(scope.factory.uid, scope.range, scope.periods));
   const count = (counted: typeof cells): number => sumPullRequestCosts(counted, 0).cost.prCount;
   return {
     scope,

@@ -1,10 +1,10 @@
 import type { Caller } from "@millwright/caller";
+import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
 import { sumPullRequestCosts, type PullRequestCostCell, type PullRequestCostSums } from "../domain/pull-request-cost.ts";
-import type { PullRequestCostQuery } from "../store/pull-request-cost-store.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type PullRequestCostDeps = ResolveScopeDeps & {
-  readonly costs: { listPullRequestCosts(query: PullRequestCostQuery): Promise<PullRequestCostCell[]> };
+  readonly costs: { listPullRequestCosts(window: PeriodWindow): Promise<PullRequestCostCell[]> };
 };
 
 /**
@@ -18,6 +18,6 @@ export async function getCostPerPullRequest(
   query: RangeQuery,
 ): Promise<PullRequestCostSums & { readonly scope: RangeScope }> {
   const scope = await resolveScope(deps, caller, query);
-  const cells = await deps.costs.listPullRequestCosts({ factoryUid: scope.factory.uid, range: scope.range, periods: scope.periods });
+  const cells = await deps.costs.listPullRequestCosts(periodWindow(scope.factory.uid, scope.range, scope.periods));
   return { scope, ...sumPullRequestCosts(cells, scope.periods.length) };
 }
