@@ -59,6 +59,13 @@ const BREACHES = `
       OR (r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED') AND coalesce(
            (SELECT e.payload->>'reason' FROM stream.run_events e WHERE e.run_uid = r.uid AND e.kind = 'run_finished' ORDER BY e.seq DESC LIMIT 1), '') = '')
   UNION ALL
+  SELECT 'an execution with ' || n.claims || ' claims, ' || n.live || ' accepted leases and ' || n.intervals || ' compute intervals'
+    FROM executions x CROSS JOIN LATERAL (
+      SELECT (SELECT count(*) FROM stream.run_events e WHERE e.run_uid = x.run_uid AND e.kind = 'run_claimed' AND e.execution_id = x.id) AS claims,
+             (SELECT count(*) FROM leases l WHERE l.execution_id = x.id AND l.accepted) AS live,
+             (SELECT count(*) FROM compute_intervals c WHERE c.run_uid = x.run_uid AND c.execution_id = x.id) AS intervals) n
+   WHERE NOT x.is_local AND n.claims <> n.live + n.intervals
+  UNION ALL
   SELECT 'a follow-up without a fate' FROM messages m JOIN runs r ON r.uid = m.run_uid
    WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')
      AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state IN ('STOPPING', 'DEBUG'))`;

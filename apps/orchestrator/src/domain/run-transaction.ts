@@ -7,6 +7,7 @@ import type { RunRecord } from "./run-record.ts";
 import type { Owner, Run, RunState } from "./run.ts";
 import type { NewRunEvent, WorkerEvent } from "./run-events.ts";
 import type { LossPolicy } from "./run-state.ts";
+import type { SandboxShape } from "./sandbox-shape.ts";
 import type { Child } from "./wait.ts";
 
 /** An attempt of an execution, with its run. */
@@ -125,6 +126,8 @@ export interface RunTransaction {
   /** Notes that the agent has been handed these messages. */
   markDelivered(runUid: string, messageUids: readonly string[]): Promise<void>;
   setSandboxRunning(executionId: number, isRunning: boolean): Promise<void>;
+  /** Records the limits of the sandbox in which the current attempt works. */
+  setSandboxShape(executionId: number, shape: SandboxShape): Promise<void>;
   /** Notes that the silence of an execution was reported. */
   markStallWarned(executionId: number): Promise<void>;
   /** Adds events of an attempt; refuses a gap and an attempt that does not hold the stream. */

@@ -55,6 +55,10 @@ export const offered = (run: Subject, version: number, context: ChangeContext): 
 export const stateChanged = (run: LockedRun, to: RunState, version: number, context: ChangeContext): NewEvent =>
   fact("state_changed", run, version, context, { run_uid: run.uid, from: run.state, to });
 
+/** An attempt has ended, and the state of its run is unchanged: the run was decided before, or waits for its children. */
+export const attemptEnded = (run: LockedRun, version: number, context: ChangeContext): NewEvent =>
+  fact("attempt_ended", run, version, context, { run_uid: run.uid, state: run.state, execution_id: run.execution.id, attempt: run.execution.attempt });
+
 /** A run has ended; it may be continued later and end again. */
 export const runFinished = (run: LockedRun, next: Next, version: number, context: ChangeContext): NewEvent =>
   fact("finished", run, version, context, {

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Gathering, isTransient, type Database, type Sql } from "@millwright/database";
+import { Gathering, isTransient, sendTo, type Database, type Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import type { LockedRun } from "../domain/run-change.ts";
 import type { LossPolicy } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { SandboxShape } from "../domain/sandbox-shape.ts";
 import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
 import { holdFactoryOpen } from "./closed-factory-store.ts";
@@ -77,6 +78,7 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   markReported: (parentUid, children) => markReported(sql, parentUid, children),
   markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),
   setSandboxRunning: (executionId, isRunning) => setSandboxRunning(sql, executionId, isRunning),
+  setSandboxShape: (executionId, shape) => setSandboxShape(sql, executionId, shape),
   markStallWarned: (executionId) => markStallWarned(sql, executionId),
   appendWorkerEvents: (attempt, events) => appendWorkerEvents(sql, attempt, events),
   ackedClientSeq: (executionId, attempt) => ackedClientSeq(sql, executionId, attempt),
@@ -97,6 +99,10 @@ async function ackedClientSeq(sql: Sql, executionId: number, attempt: number): P
 
 async function setSandboxRunning(sql: Sql, executionId: number, isRunning: boolean): Promise<void> {
   await sql.query("UPDATE executions SET sandbox_running = $2 WHERE id = $1 AND state <> 'ENDED'", [executionId, isRunning]);
+}
+
+async function setSandboxShape(tx: Sql, executionId: number, { vcpus, memoryGb }: SandboxShape): Promise<void> {
+  await sendTo(tx, "UPDATE executions SET sandbox_vcpus = $2, sandbox_memory_gb = $3 WHERE id = $1", [executionId, vcpus, memoryGb]);
 }
 
 /** An execution that ended without a last word left its newest checkpoint. */

@@ -4,9 +4,10 @@ import { topics } from "../bell.ts";
 import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-change.ts";
 import { isTerminal } from "../domain/run.ts";
 import type { Timings } from "../domain/timings.ts";
-import { stateChanged, runFinished } from "../events/run-events.ts";
+import { attemptEnded, stateChanged, runFinished } from "../events/run-events.ts";
 import { finishedNews } from "./finished-news.ts";
 import { releaseCapacity } from "./capacity-store.ts";
+import { endsAttempt, recordComputeInterval } from "./compute-interval-store.ts";
 import { addDirective } from "./directive-store.ts";
 import { presentTrace } from "./present-trace.ts";
 import { enqueueTranscript } from "./blob-work.ts";
@@ -21,6 +22,7 @@ export async function saveChanges(tx: Sql, changes: readonly RunChange[], contex
   for (const change of changes) {
     if (changesRun(change)) await updateRun(tx, change);
     if (isTerminal(change.next.run) && change.next.run !== change.run.state) tx.announce?.(finishedNews(change.run.uid, change.next.run));
+    if (endsAttempt(change)) await recordComputeInterval(tx, change);
     await updateExecution(tx, change);
     if (change.next.isFollowed) await queueFurtherExecution(tx, change, context, timings);
     if (change.wait !== undefined) await updateWait(tx, change);
@@ -82,6 +84,8 @@ async function updateExecution(tx: Sql, { run, next, snapshotKey, isWorkspaceUnc
             accepted_attempt = CASE WHEN $2 = 'CLAIMED' THEN attempt ELSE accepted_attempt END,
             claimed_at = CASE $2 WHEN 'CLAIMED' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE claimed_at END,
             started_at = CASE $2 WHEN 'RUNNING' THEN clock_timestamp() WHEN 'QUEUED' THEN NULL ELSE started_at END,
+            sandbox_vcpus = CASE WHEN $2 <> 'QUEUED' THEN sandbox_vcpus END,
+            sandbox_memory_gb = CASE WHEN $2 <> 'QUEUED' THEN sandbox_memory_gb END,
             stall_warned_at = NULL,
             ended_at = CASE WHEN $2 = 'ENDED' THEN clock_timestamp() END,
             sandbox_running = sandbox_running AND NOT $6,
@@ -140,9 +144,10 @@ async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings
   if (lease && (directive || next.lease === "stop")) tx.announce?.(topics.session(lease.sessionUid));
 }
 
-function lifecycleEvents({ run, next }: RunChange, version: number, by: ChangeContext) {
-  if (next.run === run.state) return [];
+function lifecycleEvents(change: RunChange, version: number, by: ChangeContext) {
+  const { run, next } = change;
   const context = { ...by, traceparent: traceOfRun(run, by) };
+  if (next.run === run.state) return endsAttempt(change) ? [attemptEnded(run, version, context)] : [];
   const changed = stateChanged(run, next.run, version, context);
   return isTerminal(next.run) ? [changed, runFinished(run, next, version, context)] : [changed];
 }

@@ -3,6 +3,7 @@ import { EVENTS_PER_RUN_MAX, quotaMessage, type EventQuota, type WorkerEvent } f
 import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isHeld, transition } from "../domain/run-state.ts";
 import type { AppendOutcome, AttemptRef, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import { reportedShape } from "../domain/sandbox-shape.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, windowEnded } from "./execution-events.ts";
 import { settleChanges } from "./settle-changes.ts";
@@ -60,6 +61,9 @@ export async function appendToLockedRun(tx: RunTransaction, ref: AttemptRef, ses
   if (seen.length > 0) await tx.markDelivered(run.uid, seen);
   const sandbox = events.findLast(({ kind }) => kind === "sandbox_ready" || kind === "sandbox_stopped");
   if (sandbox) await tx.setSandboxRunning(ref.executionId, sandbox.kind === "sandbox_ready");
+  const ready = events.findLast(({ kind }) => kind === "sandbox_ready");
+  const shape = ready && reportedShape(ready.payload);
+  if (shape) await tx.setSandboxShape(ref.executionId, shape);
   const checkpoint = events.findLast(({ kind }) => kind === "checkpoint")?.payload["snapshot_key"];
   if (typeof checkpoint === "string" && (await tx.ownsSnapshot(checkpoint, ref.executionId))) await tx.setCheckpoint(ref.executionId, checkpoint);
   const started = events.findLast(({ kind }) => kind === "agent_started" || kind === "agent_resumed");

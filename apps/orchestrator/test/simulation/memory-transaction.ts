@@ -119,6 +119,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     }
   },
   setSandboxRunning: async () => {},
+  setSandboxShape: async () => {},
   markStallWarned: async () => {},
   async appendWorkerEvents({ runUid, executionId, attempt }, events) {
     const stream = rows.streams.get(runUid);
