@@ -6,6 +6,7 @@ import { modelSettings, platformProviders } from "./model-settings.ts";
 const NEEDED = {
   DATABASE_URL: "postgres://h/db", MILLWRIGHT_PUBLIC_URL: "http://mill.test", BLOB_DIR: "/blobs",
   GATEWAY_URL: "http://g", GATEWAY_JWKS_URL: "http://g/jwks.json", FACTORIES_URL: "http://f", FACTORIES_JWKS_URL: "http://f/jwks.json", SCORING_URL: "http://c", SCORING_JWKS_URL: "http://c/jwks.json", SCHEDULER_URL: "http://s", SCHEDULER_JWKS_URL: "http://s/jwks.json",
+  METRICS_URL: "http://m", METRICS_JWKS_URL: "http://m/jwks.json",
 };
 const providersOf = (env: Record<string, string>) => platformProviders(loadConfig({ ...NEEDED, ...env }));
 
