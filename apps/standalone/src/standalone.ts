@@ -19,6 +19,8 @@ export type Standalone = {
   /** Known when it was given or has just been made. */
   readonly apiKey: string | undefined;
   readonly isFirstStart: boolean;
+  /** The database of a service. */
+  databaseUrl(service: string): string;
   stop(): Promise<void>;
 };
 
@@ -81,6 +83,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
     url: publicUrl,
     apiKey: services!.bootstrap.apiKey ?? config.bootstrapApiKey,
     isFirstStart: services!.bootstrap.apiKey !== undefined,
+    databaseUrl: (service) => databases!.url(service),
     stop: async () => void (await lifecycle.stop()),
   };
 }

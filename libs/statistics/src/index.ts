@@ -1,4 +1,5 @@
 export { DEFAULT_CONFIDENCE, type Confidence, type Interval } from "./interval.ts";
 export { mean } from "./mean.ts";
 export { isDistinguishable, pairedBootstrap, type PairedDifference } from "./paired-bootstrap.ts";
+export { seededIndex, type RandomIndex } from "./random.ts";
 export { wilson } from "./wilson.ts";

@@ -11,6 +11,11 @@ import { demoEnd, untilKeyPressed, untilSignal, type DemoEnd } from "./stay-up.t
 /** What a demo works with. */
 export type DemoStage = {
   readonly api: ApiClient;
+  /** Where the platform listens, and the key of its owner. */
+  readonly url: string;
+  readonly apiKey: string;
+  /** The database of a service. */
+  databaseUrl(service: string): string;
   readonly world: DemoRepositories;
   readonly colours: Paint;
   /** Whether the links can be opened after the demo's work. */
@@ -48,7 +53,8 @@ export async function runDemo({ exit, keep, model, definition, settings, env, hi
   const platform = await startStandalone(loadConfig({ PORT: "0", ...settings, ...env, ...paths }));
   try {
     print(`   ${platform.url}, with PostgreSQL and one worker`);
-    await work({ api: new ApiClient({ url: platform.url, apiKey: platform.apiKey! }), world, colours, staysUp: end !== "exit", print, heading });
+    const { url, apiKey = "", databaseUrl } = platform;
+    await work({ api: new ApiClient({ url, apiKey }), url, apiKey, databaseUrl, world, colours, staysUp: end !== "exit", print, heading });
     if (end !== "exit") {
       heading("The platform is running");
       await stayUp(platform, end, directory, hint);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 /** Demos by the file that `npm run` starts. */
-const DEMOS = { demo: "main.ts", benchmark: "benchmark/main.ts" } as const;
+const DEMOS = { demo: "main.ts", benchmark: "benchmark/main.ts", metrics: "metrics/main.ts" } as const;
 
 const children: ChildProcess[] = [];
 

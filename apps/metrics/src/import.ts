@@ -1,0 +1,33 @@
+import { Database } from "@millwright/database";
+import type { PullRequestFacts } from "./domain/pull-request-fact.ts";
+import type { RunSnapshot } from "./domain/run-snapshot.ts";
+import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
+import { storeSnapshots } from "./usecases/store-snapshots.ts";
+
+export type { Activity, PullRequestFacts } from "./domain/pull-request-fact.ts";
+export { urlKey } from "./domain/url-key.ts";
+export type { ModelCall, ProducedPullRequest, RunSnapshot } from "./domain/run-snapshot.ts";
+
+const BATCH = 200;
+
+/** Facts for the database of the metrics service, stored in the way in which the service stores what it reads. */
+export type HistoryImport = {
+  storeRuns(runs: readonly RunSnapshot[]): Promise<void>;
+  storePullRequest(teamUid: string, facts: PullRequestFacts): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Opens the database of the metrics service, which the service has migrated. */
+export function openHistoryImport(databaseUrl: string): HistoryImport {
+  const database = Database.open(databaseUrl, { max: 1, applicationName: "history import" });
+  const pullRequests = pullRequestFactStore(database);
+  return {
+    async storeRuns(runs) {
+      for (let first = 0; first < runs.length; first += BATCH) {
+        await database.transaction((tx) => storeSnapshots(tx, runs.slice(first, first + BATCH)));
+      }
+    },
+    storePullRequest: (teamUid, facts) => pullRequests.record(teamUid, facts, async () => {}),
+    close: () => database.close(),
+  };
+}

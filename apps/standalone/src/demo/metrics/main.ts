@@ -1,0 +1,66 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import type { ApiClient } from "@millwright/api-client";
+import { openHistoryImport } from "@millwright/metrics/import";
+import { prepareFactory } from "../journey.ts";
+import { runDemo } from "../run-demo.ts";
+import { simulateMonth, type Team } from "./month.ts";
+
+const PEOPLE = 50;
+const COMMAND_LINE = fileURLToPath(new URL("../../../../cli/bin/millwright.mjs", import.meta.url));
+
+const OPTIONS = {
+  /** Ends with the tables, on a terminal too. */
+  exit: { type: "boolean", default: false },
+  /** Stays up until a signal arrives and does not remove the data directory. */
+  keep: { type: "boolean", default: false },
+  /** Another month. */
+  seed: { type: "string", default: "1" },
+} as const;
+const { values: options } = parseArgs({ options: OPTIONS });
+const settings = { MILLWRIGHT_SANDBOX: "optional" }; // no run is executed
+const demo = { ...options, model: "scripted", definition: "first-factory", settings, env: process.env, hint: "npx millwright costs Demo --by-size" };
+
+await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKey }) => {
+  heading("2  A team of 50 gets a factory");
+  const { factoryUid } = await prepareFactory(api, world);
+  const team = await createTeam(api, factoryUid);
+  print(`   ${team.userUids.length} people, the agents ${team.foreman.name} and ${team.implementer.name}`);
+
+  heading("3  A month of its work is simulated and stored");
+  const { runs, pullRequests } = simulateMonth(team, Number(options.seed), new Date());
+  const history = openHistoryImport(databaseUrl("metrics"));
+  try {
+    await history.storeRuns(runs);
+    for (const facts of pullRequests) await history.storePullRequest(team.teamUid, facts);
+  } finally {
+    await history.close();
+  }
+  print(`   seed ${options.seed}: ${runs.length} runs, ${runs.flatMap(({ modelCalls }) => modelCalls).length} model calls, ${pullRequests.length} pull requests`);
+
+  heading("4  What it did, and what that cost");
+  for (const words of [["metrics", "Demo"], ["costs", "Demo"], ["costs", "Demo", "--by", "model"], ["costs", "Demo", "--by-size"], ["pr", "list", "Demo", "--limit", "5"]]) {
+    print(`\n$ millwright ${words.join(" ")}`);
+    const env = { ...process.env, MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: apiKey };
+    const { stdout } = await promisify(execFile)(process.execPath, [COMMAND_LINE, ...words], { env });
+    print(stdout.trimEnd());
+  }
+});
+process.exit(0); // a keep-alive connection of the client must not hold the process
+
+type Agents = { agents: { uid: string; name: string }[] };
+type Teams = { teams: { uid: string }[] };
+
+async function createTeam(api: ApiClient, factoryUid: string): Promise<Team> {
+  const { teams } = await api.get<Teams>("/whoami");
+  const teamUid = teams[0]!.uid;
+  const userUids: string[] = [];
+  for (let n = 1; n <= PEOPLE; n++) {
+    const member = await api.post<{ uid: string }>(`/team/${teamUid}/members`, { email: `person-${n}@example.com`, role: "member" });
+    userUids.push(member.uid);
+  }
+  const { agents } = await api.get<Agents>("/agent/identities", { factory_uid: factoryUid });
+  const agent = (name: string) => agents.find((each) => each.name === name)!;
+  return { teamUid, factoryUid, userUids, foreman: agent("foreman"), implementer: agent("implementer") };
+}
