@@ -23,13 +23,16 @@ export const runCountStore = (searches: Sql) => ({
   },
 });
 
+/** Days are summed before their periods are looked up: there are many rows per day. */
 const statement = (key: string): string =>
   `SELECT period, key, is_root, sum(runs)::bigint AS runs
-     FROM (SELECT width_bucket(day::timestamp AT TIME ZONE 'UTC', $2::timestamptz[]) AS period, ${key} AS key, is_root, runs
-             FROM run_days
-            WHERE factory_uid = $1
-              AND day >= utc_day($3)
-              AND day < utc_day($4)
+     FROM (SELECT width_bucket(day::timestamp AT TIME ZONE 'UTC', $2::timestamptz[]) AS period, key, is_root, runs
+             FROM (SELECT day, ${key} AS key, is_root, sum(runs) AS runs
+                     FROM run_days
+                    WHERE factory_uid = $1
+                      AND day >= utc_day($3)
+                      AND day < utc_day($4)
+                    GROUP BY day, key, is_root) whole_days
            UNION ALL
            SELECT width_bucket(created_at, $2::timestamptz[]), ${key}, is_root, 1
              FROM (SELECT *, parent_run_uid IS NULL AS is_root

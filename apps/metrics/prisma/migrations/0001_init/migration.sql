@@ -197,7 +197,10 @@ CREATE TABLE pull_requests (
   PRIMARY KEY (team_uid, url_key)
 );
 -- Merges in repositories of a factory, by anyone.
-CREATE INDEX pull_requests_merged ON pull_requests (team_uid, lower(repo_full_name), merged_at) WHERE merged_at IS NOT NULL;
+-- It includes the name itself, without which the index alone could not answer.
+CREATE INDEX pull_requests_merged ON pull_requests (team_uid, lower(repo_full_name), merged_at)
+  INCLUDE (repo_full_name, url_key)
+  WHERE merged_at IS NOT NULL;
 
 -- What persons and programs did to a pull request. Kinds are the counters of `human_interactions`.
 CREATE TABLE pull_request_activities (
