@@ -18,10 +18,13 @@ test("an empty factory has zeros, undefined means and medians, and the repositor
   const answer = await world.metrics({ factoryUid, ...NOVEMBER });
   expect([answer.runCount!.total, answer.prCount!.total, answer.mergedPrCount!.total]).toEqual([0n, 0n, 0n]);
   expect(answer.averageHumanInteractionsPerPr!.mean!.value).toBeUndefined();
-  expect(answer.autonomyFunnel).toMatchObject({ totalMerged: 0n, factoryMerged: 0n, factoryMergedObserved: 0n, mergedWithoutHumanCodeChange: 0n, repos: ["acme/shop"] });
+  expect(answer.autonomyFunnel).toMatchObject({
+    totalMerged: 0n, factoryMerged: 0n, factoryMergedObserved: 0n, mergedWithoutHumanCodeChange: 0n, repos: ["acme/shop"],
+  });
   expect(answer.impact).toMatchObject({ additions: 0n, deletions: 0n, mergedPrCount: 0n, measuredPrCount: 0n });
   const { kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge } = answer.prLatency!;
-  for (const stage of [kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge]) expect([stage!.medianSeconds, stage!.measuredPrCount]).toEqual([undefined, 0n]);
+  for (const stage of [kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge])
+    expect([stage!.medianSeconds, stage!.measuredPrCount]).toEqual([undefined, 0n]);
 });
 
 test("runs count with their sub-runs, also those that score, run benchmarks and improve agents", async () => {
@@ -38,8 +41,8 @@ test("every series has one entry per period, and there is none without group_by_
   const withSeries = await world.metrics({ factoryUid, ...WEEKS });
   const plain = await world.metrics({ factoryUid, ...NOVEMBER });
   const lengths = (answer: typeof plain): number[] => [
-    answer.scope!.periodList, answer.runCount!.series, answer.prCount!.series, answer.mergedPrCount!.series, answer.averageHumanInteractionsPerPr!.series,
-    answer.autonomyFunnelSeries, answer.impactSeries, answer.prLatencySeries,
+    answer.scope!.periodList, answer.runCount!.series, answer.prCount!.series, answer.mergedPrCount!.series,
+    answer.averageHumanInteractionsPerPr!.series, answer.autonomyFunnelSeries, answer.impactSeries, answer.prLatencySeries,
   ].map(({ length }) => length);
   expect([lengths(withSeries), lengths(plain)]).toEqual([new Array(8).fill(2), new Array(8).fill(0)]);
 });
@@ -60,7 +63,8 @@ describe("the three anchors of time", () => {
   test("each includes the start of the range and excludes its end", async () => {
     const factoryUid = world.aFactory();
     const [start, end] = [at("2026-11-03T04:05:06.007Z"), at("2026-11-03T04:05:06.009Z")];
-    for (const time of [at("2026-11-03T04:05:06.006Z"), start, end]) await world.record(factoryUid, "2026-11-01T00:00:00Z", { first_seen_at: time, opened_at: time, merged_at: time });
+    for (const time of [at("2026-11-03T04:05:06.006Z"), start, end])
+      await world.record(factoryUid, "2026-11-01T00:00:00Z", { first_seen_at: time, opened_at: time, merged_at: time });
     const { prCount, mergedPrCount, autonomyFunnel } = await world.metrics({ factoryUid, start, end });
     expect([prCount!.total, mergedPrCount!.total, autonomyFunnel!.totalMerged]).toEqual([1n, 1n, 1n]);
   });
@@ -85,7 +89,8 @@ describe("the three anchors of time", () => {
 describe("average_human_interactions_per_pr", () => {
   test("is the mean over those opened in the range, with any state, whose facts of the code host are known", async () => {
     const factoryUid = world.aFactory();
-    for (const human_total of [0, 3, null]) await world.record(factoryUid, "2026-11-02T00:00:00Z", { human_total, has_host_facts: human_total !== null });
+    for (const human_total of [0, 3, null])
+      await world.record(factoryUid, "2026-11-02T00:00:00Z", { human_total, has_host_facts: human_total !== null });
     await world.record(factoryUid, "2026-11-09T00:00:00Z", { human_total: 4, state: "closed" });
     await world.record(factoryUid, "2026-11-09T00:00:00Z", { human_total: 100, opened_at: null, merged_at: at("2026-11-09T00:00:00Z") });
     const mean = (await world.metrics({ factoryUid, ...WEEKS })).averageHumanInteractionsPerPr!;
@@ -160,8 +165,10 @@ describe("the autonomy funnel", () => {
 test("impact adds the lines of those merged pull requests whose both counts are known", async () => {
   const factoryUid = world.aFactory();
   const sizes: [number | null, number | null][] = [[10, 5], [0, 0], [null, null], [7, null], [null, 7]];
-  for (const [additions, deletions] of sizes) await world.record(factoryUid, "2026-11-02T00:00:00Z", { additions, deletions, merged_at: at("2026-11-03T00:00:00Z") });
-  expect((await world.metrics({ factoryUid, ...NOVEMBER })).impact).toMatchObject({ additions: 10n, deletions: 5n, mergedPrCount: 5n, measuredPrCount: 2n });
+  for (const [additions, deletions] of sizes)
+    await world.record(factoryUid, "2026-11-02T00:00:00Z", { additions, deletions, merged_at: at("2026-11-03T00:00:00Z") });
+  const { impact } = await world.metrics({ factoryUid, ...NOVEMBER });
+  expect(impact).toMatchObject({ additions: 10n, deletions: 5n, mergedPrCount: 5n, measuredPrCount: 2n });
 });
 
 describe("latency", () => {
@@ -174,8 +181,10 @@ describe("latency", () => {
     });
   };
   const stages = async (factoryUid: string) => {
-    const { mergedPrCount, kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge } = (await world.metrics({ factoryUid, ...NOVEMBER })).prLatency!;
-    return [Number(mergedPrCount), ...[kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge].map((stage) => [stage!.medianSeconds, Number(stage!.measuredPrCount)])];
+    const { prLatency } = await world.metrics({ factoryUid, ...NOVEMBER });
+    const { mergedPrCount, kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge } = prLatency!;
+    const inOrder = [kickoffToPr, prToFirstReview, firstReviewToMerge, kickoffToMerge];
+    return [Number(mergedPrCount), ...inOrder.map((stage) => [stage!.medianSeconds, Number(stage!.measuredPrCount)])];
   };
 
   test("is the middle value of each stage", async () => {
@@ -209,13 +218,13 @@ describe("latency", () => {
   });
 });
 
-test("dates are echoed as resolved, with the time the data is complete up to", async () => {
+test("dates are echoed as resolved", async () => {
   const factoryUid = world.aFactory();
   const { scope } = await world.metrics({ factoryUid, end: "2026-11-02T01:00:00+02:00", by: "month" });
   const seconds = (text: string) => ({ seconds: BigInt(Date.parse(text) / 1000) });
   expect(scope).toMatchObject({
     factoryUid, groupByPeriod: "month", periodList: ["2026-10-01", "2026-11-01"],
-    startDate: seconds("2026-10-02T23:00:00Z"), endDate: seconds("2026-11-01T23:00:00Z"), asOf: seconds("2026-11-20T10:00:00Z"),
+    startDate: seconds("2026-10-02T23:00:00Z"), endDate: seconds("2026-11-01T23:00:00Z"),
   });
 });
 

@@ -59,7 +59,9 @@ export function recomputeBreakdown({ factoryUid, runs }: History, start: Date, e
     return { status: run.state, source: run.source, model: run.model_id, harness: run.harness }[groupBy] || "UNKNOWN";
   };
   const countOf = (list: readonly RunRow[]): Slice<number> => slices(start, end, unit, (isIn) => list.filter((run) => isIn(run.created_at)).length);
-  const known = [...new Set(ours.map(keyOf))].map((key) => ({ key, ...countOf(ours.filter((run) => keyOf(run) === key)) })).filter(({ total }) => total > 0);
+  const known = [...new Set(ours.map(keyOf))]
+    .map((key) => ({ key, ...countOf(ours.filter((run) => keyOf(run) === key)) }))
+    .filter(({ total }) => total > 0);
   const groups = [
     ...known.filter(({ key }) => key !== "UNKNOWN").sort((a, b) => (a.total === b.total ? (a.key > b.key ? 1 : -1) : b.total - a.total)),
     ...known.filter(({ key }) => key === "UNKNOWN"),
@@ -72,7 +74,8 @@ export function recomputeMetrics(history: History, start: Date, end: Date, unit:
   const { factoryUid, teamUid, runs } = history;
   const records = recomputeRecords(history);
   const of = <T>(compute: (isIn: (at: Date | null) => boolean) => T): Slice<T> => slices(start, end, unit, compute);
-  const repos = new Set([...history.repositories, ...records.map(({ repo_full_name }) => repo_full_name)].map((name) => name.toLowerCase()).filter(Boolean));
+  const named = [...history.repositories, ...records.map(({ repo_full_name }) => repo_full_name)];
+  const repos = new Set(named.map((name) => name.toLowerCase()).filter(Boolean));
   const inRepos = history.hostFacts.filter(({ team_uid, repo_full_name }) => team_uid === teamUid && repos.has(repo_full_name.toLowerCase()));
   const mergedIn = (isIn: (at: Date | null) => boolean): PullRequestRecord[] => records.filter(({ merged_at }) => isIn(merged_at));
 
@@ -132,7 +135,9 @@ function recomputeRecords({ factoryUid, teamUid, runs, produced, hostFacts, acti
     const isLocal = !host && producers[0]!.provider === "LOCAL";
     const done = activities.filter((activity) => activity.team_uid === teamUid && activity.url_key === url_key);
     const counted = done.filter(({ is_person, is_dismissed }) => is_person && !is_dismissed);
-    const followUps = sum(runs.filter(({ run_uid }) => producers.some((each) => each.run_uid === run_uid)).map(({ person_follow_ups }) => person_follow_ups));
+    const reviews = counted.filter(({ kind }) => kind.startsWith("review_") && kind !== "review_comment");
+    const producing = runs.filter(({ run_uid }) => producers.some((each) => each.run_uid === run_uid));
+    const followUps = sum(producing.map(({ person_follow_ups }) => person_follow_ups));
     const first_seen_at = earliest(producers.map(({ created_at }) => created_at))!;
     return {
       url_key,
@@ -140,7 +145,7 @@ function recomputeRecords({ factoryUid, teamUid, runs, produced, hostFacts, acti
       kickoff_at: earliest(producers.map(({ run_created_at }) => run_created_at))!,
       first_seen_at,
       opened_at: host ? host.opened_at : isLocal ? first_seen_at : null,
-      first_human_review_at: earliest(counted.filter(({ kind }) => kind.startsWith("review_") && kind !== "review_comment").map(({ occurred_at }) => occurred_at)),
+      first_human_review_at: earliest(reviews.map(({ occurred_at }) => occurred_at)),
       merged_at: host?.merged_at ?? null,
       additions: host?.additions ?? null,
       deletions: host?.deletions ?? null,

@@ -15,7 +15,8 @@ const DAY = { start: "2026-11-01T00:00:00Z", end: "2026-11-02T00:00:00Z" };
 /** A factory with a root of source SLACK and two of its sub-runs. */
 async function aTree(): Promise<string> {
   const factoryUid = world.aFactory();
-  const root = await world.run(factoryUid, "2026-11-01T10:00:00Z", { source: "SLACK", agent_type: "FOREMAN", model_id: "", harness: "codex", state: "BLOCKED" });
+  const foreman = { source: "SLACK", agent_type: "FOREMAN", model_id: "", harness: "codex", state: "BLOCKED" };
+  const root = await world.run(factoryUid, "2026-11-01T10:00:00Z", foreman);
   const below = { root_run_uid: root.run_uid, parent_run_uid: root.run_uid, source: "ORCHESTRATION" };
   await world.run(factoryUid, "2026-11-01T11:00:00Z", { ...below, agent_type: "IMPLEMENT" });
   await world.run(factoryUid, "2026-11-01T12:00:00Z", { ...below, agent_type: "", harness: "" });
@@ -110,7 +111,8 @@ describe("the range", () => {
     const year = { factoryUid, start: "2026-01-01T00:00:00Z", by: "day" };
     const { groups, scope } = await world.breakdown({ ...year, end: "2027-01-01T00:00:00Z" }, "status");
     expect([scope!.periodList.length, groups]).toEqual([365, []]);
-    await expect(world.breakdown({ ...year, end: "2027-01-01T00:00:00.001Z" }, "status")).rejects.toEqual(domainError({ reason: "too_many_periods" }));
+    await expect(world.breakdown({ ...year, end: "2027-01-01T00:00:00.001Z" }, "status"))
+      .rejects.toEqual(domainError({ reason: "too_many_periods" }));
     expect(await countOf(factoryUid, "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z")).toEqual([1, []]);
   });
 
@@ -120,7 +122,8 @@ describe("the range", () => {
     await world.run(factoryUid, "2026-11-20T10:00:00Z"); // now
     const { scope, total } = await world.breakdown({ factoryUid, by: "day" }, "status");
     expect([scope!.periodList.length, scope!.periodList[0], total!.total, total!.series[0]]).toEqual([31, "2026-10-21", 1n, 1n]);
-    await expect(world.breakdown({ factoryUid, start: "2026-11-20T10:00:00Z" }, "status")).rejects.toEqual(domainError({ reason: "date_range_invalid" }));
+    await expect(world.breakdown({ factoryUid, start: "2026-11-20T10:00:00Z" }, "status"))
+      .rejects.toEqual(domainError({ reason: "date_range_invalid" }));
   });
 });
 

@@ -37,12 +37,19 @@ export function seeded(seed: number) {
   const instant = (): Date => new Date(FIRST + (chance(0.3) ? below(DAYS) * DAY_MS + below(3) - 1 : below(DAYS * DAY_MS)));
   /** A time after, sometimes before, another. */
   const around = (at: Date): Date => new Date(at.getTime() + below(3 * DAY_MS) - (chance(0.15) ? 4 * DAY_MS : 0));
-  const shuffled = <T>(values: readonly T[]): T[] => values.map((value) => ({ value, rank: next() })).toSorted((a, b) => a.rank - b.rank).map(({ value }) => value);
+  const shuffled = <T>(values: readonly T[]): T[] => {
+    const ranked = values.map((value) => ({ value, rank: next() }));
+    return ranked.toSorted((a, b) => a.rank - b.rank).map(({ value }) => value);
+  };
   return { below, chance, pick, instant, around, shuffled };
 }
 
 /** Returns the runs and pull requests of two factories of the team, and the reports of them. The factories share repositories and pull requests. */
-export function aHistory(random: Random, factoryUids: readonly [string, string], repositories: readonly string[]): { history: History; reports: Report[] } {
+export function aHistory(
+  random: Random,
+  factoryUids: readonly [string, string],
+  repositories: readonly string[],
+): { history: History; reports: Report[] } {
   const runs = makeRuns(random, factoryUids, 2_500);
   const urlKeys = Array.from({ length: 300 }, (_each, index) => `github.com/acme/repo/pull/${index}`);
   const produced = urlKeys.flatMap((url_key) => makeProduced(random, url_key, runs));
@@ -54,7 +61,10 @@ export function aHistory(random: Random, factoryUids: readonly [string, string],
     return [run, run, earlier].slice(0, 1 + random.below(3)).map((each): Report => ({ kind: "run", run: each, produced: ofRun }));
   });
   const hostReports = hostFacts.map((facts): Report => ({ kind: "host", facts }));
-  const activityReports = activities.flatMap((activity): Report[] => Array.from({ length: 1 + random.below(2) }, () => ({ kind: "activity", activity })));
+  const activityReports = activities.flatMap((activity): Report[] => {
+    const report: Report = { kind: "activity", activity };
+    return random.chance(0.5) ? [report, report] : [report];
+  });
   return {
     history: { factoryUid: factoryUids[0], teamUid: TEAM, repositories, runs, produced, hostFacts, activities },
     reports: random.shuffled([...runReports, ...hostReports, ...activityReports]),
@@ -81,14 +91,16 @@ function makeProduced(random: Random, url_key: string, runs: readonly RunRow[]):
   const [provider, repo_full_name] = [random.chance(0.1) ? "LOCAL" : "GITHUB", random.chance(0.05) ? "" : random.pick(REPOSITORIES)];
   const producers = new Set(Array.from({ length: random.below(4) }, () => random.pick(runs)));
   return [...producers].map(({ run_uid, root_run_uid, team_uid, factory_uid, created_at }) => ({
-    run_uid, root_run_uid, team_uid, factory_uid, url_key, provider, repo_full_name, created_at: random.around(created_at), run_created_at: created_at,
+    run_uid, root_run_uid, team_uid, factory_uid, url_key, provider, repo_full_name,
+    created_at: random.around(created_at), run_created_at: created_at,
   }));
 }
 
 /** Most pull requests are known to their code host; some to that of another team as well. */
 function makeHostFacts(random: Random, url_key: string): HostRow[] {
   const facts = (team_uid: string): HostRow => {
-    const [opened_at, isMerged, size] = [random.instant(), random.chance(0.6), (): number | null => (random.chance(0.1) ? null : random.below(1_000))];
+    const [opened_at, isMerged] = [random.instant(), random.chance(0.6)];
+    const size = (): number | null => (random.chance(0.1) ? null : random.below(1_000));
     return {
       team_uid, url_key, repo_full_name: random.pick(REPOSITORIES), state: isMerged ? "merged" : random.pick(["open", "draft", "closed"]),
       opened_at: random.chance(0.1) ? null : opened_at, merged_at: isMerged ? random.around(opened_at) : null, additions: size(), deletions: size(),

@@ -26,6 +26,7 @@ afterAll(() => world.stop());
 /** Stores reports and makes the pull requests that they are about again, as ingestion does. */
 async function storeBatch(reports: readonly Report[]): Promise<void> {
   const runs = reports.filter((report) => report.kind === "run");
+  const repeats = runs.map(({ run }, index) => runs.slice(0, index).filter((before) => before.run.run_uid === run.run_uid).length);
   const produced = runs.flatMap((report) => report.produced);
   const hostFacts = reports.flatMap((report) => (report.kind === "host" ? [report.facts] : []));
   const activities = reports.flatMap((report) => (report.kind === "activity" ? [report.activity] : []));
@@ -35,7 +36,7 @@ async function storeBatch(reports: readonly Report[]): Promise<void> {
     await lockFactories(tx, factoryUids);
     // A statement may store a run once.
     for (let repeat = 0; repeat < 3; repeat++)
-      await storeRuns(tx, runs.filter(({ run }, index) => runs.slice(0, index).filter((before) => before.run.run_uid === run.run_uid).length === repeat).map(({ run }) => run));
+      await storeRuns(tx, runs.filter((_report, index) => repeats[index] === repeat).map(({ run }) => run));
     await storeProduced(tx, produced);
     await storeHostFacts(tx, hostFacts);
     await storeActivities(tx, activities);
@@ -51,9 +52,12 @@ function aRange(): { start: Date; end: Date } {
   return { start, end: random.chance(0.3) ? new Date(Math.ceil(end.getTime() / 86_400_000) * 86_400_000) : end };
 }
 
-const slices = <T, R>(unit: string, total: T, series: readonly T[], read: (value: T) => R) => ({ total: read(total), series: unit === "" ? [] : series.map(read) });
+const slices = <T, R>(unit: string, total: T, series: readonly T[], read: (value: T) => R) => ({
+  total: read(total),
+  series: unit === "" ? [] : series.map(read),
+});
 const countOf = ({ total, series }: { total: bigint; series: readonly bigint[] }) => ({ total: Number(total), series: series.map(Number) });
-const rounded = (value: number | null | undefined): number | null => (value === null || value === undefined ? null : Math.round(value * 10_000) / 10_000);
+const rounded = (value: number | null = null): number | null => (value === null ? null : Math.round(value * 10_000) / 10_000);
 
 type Metrics = Awaited<ReturnType<RunWorld["metrics"]>>;
 
@@ -70,7 +74,8 @@ function readMetrics(answer: Metrics, unit: string) {
       autonomous: Number(funnel.mergedWithoutHumanCodeChange), repos: funnel.repos.map((name) => name.toLowerCase()),
     })),
     impact: slices(unit, answer.impact!, answer.impactSeries, (impact) => ({
-      additions: Number(impact.additions), deletions: Number(impact.deletions), merged: Number(impact.mergedPrCount), measured: Number(impact.measuredPrCount),
+      additions: Number(impact.additions), deletions: Number(impact.deletions),
+      merged: Number(impact.mergedPrCount), measured: Number(impact.measuredPrCount),
     })),
     latency: slices(unit, answer.prLatency!, answer.prLatencySeries, (latency) => ({
       merged: Number(latency.mergedPrCount),
@@ -82,7 +87,10 @@ function readMetrics(answer: Metrics, unit: string) {
 
 function expectedMetrics(start: Date, end: Date, unit: string) {
   const expected = recomputeMetrics(history, start, end, unit);
-  const round = ({ merged, stages }: (typeof expected.latency)["total"]) => ({ merged, stages: stages.map(({ median, measured }) => ({ median: rounded(median), measured })) });
+  const round = ({ merged, stages }: (typeof expected.latency)["total"]) => ({
+    merged,
+    stages: stages.map(({ median, measured }) => ({ median: rounded(median), measured })),
+  });
   return { ...expected, latency: { total: round(expected.latency.total), series: expected.latency.series.map(round) } };
 }
 
@@ -95,7 +103,8 @@ describe(`after late, repeated and reordered facts (seed ${SEED})`, () => {
     }
   });
 
-  test.each(GROUPINGS.flatMap((groupBy) => UNITS.map((unit) => [groupBy, unit] as const)))("runs of random ranges grouped by %s, by %j, are those computed from the facts", async (groupBy, unit) => {
+  const groupings = GROUPINGS.flatMap((groupBy) => UNITS.map((unit) => [groupBy, unit] as const));
+  test.each(groupings)("runs of random ranges grouped by %s, by %j, are those computed from the facts", async (groupBy, unit) => {
     for (let round = 0; round < 6; round++) {
       const { start, end } = aRange();
       const answer = await world.breakdown({ factoryUid: history.factoryUid, start, end, by: unit }, groupBy);

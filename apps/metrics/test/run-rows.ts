@@ -134,7 +134,8 @@ export async function storeActivities(sql: Sql, rows: readonly ActivityRow[]): P
 /** Stores records of a factory's pull requests. A later record replaces an earlier one. */
 export async function storeRecords(sql: Sql, rows: readonly RecordRow[]): Promise<void> {
   const common = {
-    provider: "GITHUB", pr_number: 1, updated_at: new Date(0), runs: [], kickoff_run_uid: newUid(), inference_micros: 0, compute_micros: 0, platform_micros: 0,
+    provider: "GITHUB", pr_number: 1, updated_at: new Date(0), runs: [], kickoff_run_uid: newUid(),
+    inference_micros: 0, compute_micros: 0, platform_micros: 0,
   };
   await sql.query("DELETE FROM factory_pull_requests WHERE (factory_uid, url_key) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))", [
     rows.map(({ factory_uid }) => factory_uid),
