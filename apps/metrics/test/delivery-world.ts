@@ -1,19 +1,19 @@
+import type { metrics } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
+import { call } from "@millwright/rpc";
 import { urlKey } from "../src/domain/url-key.ts";
 import { NOW, OWNER, TEAM, type World } from "./setup.ts";
-import { call } from "@millwright/rpc";
-import type { metrics } from "@millwright/contracts";
 
 /** What tests of deliveries do to a world. */
 export const deliveryWorld = (world: World) => ({
-  github: (event: string, payload: { readonly action?: string }, receivedAt: Date = NOW): string =>
-    world.webhookIngress.deliver({ teamUid: TEAM, provider: "github", event, action: payload.action ?? "", body: payload, receivedAt }),
+  github: (event: string, payload: unknown, receivedAt: Date = NOW): string =>
+    world.webhookIngress.deliver({ teamUid: TEAM, provider: "github", event, action: "", body: payload, receivedAt }),
 
-  gitlab: (event: string, payload: object, receivedAt: Date = NOW): string =>
+  gitlab: (event: string, payload: unknown, receivedAt: Date = NOW): string =>
     world.webhookIngress.deliver({ teamUid: TEAM, provider: "gitlab", event, action: "", body: payload, receivedAt }),
 
   /** Reads every delivery; fails if one was given up. */
-  async settle(): Promise<void> {
+  settle: async (): Promise<void> => {
     await world.settle();
     await world.service.work.drain();
     const left = await world.rows("SELECT key, state, last_error FROM stream.work_items WHERE state <> 'done'");
@@ -21,20 +21,22 @@ export const deliveryWorld = (world: World) => ({
   },
 
   /** Has a run of the factory produce a pull request, as the refresher stores it. */
-  async produced(factoryUid: string, url: string, followUps = 0): Promise<void> {
+  produced: async (factoryUid: string, url: string, followUps = 0): Promise<void> => {
     const runUid = newUid();
     await world.rows(
-      `INSERT INTO run_facts VALUES ($1, $2, $3, $1, NULL, $1, '2019-05-15T15:00:00Z', NULL, 1, 'SUCCEEDED', 'API', '', '', '', '', '', 'API', 'user', '', $4)`,
+      `INSERT INTO run_facts
+       VALUES ($1, $2, $3, $1, NULL, $1, '2019-05-15T15:00:00Z', NULL, 1, 'SUCCEEDED', 'API', '', '', '', '', '', 'API', 'user', '', $4)`,
       [runUid, TEAM, factoryUid, followUps],
     );
     await world.rows(
-      `INSERT INTO produced_pull_requests VALUES ($1, $2, $3, $4, $1, $5, 'GITHUB', 'named/by-run', 1, 'Named by a run', $6, '2019-05-15T15:00:00Z', NULL, NULL, NULL, NULL)`,
+      `INSERT INTO produced_pull_requests
+       VALUES ($1, $2, $3, $4, $1, $5, 'GITHUB', 'named/by-run', 1, 'Named by a run', $6, '2019-05-15T15:00:00Z', NULL, NULL, NULL, NULL)`,
       [runUid, urlKey(url), TEAM, factoryUid, url, "2019-05-15T15:10:00Z"],
     );
   },
 
   /** Returns the only record of a factory, as the API has it. */
-  async record(factoryUid: string): Promise<metrics.PullRequest> {
+  record: async (factoryUid: string): Promise<metrics.PullRequest> => {
     const { data } = await world.metrics.listPullRequests({ factoryUid }, call(OWNER));
     if (data.length !== 1) throw new Error(`The factory has ${data.length} pull requests.`);
     return data[0]!;

@@ -60,6 +60,7 @@ async function walk(query: Query, between: (page: number) => Promise<void> = asy
 
 test("returns the record of a pull request, without what is not known", async () => {
   await aRecord(7, { mergedAt: "2026-11-18T12:00:00Z", state: "merged" });
+  await world.settle(); // the feeds have been read until now
   const { scope, data, nextPageToken } = await list();
   expect(scope).toMatchObject({ teamUid: TEAM, factoryUid });
   expect(timestampDate(scope!.asOf!)).toEqual(NOW);
@@ -190,8 +191,8 @@ test("hides the factory from strangers as if it did not exist", async () => {
     list({ factoryUid: "nonsense" }, OWNER).catch((error: unknown) => error),
   ]);
   for (const refusal of refusals) expect(refusal).toEqual(domainError({ kind: "not_found", reason: "factory_not_found" }));
-  expect(new Set(refusals.map((refusal) => (refusal as Error).message)).size).toBe(1);
-  await expect(list({}, RUN_VIEWER)).rejects.toThrow();
+  expect(new Set(refusals.map((refusal) => (refusal as { message: string }).message)).size).toBe(1);
+  await expect(list({}, RUN_VIEWER)).rejects.toEqual(domainError({ kind: "permission_denied" }));
 });
 
 test("lists the pull requests of one factory only", async () => {
