@@ -26,7 +26,9 @@ import type { ListOpenRuns } from "./domain/session-sharing.ts";
 import type { Timings } from "./domain/timings.ts";
 import type { WorkerSession } from "./domain/worker-session.ts";
 import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definition-activated.ts";
+import { budgetEvents } from "./events/budget-events.ts";
 import { artifactRoutes } from "./rpc/artifact-routes.ts";
+import { budgetRoutes } from "./rpc/budget-routes.ts";
 import { catalogRoutes } from "./rpc/catalog-routes.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { evidenceAllowList, evidenceRoutes } from "./rpc/evidence-routes.ts";
@@ -38,12 +40,14 @@ import { artifactStore } from "./store/artifact-store.ts";
 import { blockSnapshotStore, type BlockSnapshotRecord, type ConversationOfOwner } from "./store/block-snapshot-store.ts";
 import { DELETE_BLOB, enqueueBlobDeletion, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./store/blob-work.ts";
 import { codeHostStore } from "./store/code-host-store.ts";
+import { budgetStore } from "./store/budget-store.ts";
 import { activateVersion, definitionStore } from "./store/definition-store.ts";
 import { costStore } from "./store/cost-store.ts";
 import { environmentStore } from "./store/environment-store.ts";
 import { findRunWithFrozen } from "./store/frozen-store.ts";
 import { requireLease } from "./store/lease-store.ts";
 import { openPrisma } from "./store/prisma-client.ts";
+import { once } from "./store/idempotency-store.ts";
 import { pullRequestStore } from "./store/pull-request-store.ts";
 import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
 import { followupsOf } from "./store/message-store.ts";
@@ -67,6 +71,7 @@ import { reachEnvironment } from "./usecases/environments.ts";
 import type { Transaction } from "./usecases/lease-check.ts";
 import { assignmentDetails } from "./usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./usecases/report-usage.ts";
+import { lockBudgets, spendBudgets } from "./usecases/spend-budgets.ts";
 import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
 import { SharedReads } from "./usecases/shared-reads.ts";
 import { skillsElsewhere } from "./usecases/skills-elsewhere.ts";
@@ -119,6 +124,7 @@ export function composeCatalog(options: CatalogOptions) {
     usage: usageStore,
     snapshots: snapshotStore,
   };
+  const budgeting = { clock, announce: budgetEvents, budgets: budgetStore };
   const identity = identityClient(options.identity, options.signer);
   const models = (teamSecrets: readonly string[]) => modelCatalogue(options.modelProviders, teamSecrets, options.modelAliases);
   const shared = {
@@ -227,9 +233,10 @@ export function composeCatalog(options: CatalogOptions) {
     }),
     /** The methods of WorkerService by which attempts leave something behind. */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
-      workerArtifactMethods({ ...shared, deleteLater, harnessTranscripts: harnessTranscriptStore, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId) }),
-    /** ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
+      workerArtifactMethods({ ...shared, deleteLater, harnessTranscripts: harnessTranscriptStore, ...(options.countUsage ? { countUsage: options.countUsage } : {}), appendRunEvents, findRunWithFrozen, requireLease, sessionOf, costs: costStore, releaseCost: (tx, executionId) => costStore.release(tx, executionId), lockBudgets: (...asked) => lockBudgets(budgeting, ...asked), spendBudgets: (...asked) => spendBudgets(budgeting, ...asked) }),
+    /** ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
     routes(router: ConnectRouter): void {
+      budgetRoutes(router, { ...budgeting, sql, transaction, once });
       factsRoutes(router, {
         runSnapshots: (uids) => runFactsStore.snapshots(sql, uids),
         modelCallsOfRuns: (uids) => runSpendStore.modelCalls(sql, uids),

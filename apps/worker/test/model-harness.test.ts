@@ -118,6 +118,15 @@ inBubblewrap("a model", () => {
       expect(asked[2]!.inputTokens).toBeGreaterThan(asked[0]!.inputTokens);
     }));
 
+  test("asks before each call as soon as the answer to a usage report says that a budget covers the run", () =>
+    withDirectory(async (dir) => {
+      const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
+      const reserveCost = () => ({ outcome: "exceeded", message: "The budget is exhausted." });
+      const { result } = await execute({ dir, prompt: "Work.", reserveCost, isLimitedByReport: true, assignment: model });
+      expect(result).toMatchObject({ outcome: "FAILED", error: { code: "budget_exceeded", message: "The budget is exhausted." } });
+      expect(server.requests).toHaveLength(1);
+    }));
+
   test("that is cancelled while it thinks ends with the execution", () =>
     withDirectory(async (dir) => {
       const { running } = await during({ dir, prompt: "Think.", assignment: await aModel(["hang"]) }, async (context) => {

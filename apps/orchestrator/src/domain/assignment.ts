@@ -12,6 +12,8 @@ export type Job = {
   readonly interactive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly frozen: FrozenConfig;
+  /** A budget covers the run. */
+  readonly isBudgeted: boolean;
   /** W3C trace context of what queued the execution; "" = not known. */
   readonly traceparent: string;
 };

@@ -41,8 +41,8 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
     async reportUsage(request, context) {
       const { callId, modelId, usage, estimated: isEstimated } = request;
       const access = accessOf(request.access);
-      await reportUsage(await within(context), { lease: leaseOf(request), callId, modelId, tokens: usage ? tokensOf(usage) : {}, isEstimated, ...(access ? { access } : {}) });
-      return {};
+      const { isBudgeted } = await reportUsage(await within(context), { lease: leaseOf(request), callId, modelId, tokens: usage ? tokensOf(usage) : {}, isEstimated, ...(access ? { access } : {}) });
+      return { costLimited: isBudgeted };
     },
     async createArtifact(request, context) {
       const { clientArtifactId, artifactType: type, data, content, sizeBytes, sha256 } = request;

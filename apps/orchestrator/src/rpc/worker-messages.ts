@@ -122,7 +122,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     maxExecutionSeconds: seconds(timings.executionTimeoutMs),
     stepLimit: frozen.step_limit ?? STEP_LIMIT,
     tokenLimit: BigInt(lowestLimit(runTokenLimit, frozen.token_limit)),
-    costLimited: frozen.cost_limit_micros !== undefined || frozen.cost_limited_above === true,
+    costLimited: frozen.cost_limit_micros !== undefined || frozen.cost_limited_above === true || job.isBudgeted,
     snapshotUrl: assignment.snapshotUrl,
     snapshotKey: assignment.snapshotKey,
     snapshotRequired: assignment.snapshotKey !== "" && assignment.snapshotKey === frozen.workspace?.snapshot_key,

@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { LimitedRun } from "../domain/cost-limit.ts";
+import { SCOPES_OF_ROOT } from "./budget-store.ts";
 
 /** Costs of runs that have a limit. Micro-dollars travel as text: int8 may exceed what a number holds. */
 export const costStore = {
@@ -32,7 +33,12 @@ export const costStore = {
 
   async reserve(tx: Sql, { executionId, attempt, runUid, micros }: { executionId: number; attempt: number; runUid: string; micros: bigint }): Promise<void> {
     await tx.query(
-      `INSERT INTO cost_reservations (execution_id, run_uid, attempt, micros) VALUES ($1, $2, $3, $4::bigint)
+      `INSERT INTO cost_reservations (execution_id, run_uid, attempt, micros, team_uid, scopes)
+       SELECT $1, $2, $3, $4::bigint, t.team_uid, CASE WHEN t.team_uid IS NULL THEN '{}' ELSE t.scopes END
+         FROM runs r
+         JOIN runs root ON root.uid = r.root_run_uid
+        CROSS JOIN LATERAL (SELECT CASE WHEN root.owner_type = 'team' THEN root.owner_uid END AS team_uid, ${SCOPES_OF_ROOT} AS scopes) t
+        WHERE r.uid = $2
        ON CONFLICT (execution_id) DO UPDATE SET attempt = excluded.attempt, micros = excluded.micros, reserved_at = CURRENT_TIMESTAMP`,
       [executionId, runUid, attempt, String(micros)],
     );

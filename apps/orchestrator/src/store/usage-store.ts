@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import { IS_BUDGETED } from "./budget-store.ts";
 import { MODEL_ACCESS, type ModelAccess, type ModelUsage, type PriceVersion, type TokenCounts } from "../domain/usage.ts";
 
 export type UsageInsert = {
@@ -29,20 +30,20 @@ export const usageStore = {
     return new Map(prices.flatMap(([modelId, price]) => (price ? [[modelId, price]] : [])));
   },
 
-  /** Answers the provider of the run's model; undefined when this call was recorded before: nothing changes then. */
-  async insert(tx: Sql, usage: UsageInsert): Promise<{ provider: string } | undefined> {
+  /** Returns the provider of the run's model and whether a budget covers the run; undefined when this call was recorded before: nothing changes then. */
+  async insert(tx: Sql, usage: UsageInsert): Promise<{ provider: string; isBudgeted: boolean } | undefined> {
     const { tokens } = usage;
-    const { rows } = await tx.query<{ provider: string | null }>(
+    const { rows } = await tx.query<{ provider: string | null; is_budgeted: boolean }>(
       `INSERT INTO usage_rows (run_uid, call_id, execution_id, attempt, model_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, price_version, access)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::bigint, $11, $12) ON CONFLICT (run_uid, call_id) DO NOTHING
-       RETURNING (SELECT r.frozen->>'provider' FROM runs r WHERE r.uid = $1) AS provider`,
+       RETURNING (SELECT r.frozen->>'provider' FROM runs r WHERE r.uid = $1) AS provider, (SELECT ${IS_BUDGETED} FROM runs r WHERE r.uid = $1) AS is_budgeted`,
       [
         ...[usage.runUid, usage.callId, usage.executionId, usage.attempt, usage.modelId],
         ...[tokens.input ?? null, tokens.output ?? null, tokens.cacheRead ?? null, tokens.cacheWrite ?? null],
         ...[usage.costMicros?.toString() ?? null, usage.priceVersion ?? null, usage.access ?? null],
       ],
     );
-    return rows[0] && { provider: rows[0].provider ?? "" };
+    return rows[0] && { provider: rows[0].provider ?? "", isBudgeted: rows[0].is_budgeted };
   },
 
   /** Sums per run, model, access and price. */

@@ -15,8 +15,10 @@ export type ReportUsageDeps = {
     insert(
       tx: Sql,
       usage: LeaseRef & { runUid: string; callId: string; modelId: string; tokens: TokenCounts; costMicros?: bigint; priceVersion?: number; access?: ModelAccess },
-    ): Promise<{ provider: string } | undefined>;
+    ): Promise<{ provider: string; isBudgeted: boolean } | undefined>;
   };
+  /** Counts a recorded cost against the budgets that cover the run. */
+  readonly spendBudgets: (tx: Sql, runUid: string, micros: bigint) => Promise<void>;
   /** Gives back what the execution had set aside for the call. */
   readonly releaseCost: (tx: Sql, executionId: number) => Promise<void>;
   /** Told of each call that was recorded, once. */
@@ -35,11 +37,11 @@ export type UsageReport = {
 
 /**
  * Records the tokens of one model call and prices it at the price in force now. A call is recorded once; a repeated report
- * changes nothing.
+ * changes nothing. Returns whether a budget covers the run, so that calls must be reserved from now on.
  *
  * Errors: lease_lost · usage_invalid.
  */
-export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelId, tokens, isEstimated = false, access }: UsageReport): Promise<void> {
+export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelId, tokens, isEstimated = false, access }: UsageReport): Promise<{ readonly isBudgeted: boolean }> {
   if (callId === "" || callId.length > 200 || modelId === "" || modelId.length > 200) throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
   const counts = Object.values(tokens).filter((count) => count !== undefined);
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
@@ -53,10 +55,12 @@ export async function reportUsage(deps: ReportUsageDeps, { lease, callId, modelI
       ...(access ? { access } : {}),
       ...(costMicros === undefined || !price ? {} : { costMicros, priceVersion: price.version }),
     });
+    if (inserted?.isBudgeted && costMicros) await deps.spendBudgets(tx, runUid, costMicros);
     if (inserted) await deps.appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
     return inserted && { ...inserted, costMicros };
   });
   if (recorded) deps.countUsage?.(recorded.provider, tokens, recorded.costMicros);
+  return { isBudgeted: recorded?.isBudgeted ?? false };
 }
 
 const usageRecorded = ({ lease, callId, modelId, tokens, isEstimated }: UsageReport): NewRunEvent => ({

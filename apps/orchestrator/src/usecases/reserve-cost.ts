@@ -1,5 +1,6 @@
 import type { Sql } from "@millwright/database";
 import { invalidArgument } from "@millwright/errors";
+import type { LimitingBudget } from "../domain/budget.ts";
 import { decideCost, type CostDecision, type LimitedRun } from "../domain/cost-limit.ts";
 import { costOf, type PriceVersion } from "../domain/usage.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
@@ -15,13 +16,16 @@ export type ReserveCostDeps = {
     reserve(tx: Sql, reservation: LeaseRef & { runUid: string; micros: bigint }): Promise<void>;
     release(tx: Sql, executionId: number): Promise<void>;
   };
+  /** Locks the budgets that cover a run until the transaction ends. What `exceptExecution` has set aside is left out. */
+  readonly lockBudgets: (tx: Sql, runUid: string, exceptExecution: number) => Promise<readonly LimitingBudget[]>;
 };
 
 export type PlannedCall = { readonly lease: LeaseRef; readonly modelId: string; readonly inputTokens: number; readonly outputTokens: number };
 
 /**
- * Sets the greatest cost of a model call aside, before it is made: all runs of a tree share what is left of the limits above them, so what is
- * spent passes a limit by less than one call, however many runs ask at once. Repeating it replaces what the execution had set aside.
+ * Sets the greatest cost of a model call aside, before it is made: all runs of a tree share what is left of the limits above them, and all runs
+ * under a budget what is left of it, so what is spent passes a limit by less than one call, however many runs ask at once. Repeating it replaces
+ * what the execution had set aside.
  *
  * Errors: lease_lost · cost_limit_unpriced · usage_invalid.
  */
@@ -30,14 +34,14 @@ export async function reserveCost(deps: ReserveCostDeps, { lease, modelId, input
   return deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     await deps.costs.lockTree(tx, runUid);
-    const limits = await deps.costs.limitsOf(tx, runUid, lease.executionId);
+    const limits = [...(await deps.costs.limitsOf(tx, runUid, lease.executionId)), ...(await deps.lockBudgets(tx, runUid, lease.executionId))];
     const decision = decideCost(runUid, limits);
     if (decision.outcome !== "granted" || limits.length === 0) {
       await deps.costs.release(tx, lease.executionId);
       return decision;
     }
     const micros = costOf({ input: inputTokens, output: outputTokens }, await deps.usage.currentPrice(tx, modelId));
-    if (micros === undefined) throw invalidArgument("cost_limit_unpriced", `The cost limit cannot be kept: the model "${modelId}" has no price here.`);
+    if (micros === undefined) throw invalidArgument("cost_limit_unpriced", `The cost limit or budget of this run cannot be enforced: the model "${modelId}" has no price here.`);
     await deps.costs.reserve(tx, { ...lease, runUid, micros });
     return decision;
   });

@@ -32,7 +32,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       const lease = held(session, ref);
       if (!lease) return undefined;
       const { title, mode, interactive, metadata, frozen } = rows.runs.get(lease.runUid)!.record;
-      return { run: refOf(lease.runUid), title, mode, interactive, metadata, frozen, traceparent: "" };
+      return { run: refOf(lease.runUid), title, mode, interactive, metadata, frozen, isBudgeted: false, traceparent: "" };
     },
     async findRunOfLease(session, ref) {
       const lease = held(session, ref);

@@ -93,6 +93,7 @@ export async function catalogPlatform(overrides: { localRepositoryRoots?: string
     runs: clientFor(orchestrator.RunService, transport, { signer: gateway! }),
     artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway! }),
     catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway! }),
+    budgets: clientFor(orchestrator.BudgetService, transport, { signer: gateway! }),
     catalogueByFactories: clientFor(orchestrator.CatalogService, transport, { signer: factories! }),
     definitions: clientFor(definitions.DefinitionOwnerService, transport, { signer: factories! }),
     evidence: clientFor(orchestrator.EvidenceService, transport, { signer: scoring! }),

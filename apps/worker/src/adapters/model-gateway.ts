@@ -64,6 +64,8 @@ export class ModelGateway {
   /** Answers to steps since the turn began. */
   #answers: PassedAnswer[] = [];
   readonly #underWay = new Set<Promise<void>>();
+  /** The newest call under a cost limit, with those before it. */
+  #limitedCalls: Promise<unknown> = Promise.resolve();
 
   private constructor(deps: GatewayDeps, socket: string) {
     this.#deps = deps;
@@ -143,7 +145,8 @@ export class ModelGateway {
     if (this.#isHeld) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
     searchParams.delete("key"); // one way of some to give it
-    const made = this.#call({ request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname }, body);
+    const asked = { request, response, wire, call, query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`, path: pathname };
+    const made = this.#inTurn(call, async () => (response.closed ? undefined : this.#call(asked, body)));
     this.#underWay.add(made);
     return made.finally(() => this.#underWay.delete(made));
   }
@@ -193,6 +196,14 @@ export class ModelGateway {
     if (call.kind !== "count") await this.#report(callId, call, passed, sent);
   }
 
+  /** An execution has one reservation: under a cost limit an agent program's calls are made one after another, each when the one before is reported. */
+  #inTurn(call: WireCall, make: () => Promise<void>): Promise<void> {
+    if (call.kind === "count" || !this.#deps.ctx.platform.isCostLimited()) return make();
+    const made = this.#limitedCalls.then(make);
+    this.#limitedCalls = made.catch(() => undefined);
+    return made;
+  }
+
   #nextCallId(): string {
     const { executionId, attempt } = this.#deps.ctx.assignment;
     return `e${executionId}-a${attempt}-h${(this.#calls += 1)}`;
@@ -226,7 +237,7 @@ export class ModelGateway {
   /** Under a cost limit: the greatest cost set aside, and the answer no longer than that. */
   async #within(asked: JsonObject, wire: GatewayWire, { kind, modelId }: WireCall, abandoned: AbortSignal): Promise<[JsonObject, RunFailure | undefined]> {
     const { assignment, platform, signal } = this.#deps.ctx;
-    if (!assignment.costLimited || kind === "count") return [asked, undefined];
+    if (!platform.isCostLimited() || kind === "count") return [asked, undefined];
     const wanted = wire.outputLimit(asked);
     const most = Math.min(typeof wanted === "number" ? wanted : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
     const planned = { modelId: modelId || assignment.modelId, inputTokens: tokensIn(asked), outputTokens: most };

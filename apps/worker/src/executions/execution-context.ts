@@ -156,7 +156,9 @@ export type PlatformClient = {
   createArtifact(artifact: NewArtifact): Promise<{ artifactUid: string }>;
   openPullRequest(pullRequest: NewPullRequest): Promise<{ url: string; number: number; artifactUid: string; adopted: boolean }>;
   reportUsage(usage: CallUsage): Promise<void>;
-  /** Sets the greatest cost of a model call aside, where the run has a cost limit. `wait`: other runs may use up what is left; ask again. */
+  /** Whether `reserveCost` comes before each model call: the assignment said so, or the answer to a usage report since. */
+  isCostLimited(): boolean;
+  /** Sets the greatest cost of a model call aside, where the run has a cost limit or a budget covers it. `wait`: other runs may use up what is left; ask again. */
   reserveCost(call: PlannedCall): Promise<{ readonly outcome: string; readonly message: string }>;
   /** The whole conversation before this moment, earlier runs first, then this one with what lost attempts of its executions wrote; oldest first. */
   readHistory(): Promise<HistoryEvent[]>;

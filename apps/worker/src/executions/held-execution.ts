@@ -302,7 +302,7 @@ export class HeldExecution implements KeptLease {
       say: (stepId, delta) => this.#live.say(stepId, delta),
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       doors,
-      platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, modelAccess: accessOf(this.#assignment), runToken: () => this.#runToken }), this.#masker),
+      platform: maskedPlatform(platformClientOf({ client, timers, timings, lease: { executionId, attempt }, doors, signal, url, modelAccess: accessOf(this.#assignment), costLimited: this.#assignment.costLimited, runToken: () => this.#runToken }), this.#masker),
       directives: this.#directives,
       signal,
       phase: (phase) => {

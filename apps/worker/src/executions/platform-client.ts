@@ -29,6 +29,8 @@ export type PlatformClientDeps = RetryDeps & {
   readonly url: string;
   /** Whose access to the model's provider the run uses, as `ReportUsage` names it. */
   readonly modelAccess: string;
+  /** As the assignment says. */
+  readonly costLimited: boolean;
   /** The present run token. */
   readonly runToken: () => string;
 };
@@ -36,6 +38,7 @@ export type PlatformClientDeps = RetryDeps & {
 /** The platform for one attempt: every call waits for open doors, also before each repetition. */
 export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
   const { client, lease, doors, signal } = deps;
+  let isCostLimited = deps.costLimited;
   const options = (): CallOptions => ({ signal, timeoutMs: deps.timings().callTimeoutMs * 2 });
   const outside = <T>(act: () => Promise<T>): Promise<T> =>
     retrying(deps, signal, async () => {
@@ -58,8 +61,11 @@ export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
     openPullRequest: (pullRequest) => outside(() => client.openPullRequest({ ...lease, ...pullRequest }, options())),
 
     async reportUsage({ callId, modelId, usage, isEstimated: estimated = false }) {
-      await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage), estimated, access: deps.modelAccess }, options()));
+      const { costLimited } = await outside(() => client.reportUsage({ ...lease, callId, modelId, usage: tokenFields(usage), estimated, access: deps.modelAccess }, options()));
+      isCostLimited ||= costLimited;
     },
+
+    isCostLimited: () => isCostLimited,
 
     async reserveCost({ modelId, inputTokens, outputTokens }) {
       const { outcome, message } = await outside(() => client.reserveCost({ ...lease, modelId, inputTokens: BigInt(inputTokens), outputTokens: BigInt(outputTokens) }, options()));

@@ -1,4 +1,4 @@
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext, PlannedCall } from "../executions/execution-context.ts";
 import { systemTimers, type Timers } from "../time.ts";
 import type { ModelProvider } from "./model-provider.ts";
 import { scriptedProvider } from "./scripted/scripted-provider.ts";
@@ -12,5 +12,18 @@ export function providerFor(ctx: ExecutionContext, tell: WireDeps["tell"], patie
   const { assignment } = ctx;
   if (assignment.provider === "" || assignment.provider === scriptedProvider.name) return scriptedProvider;
   const wire = wireNamed(assignment.provider);
-  return wire && wireProvider({ ...{ wire, assignment, tell, ...patience, fetch: ctx.outbound.fetch }, mask: (text) => ctx.mask(text), whenOpen: () => ctx.doors.whenOpen(), reportUsage: (usage) => ctx.platform.reportUsage(usage), ...(assignment.costLimited ? { reserveCost: (call) => ctx.platform.reserveCost(call) } : {}), say: (stepId, delta) => ctx.say(stepId, delta), called: (outcome) => ctx.modelCalled(assignment.provider, outcome) });
+  return (
+    wire &&
+    wireProvider({
+      ...{ wire, assignment, tell, ...patience, fetch: ctx.outbound.fetch },
+      mask: (text) => ctx.mask(text),
+      whenOpen: () => ctx.doors.whenOpen(),
+      reportUsage: (usage) => ctx.platform.reportUsage(usage),
+      get reserveCost() {
+        return ctx.platform.isCostLimited() ? (call: PlannedCall) => ctx.platform.reserveCost(call) : undefined;
+      },
+      say: (stepId, delta) => ctx.say(stepId, delta),
+      called: (outcome) => ctx.modelCalled(assignment.provider, outcome),
+    })
+  );
 }

@@ -69,6 +69,8 @@ export type ContextOptions = {
   readonly files?: Record<string, Uint8Array>;
   readonly rest?: (call: RestCall) => { status: number; body: unknown };
   readonly clock?: Clock;
+  /** The answer to the first usage report says that a budget covers the run. */
+  readonly isLimitedByReport?: boolean;
   /** What the platform says to a call under a cost limit. */
   readonly reserveCost?: (call: PlannedCall) => { outcome: string; message: string };
   /** The workspace that an execution before it has left, and where it lies. */
@@ -144,6 +146,7 @@ export function aContext(options: ContextOptions): TestContext {
         told.pullRequests.push(pullRequest);
         return Promise.resolve({ url: "http://127.0.0.1:8080/pull/1", number: 1, artifactUid: "artifact-pr", adopted: told.pullRequests.length > 1 });
       },
+      isCostLimited: () => assignment.costLimited || (options.isLimitedByReport === true && told.usage.length > 0),
       reserveCost: (call) => Promise.resolve(options.reserveCost?.(call) ?? { outcome: "granted", message: "" }),
       reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
       readHistory: () => Promise.resolve(history.map(({ runUid = assignment.runUid, executionId = 1n, ...event }, index) => ({ seq: BigInt(index + 1), runUid, executionId, ...event }))),

@@ -44,8 +44,8 @@ export type WireDeps = {
   readonly tell: (kind: "model_retry" | "warning", payload: JsonObject) => void;
   /** For a call that was counted although it gave no answer. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
-  /** Under a cost limit: asked before each call. */
-  readonly reserveCost?: PlatformClient["reserveCost"];
+  /** Read before each call; under a cost limit it is asked. */
+  readonly reserveCost?: PlatformClient["reserveCost"] | undefined;
   /** What the model says as it says it, by the id of the step it will be. */
   readonly say?: (stepId: string, delta: string) => void;
   /** How each call ended. */

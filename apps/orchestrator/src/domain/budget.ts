@@ -1,0 +1,114 @@
+import { invalidArgument } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import { toDollars } from "@millwright/money";
+import type { CostLimit } from "./cost-limit.ts";
+
+export const BUDGET_SCOPES = ["team", "factory", "schedule", "automation"] as const;
+export type BudgetScope = (typeof BUDGET_SCOPES)[number];
+
+export const BUDGET_PERIODS = ["day", "week", "month", "total"] as const;
+export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
+
+export const DEFAULT_THRESHOLDS_PERCENT: readonly number[] = [50, 80, 100];
+const THRESHOLDS_MAX = 10;
+const LIMIT_MICROS_MAX = 1_000_000_000_000_000n;
+
+/** A spending cap. It covers the whole trees of runs whose root belongs to its scope. */
+export type Budget = {
+  readonly uid: string;
+  readonly teamUid: string;
+  readonly scope: BudgetScope;
+  /** Of scope team: the team's own. */
+  readonly scopeUid: string;
+  readonly period: BudgetPeriod;
+  readonly limitMicros: bigint;
+  /** Ascending, distinct. */
+  readonly thresholdsPercent: readonly number[];
+  readonly version: bigint;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+/** What may be changed; scope and period identify a budget. */
+export type BudgetSettings = Pick<Budget, "limitMicros" | "thresholdsPercent">;
+
+/** A stretch of time that a budget counts in. Without `resetsAt` it never ends. */
+export type CountedPeriod = { readonly start: Date; readonly resetsAt?: Date };
+
+/** Returns the period that contains `now`: days, weeks from Sunday and months begin at 00:00 UTC; `total` begins with the budget. */
+export function periodAt({ period, createdAt }: Pick<Budget, "period" | "createdAt">, now: Date): CountedPeriod {
+  const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
+  const between = (start: number, end: number): CountedPeriod => ({ start: new Date(start), resetsAt: new Date(end) });
+  switch (period) {
+    case "day":
+      return between(Date.UTC(year, month, day), Date.UTC(year, month, day + 1));
+    case "week": {
+      const sunday = day - now.getUTCDay();
+      return between(Date.UTC(year, month, sunday), Date.UTC(year, month, sunday + 7));
+    }
+    case "month":
+      return between(Date.UTC(year, month), Date.UTC(year, month + 1));
+    case "total":
+      return { start: createdAt };
+    default:
+      return period satisfies never;
+  }
+}
+
+/** Returns the thresholds that `spentMicros` has reached and that are not in `published`, ascending. */
+export const newThresholds = ({ limitMicros, thresholdsPercent }: BudgetSettings, spentMicros: bigint, published: readonly number[]): number[] =>
+  thresholdsPercent.filter((percent) => spentMicros * 100n >= limitMicros * BigInt(percent) && !published.includes(percent));
+
+/** A budget as a limit of the runs it covers, with what they have spent in the period and set aside for calls in progress. */
+export type LimitingBudget = CostLimit & { readonly budget: Budget; readonly period: CountedPeriod };
+
+const ADJECTIVES: Readonly<Record<BudgetPeriod, string>> = { day: "daily", week: "weekly", month: "monthly", total: "total" };
+
+/** Returns the message of a run that an exhausted budget refuses: which budget, its limit, what is spent, and when it resets. */
+export function exhaustedMessage({ budget, period, spentMicros, limitMicros }: LimitingBudget): string {
+  const subject = budget.scope === "team" ? "team" : `${budget.scope} ${budget.scopeUid}`;
+  const reset = period.resetsAt ? `It resets at ${period.resetsAt.toISOString()}.` : "It does not reset.";
+  return `The ${ADJECTIVES[budget.period]} budget ${budget.uid} of the ${subject} is exhausted: $${toDollars(spentMicros)} of $${toDollars(limitMicros)} is spent. ${reset}`;
+}
+
+export type NewBudget = Pick<Budget, "scope" | "scopeUid" | "period"> & BudgetSettings;
+
+/** What someone asks for, unchecked. */
+export type AskedBudget = {
+  readonly teamUid: string;
+  readonly scope: string;
+  /** "" = the team's own, of scope team. */
+  readonly scopeUid: string;
+  readonly period: string;
+  readonly limitMicros: bigint;
+  /** Absent: the default. */
+  readonly thresholdsPercent: readonly number[] | undefined;
+};
+
+/** Returns what a new budget of a team is made of. Errors: budget_invalid. */
+export function checkNewBudget(asked: AskedBudget): NewBudget {
+  const scope = BUDGET_SCOPES.find((known) => known === asked.scope);
+  if (!scope) throw invalid(`scope must be one of ${BUDGET_SCOPES.join(", ")}`);
+  const period = BUDGET_PERIODS.find((known) => known === asked.period);
+  if (!period) throw invalid(`period must be one of ${BUDGET_PERIODS.join(", ")}`);
+  const scopeUid = (asked.scopeUid === "" && scope === "team" ? asked.teamUid : asked.scopeUid).toLowerCase();
+  if (!isUuid(scopeUid)) throw invalid(`scope_uid must be the uid of a ${scope}`);
+  if (scope === "team" && scopeUid !== asked.teamUid) throw invalid("scope_uid must be the team's own uid, or absent");
+  return { scope, scopeUid, period, limitMicros: checkLimit(asked.limitMicros), thresholdsPercent: checkThresholds(asked.thresholdsPercent ?? DEFAULT_THRESHOLDS_PERCENT) };
+}
+
+/** Returns a limit that budgets may have. Errors: budget_invalid. */
+export function checkLimit(micros: bigint): bigint {
+  if (micros >= 1n && micros <= LIMIT_MICROS_MAX) return micros;
+  throw invalid(`limit_usd must be between 0.000001 and ${toDollars(LIMIT_MICROS_MAX)} (got ${toDollars(micros)})`);
+}
+
+/** Returns thresholds in order, each once. Errors: budget_invalid. */
+export function checkThresholds(percents: readonly number[]): number[] {
+  if (percents.length > THRESHOLDS_MAX) throw invalid(`thresholds_percent must have at most ${THRESHOLDS_MAX} members (got ${percents.length})`);
+  const wrong = percents.find((percent) => !Number.isInteger(percent) || percent < 1 || percent > 100);
+  if (wrong !== undefined) throw invalid(`thresholds_percent must be whole numbers between 1 and 100 (got ${wrong})`);
+  return [...new Set(percents)].toSorted((a, b) => a - b);
+}
+
+const invalid = (text: string) => invalidArgument("budget_invalid", `${text}.`);

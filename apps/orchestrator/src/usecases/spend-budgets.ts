@@ -1,0 +1,60 @@
+import type { Sql } from "@millwright/database";
+import { newThresholds, periodAt, type Budget, type CountedPeriod, type LimitingBudget } from "../domain/budget.ts";
+
+type InPeriod = { readonly budget: Budget; readonly period: CountedPeriod };
+
+/** Budgets as the calls of runs meet them; see store/budget-store.ts. */
+export type SpendBudgetsDeps = {
+  readonly clock: { now(): Date };
+  /** Publishes what is told of budgets, in the transaction. */
+  readonly announce: { thresholdReached(tx: Sql, budget: Budget, percent: number, spentMicros: bigint, period: CountedPeriod): Promise<void> };
+  readonly budgets: {
+    lockOfRun(tx: Sql, runUid: string): Promise<Budget[]>;
+    sums(tx: Sql, asked: readonly InPeriod[], exceptExecution?: number): Promise<ReadonlyMap<string, { spentMicros: bigint; reservedMicros: bigint; deadReservations: number }>>;
+    deleteDeadReservations(tx: Sql, teamUid: string): Promise<void>;
+    raise(tx: Sql, asked: readonly InPeriod[], micros: bigint): Promise<ReadonlyMap<string, { spentMicros: bigint; published: readonly number[] }>>;
+    publishThresholds(tx: Sql, budget: Budget, period: CountedPeriod, percents: readonly number[]): Promise<bigint>;
+  };
+};
+
+/** Locks the budgets that cover a run until the transaction ends; returns them with what is spent, and set aside by other executions. */
+export async function lockBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: string, exceptExecution: number): Promise<LimitingBudget[]> {
+  const asked = await lockInPeriod(deps, tx, runUid);
+  if (asked.length === 0) return [];
+  const sums = await deps.budgets.sums(tx, asked, exceptExecution); // a statement of its own: it sees what the lock was waited for
+  if ([...sums.values()].some(({ deadReservations }) => deadReservations > 0)) await deps.budgets.deleteDeadReservations(tx, asked[0]!.budget.teamUid);
+  return asked.flatMap(({ budget, period }) => {
+    const sum = sums.get(budget.uid);
+    return sum ? [{ budget, period, limitMicros: budget.limitMicros, spentMicros: sum.spentMicros, reservedMicros: sum.reservedMicros }] : [];
+  });
+}
+
+/** Counts the cost of a recorded call against the budgets that cover its run, and publishes the thresholds it reaches. */
+export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: string, micros: bigint): Promise<void> {
+  const asked = await lockInPeriod(deps, tx, runUid);
+  if (asked.length === 0) return;
+  const sums = await deps.budgets.raise(tx, asked, micros);
+  for (const { budget, period } of asked) {
+    const sum = sums.get(budget.uid);
+    if (sum) await publishReached(deps, tx, { budget, period }, sum);
+  }
+}
+
+/** Publishes the thresholds of a locked budget that its spending has reached in a period, once each. */
+export async function publishReached(
+  deps: Pick<SpendBudgetsDeps, "announce"> & { readonly budgets: Pick<SpendBudgetsDeps["budgets"], "publishThresholds"> },
+  tx: Sql,
+  { budget, period }: InPeriod,
+  { spentMicros, published }: { readonly spentMicros: bigint; readonly published: readonly number[] },
+): Promise<void> {
+  const reached = newThresholds(budget, spentMicros, published);
+  if (reached.length === 0) return;
+  const version = await deps.budgets.publishThresholds(tx, budget, period, reached);
+  for (const [n, percent] of reached.entries()) await deps.announce.thresholdReached(tx, { ...budget, version: version + BigInt(n) }, percent, spentMicros, period);
+}
+
+async function lockInPeriod({ budgets, clock }: SpendBudgetsDeps, tx: Sql, runUid: string): Promise<InPeriod[]> {
+  const locked = await budgets.lockOfRun(tx, runUid);
+  const now = clock.now();
+  return locked.map((budget) => ({ budget, period: periodAt(budget, now) }));
+}

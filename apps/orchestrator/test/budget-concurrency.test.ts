@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { aCaller } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { HeldExecution } from "./support/fake-worker.ts";
+import { aRun, teamOf } from "./support/platform.ts";
+
+/** One token costs one micro-dollar. */
+const MODEL = "priced";
+const AGENTS = 200;
+const LIMIT = 25_000;
+const RESERVATION_MAX = 300;
+
+/** Mulberry32: the same seed decides the same. */
+function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+type Agent = { readonly held: HeldExecution; calls: number; reserved: number; state: "idle" | "calling" | "refused" | "dead" };
+
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+beforeEach(async () => {
+  p = await catalogPlatform({ poolSize: 12 });
+  await p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)", [MODEL]);
+  caller = aCaller();
+  worker = await p.worker({ slots: AGENTS });
+});
+afterEach(() => p.close());
+
+async function agents(): Promise<Agent[]> {
+  await p.life.createRuns(caller, Array.from({ length: AGENTS }, () => aRun(caller)));
+  const { assignments } = await p.life.worker.accept(worker.session, await p.claim(worker, AGENTS));
+  return assignments.map((assignment) => ({ held: new HeldExecution(p, worker.session, assignment), calls: 0, reserved: 0, state: "idle" }));
+}
+
+const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+
+async function reserve(agent: Agent, tokens: number): Promise<string> {
+  const { outcome } = await p.workers.reserveCost({ ...lease(agent.held), modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
+  if (outcome === "granted") Object.assign(agent, { state: "calling", reserved: tokens });
+  if (outcome === "exceeded") agent.state = "refused";
+  return outcome;
+}
+
+async function report(agent: Agent, tokens: number): Promise<void> {
+  await p.workers.reportUsage({ ...lease(agent.held), callId: `c${agent.calls}`, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } }, bearer(worker));
+  Object.assign(agent, { state: "idle", calls: agent.calls + 1 });
+}
+
+/** Recomputed from the rows themselves. */
+async function totals() {
+  const { rows } = await p.db.database.sql.query<{ spent: number; reserved: number; counted: number }>(
+    `SELECT (SELECT coalesce(sum(u.cost_micros), 0)::float8 FROM usage_rows u) AS spent,
+            (SELECT coalesce(sum(c.micros), 0)::float8 FROM cost_reservations c JOIN executions e ON e.id = c.execution_id
+              WHERE e.attempt = c.attempt AND e.state IN ('CLAIMED', 'RUNNING')) AS reserved,
+            (SELECT coalesce(sum(b.spent_micros), 0)::float8 FROM budget_periods b) AS counted`,
+  );
+  return rows[0]!;
+}
+
+/** What a killed process leaves: its transactions are rolled back wherever they were. */
+const killConnections = (count: number) =>
+  p.db.database.sql.query(
+    "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'orchestrator test' ORDER BY pid LIMIT $1) chosen",
+    [count],
+  );
+
+test.each([1, 2, 3])("200 agents under one budget pass it by less than one reservation, whatever dies between reserving and recording (seed %i)", async (seed) => {
+  const random = seededRandom(seed);
+  await p.budgets.createBudget({ teamUid: teamOf(caller), scope: "team", period: "total", limitMicros: BigInt(LIMIT) }, p.as(caller));
+  const all = await agents();
+  expect(all).toHaveLength(AGENTS);
+  const outcomes = new Set<string>();
+  while (all.some(({ state }) => state === "idle" || state === "calling")) {
+    const [tokens, fates] = [all.map(() => 1 + Math.floor(random() * RESERVATION_MAX)), all.map(() => random())];
+    const acts = all.map(async (agent, n) => {
+      if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
+      else if (agent.state === "calling") await (fates[n]! < 0.15 ? lose(agent, fates[n]! < 0.07) : report(agent, Math.ceil(agent.reserved * fates[n]!)));
+    });
+    if (random() < 0.3) acts.push(killConnections(2).then(() => undefined));
+    await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
+    await p.reaperIsAwake();
+    await p.life.reapOnce();
+    const { spent, reserved, counted } = await totals();
+    expect(counted).toBe(spent);
+    expect(spent + reserved).toBeLessThan(LIMIT + RESERVATION_MAX);
+  }
+  expect([...outcomes].toSorted()).toEqual(["exceeded", "granted", "wait"]);
+  expect((await totals()).spent).toBeGreaterThanOrEqual(LIMIT);
+  const { budgets } = await p.budgets.listBudgets({ teamUid: teamOf(caller) }, p.as(caller));
+  expect(budgets[0]!.reservedMicros).toBe(0n);
+});
+
+/** Its attempt ends without the call: it fails, or its worker is lost. */
+async function lose(agent: Agent, isReaped: boolean): Promise<void> {
+  if (isReaped) await p.expire(agent.held.ref.executionId);
+  else await agent.held.complete("FAILED", { error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" } });
+  agent.state = "dead";
+}

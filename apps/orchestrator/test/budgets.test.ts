@@ -1,0 +1,228 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { aCaller, domainError } from "@millwright/testing";
+import type { Caller } from "@millwright/caller";
+import { manualClock, type ManualClock } from "@millwright/clock";
+import { newUid } from "@millwright/ids";
+import { assignmentMessage } from "../src/rpc/worker-messages.ts";
+import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
+import type { NewRun } from "../src/domain/new-run.ts";
+import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
+import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { teamOf } from "./support/platform.ts";
+
+/** One token costs one micro-dollar. */
+const MODEL = "priced";
+
+let clock: ManualClock;
+let p: CatalogPlatform;
+let caller: Caller;
+let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
+beforeEach(async () => {
+  clock = manualClock("2026-11-25T12:00:00.000Z"); // a Wednesday
+  p = await catalogPlatform({ clock });
+  await p.database.sql.query("INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ($1, 1, 1000000, 1000000)", [MODEL]);
+  caller = aCaller();
+  worker = await p.worker({ slots: 20 });
+});
+afterEach(() => p.close());
+
+const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const reserve = (held: HeldExecution, tokens: number, modelId = MODEL) =>
+  p.workers.reserveCost({ ...lease(held), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
+const outcome = async (held: HeldExecution, tokens = 1): Promise<string> => (await reserve(held, tokens)).outcome;
+let calls = 0;
+const report = (held: HeldExecution, tokens: number, callId = `c${(calls += 1)}`) =>
+  p.workers.reportUsage({ ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } }, bearer(worker));
+
+type Asked = { scope?: string; scopeUid?: string; period?: string; limitMicros?: bigint; percents?: number[] };
+async function aBudget({ scope = "team", scopeUid = "", period = "total", limitMicros = 1_000n, percents }: Asked = {}, by = caller) {
+  const { budget } = await p.budgets.createBudget({ teamUid: teamOf(by), scope, scopeUid, period, limitMicros, ...(percents ? { thresholds: { percents } } : {}) }, p.as(by));
+  return budget!;
+}
+const budgetNow = async (uid: string) => (await p.budgets.getBudget({ teamUid: teamOf(caller), uid }, p.as(caller))).budget!;
+
+async function aHeldRun(request: Partial<NewRun> = {}, by = caller): Promise<HeldExecution> {
+  await p.run(by, request);
+  return holdStarted(p, worker);
+}
+const limitedAtStart = (held: HeldExecution): boolean => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0).costLimited;
+
+describe("what a budget covers", () => {
+  const CASES = {
+    schedule: (uid: string): Partial<NewRun> => ({ schedule: { schedule_id: uid, schedule_name: "Nightly", cron_schedule: "@daily" } }),
+    automation: (uid: string): Partial<NewRun> => ({ causeKey: `automation/${uid}/${newUid()}` }),
+  };
+
+  test("all runs of its team, and no run of another team or of a person", async () => {
+    const other = aCaller();
+    await aBudget({ limitMicros: 100n });
+    const [ours, theirs] = [await aHeldRun(), await aHeldRun({}, other)];
+    expect([limitedAtStart(ours), limitedAtStart(theirs)]).toEqual([true, false]);
+    expect([(await report(ours, 100)).costLimited, (await report(theirs, 100)).costLimited]).toEqual([true, false]);
+    expect([await outcome(ours), await outcome(theirs)]).toEqual(["exceeded", "granted"]);
+    const personal = await aHeldRun({ owner: { type: "user", uid: caller.principal.uid } });
+    expect([limitedAtStart(personal), await outcome(personal)]).toEqual([false, "granted"]);
+  });
+
+  test.each(["schedule", "automation"] as const)("trees of a %s by what made their root, and no others", async (scope) => {
+    const uid = newUid();
+    await aBudget({ scope, scopeUid: uid, limitMicros: 100n });
+    const root = await aHeldRun(CASES[scope](uid));
+    const child = await aHeldRun({ parentRunUid: root.assignment.job.run.runUid });
+    const [another, manual] = [await aHeldRun(CASES[scope](newUid())), await aHeldRun()];
+    expect([root, child, another, manual].map(limitedAtStart)).toEqual([true, true, false, false]);
+    await report(child, 60);
+    await report(another, 500);
+    await report(root, 40);
+    expect(await Promise.all([root, child, another, manual].map((held) => outcome(held)))).toEqual(["exceeded", "exceeded", "granted", "granted"]);
+  });
+
+  test("a factory's trees by the factory of their root, whatever the factory of a run below", async () => {
+    const [factory, elsewhere] = [newUid(), newUid()];
+    const { uid } = await aBudget({ scope: "factory", scopeUid: factory });
+    const root = await aHeldRun();
+    await setFactory(root, factory);
+    const child = await aHeldRun({ parentRunUid: root.assignment.job.run.runUid });
+    await setFactory(child, elsewhere);
+    const [outer] = [await aHeldRun()];
+    await setFactory(outer, elsewhere);
+    for (const held of [root, child, outer]) await report(held, 10);
+    expect((await budgetNow(uid)).spentMicros).toBe(20n);
+  });
+
+  const setFactory = (held: HeldExecution, factory: string) =>
+    p.database.sql.query("UPDATE runs SET factory_uid = $2 WHERE uid = $1", [held.assignment.job.run.runUid, factory]);
+});
+
+test("refuses the next call of every run under an exhausted budget, naming the budget, its limit, what is spent and when it resets", async () => {
+  const { uid } = await aBudget({ period: "month", limitMicros: 1_500_000n });
+  const [spender, sibling] = [await aHeldRun(), await aHeldRun()];
+  await report(spender, 2_000_000);
+  const message = `The monthly budget ${uid} of the team is exhausted: $2 of $1.5 is spent. It resets at 2026-12-01T00:00:00.000Z.`;
+  for (const held of [spender, sibling]) expect(await reserve(held, 1)).toMatchObject({ outcome: "exceeded", message });
+  expect(limitedAtStart(await aHeldRun())).toBe(true);
+});
+
+test("several budgets hold at once: the tightest decides, and its message is shown", async () => {
+  const schedule = newUid();
+  await aBudget({ limitMicros: 1_000n });
+  const day = await aBudget({ period: "day", limitMicros: 300n });
+  const own = await aBudget({ scope: "schedule", scopeUid: schedule, period: "day", limitMicros: 200n });
+  const [scheduled, manual] = [await aHeldRun({ schedule: { schedule_id: schedule } }), await aHeldRun()];
+  await report(scheduled, 200);
+  expect([(await reserve(scheduled, 1)).message.includes(own.uid), await outcome(manual)]).toEqual([true, "granted"]);
+  await report(manual, 150);
+  expect((await reserve(manual, 1)).message).toContain(day.uid);
+  expect((await reserve(scheduled, 1)).message).toContain(day.uid); // passed by 50
+});
+
+test("a run's own cost limit and a budget are both enforced", async () => {
+  await aBudget({ limitMicros: 1_000n });
+  const limited = await aHeldRun({ config: { cost_limit_usd: 0.0001 } as never });
+  await report(limited, 100);
+  expect(await reserve(limited, 1)).toMatchObject({ outcome: "exceeded", message: expect.stringContaining("The run, with the runs below it") });
+});
+
+test("a call waits while calls of other trees may use up what is left, and reservations end with their attempt", async () => {
+  const { uid } = await aBudget({ limitMicros: 1_000n });
+  const [first, second] = [await aHeldRun(), await aHeldRun()];
+  expect([await outcome(first, 1_000), await outcome(second)]).toEqual(["granted", "wait"]);
+  expect(await budgetNow(uid)).toMatchObject({ spentMicros: 0n, reservedMicros: 1_000n });
+  await first.complete("FAILED", { error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" } });
+  expect([await outcome(second, 400), (await budgetNow(uid)).reservedMicros]).toEqual(["granted", 400n]);
+  expect((await p.database.sql.query("SELECT execution_id FROM cost_reservations")).rows).toEqual([{ execution_id: second.ref.executionId }]);
+});
+
+test("refuses a model without a price, as a cost limit does", async () => {
+  await aBudget();
+  await expect(reserve(await aHeldRun(), 1, "unknown")).rejects.toEqual(domainError({ reason: "cost_limit_unpriced" }));
+});
+
+test("a budget created while a run works is announced by the answer to its next report", async () => {
+  const held = await aHeldRun();
+  expect([limitedAtStart(held), (await report(held, 50)).costLimited]).toEqual([false, false]);
+  const { uid } = await aBudget();
+  expect([(await report(held, 60)).costLimited, (await budgetNow(uid)).spentMicros]).toEqual([true, 60n]);
+});
+
+test("a call that is reported twice counts once", async () => {
+  const { uid } = await aBudget();
+  const held = await aHeldRun();
+  await report(held, 60, "same");
+  await report(held, 60, "same");
+  expect((await budgetNow(uid)).spentMicros).toBe(60n);
+});
+
+test("a deleted budget limits nothing, and a raised one goes on", async () => {
+  const { uid } = await aBudget({ limitMicros: 100n });
+  const held = await aHeldRun();
+  await report(held, 100);
+  expect(await outcome(held)).toBe("exceeded");
+  await p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros: 101n }, p.as(caller));
+  expect(await outcome(held)).toBe("granted");
+  await report(held, 1);
+  expect(await outcome(held)).toBe("exceeded");
+  await p.budgets.deleteBudget({ teamUid: teamOf(caller), uid }, p.as(caller));
+  expect([await outcome(held), (await report(held, 1)).costLimited]).toEqual(["granted", false]);
+  expect((await p.database.sql.query("SELECT 1 FROM budget_periods")).rowCount).toBe(0);
+});
+
+test.each([
+  ["day", "2026-11-25T23:59:59.999Z", "2026-11-26T00:00:00.000Z"],
+  ["week", "2026-11-28T23:59:59.999Z", "2026-11-29T00:00:00.000Z"],
+  ["month", "2026-11-30T23:59:59.999Z", "2026-12-01T00:00:00.000Z"],
+])("a budget per %s begins again at midnight UTC", async (period, last, next) => {
+  const { uid, resetsAt } = await aBudget({ period, limitMicros: 100n });
+  expect(Number(resetsAt!.seconds) * 1000).toBe(Date.parse(next));
+  const held = await aHeldRun();
+  await report(held, 100);
+  clock.set(last);
+  expect(await outcome(held)).toBe("exceeded");
+  clock.set(next);
+  expect([await outcome(held, 30), (await budgetNow(uid)).spentMicros]).toEqual(["granted", 0n]);
+  await report(held, 25);
+  expect(await budgetNow(uid)).toMatchObject({ spentMicros: 25n, reservedMicros: 0n });
+});
+
+describe("thresholds", () => {
+  const reached = async () => {
+    const { rows } = await p.database.sql.query<{ entity_version: number; team_uid: string; payload: Record<string, unknown> }>(
+      "SELECT entity_version, team_uid, payload FROM stream.event_pending WHERE type = 'millwright.budget.threshold_reached.v1' ORDER BY seq",
+    );
+    return rows;
+  };
+  const percents = async () => (await reached()).map(({ payload }) => payload["threshold_percent"]);
+
+  test("are published once per budget and period, in the transaction that records the usage", async () => {
+    const { uid } = await aBudget({ period: "day", limitMicros: 100n, percents: [100, 50, 80, 50] });
+    const held = await aHeldRun();
+    await report(held, 49);
+    expect(await percents()).toEqual([]);
+    await report(held, 1);
+    await report(held, 1);
+    expect(await percents()).toEqual([50]);
+    await report(held, 60);
+    await report(held, 60);
+    expect(await percents()).toEqual([50, 80, 100]);
+    clock.advance(24 * 60 * 60 * 1000);
+    await report(held, 50);
+    expect(await percents()).toEqual([50, 80, 100, 50]);
+    const events = await reached();
+    expect(events.at(-1)!.payload).toEqual({
+      budget_uid: uid, scope: "team", scope_uid: teamOf(caller), period: "day", limit_usd: 0.0001, threshold_percent: 50, spent_usd: 0.00005,
+      period_start: "2026-11-26T00:00:00.000Z", resets_at: "2026-11-27T00:00:00.000Z",
+    });
+    expect(events.map(({ entity_version: version }) => Number(version))).toEqual([2, 3, 4, 5]);
+  });
+
+  test("that a lower limit passes are published with the change, and no second time after it is raised again", async () => {
+    const { uid } = await aBudget({ limitMicros: 1_000n, percents: [50] });
+    await report(await aHeldRun(), 100);
+    const change = (limitMicros: bigint) => p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros }, p.as(caller));
+    await change(200n);
+    expect(await percents()).toEqual([50]);
+    await change(1_000n);
+    await report(await aHeldRun(), 500);
+    expect(await percents()).toEqual([50]);
+  });
+});
