@@ -15,6 +15,8 @@ export const CHOICES = {
   runDimensions: ["agent_type", "status", "source", "root_vs_subrun", "model", "harness"],
   costDimensions: ["source", "user", "agent", "model"],
   pullRequestStates: ["open", "draft", "merged", "closed"],
+  budgetPeriods: ["day", "week", "month", "total"],
+  budgetScopes: ["team", "factory", "schedule", "automation"],
   exportFormats: ["ndjson", "csv"],
   skillOrders: ["name", "last_run"],
   codeHosts: ["github", "gitlab", "local"],

@@ -17,6 +17,7 @@ import { benchmarkTrialRoutes } from "./routes/benchmark-trials.ts";
 import { benchmarkRoutes } from "./routes/benchmarks.ts";
 import { blobMount } from "./routes/blobs.ts";
 import { codeHostWebhookRoutes } from "./routes/code-host-webhooks.ts";
+import { budgetRoutes } from "./routes/budgets.ts";
 import { codeHostRoutes } from "./routes/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/environments.ts";
@@ -93,6 +94,7 @@ export function publicDoor({ options: o, identity, neighbours, answerOnce, limit
     ...modelAndWorkerRoutes(neighbours),
     ...skillRoutes(neighbours),
     ...networkingRoutes(o),
+    ...budgetRoutes(neighbours),
     ...codeHostRoutes(neighbours),
     ...codeHostWebhookRoutes(neighbours),
     ...factoryRoutes(shared),

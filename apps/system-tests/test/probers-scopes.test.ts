@@ -80,4 +80,4 @@ async function probe(api: Client, operation: Operation, world: World): Promise<s
 }
 
 /** Kinds of things that an answer without the permission must not name. */
-const SHOWN = ["factory", "runs", "tasks", "conversations", "artifacts", "environments", "grants", "code-hosts", "webhooks", "automations", "deliveries", "schedules", "branches", "invitations", "scorers", "benchmarks", "benchmark tasks", "benchmark runs", "trials", "configurations"];
+const SHOWN = ["factory", "runs", "tasks", "conversations", "artifacts", "environments", "grants", "code-hosts", "budgets", "webhooks", "automations", "deliveries", "schedules", "branches", "invitations", "scorers", "benchmarks", "benchmark tasks", "benchmark runs", "trials", "configurations"];

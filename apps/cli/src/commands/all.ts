@@ -5,6 +5,7 @@ import { automationCommands } from "./automation.ts";
 import { backupCommands } from "./backup.ts";
 import { benchmarkCommands } from "./benchmark.ts";
 import { benchmarkLaunchCommands } from "./benchmark-launch.ts";
+import { budgetCommands } from "./budget.ts";
 import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
 import { costCommands } from "./costs.ts";
@@ -30,6 +31,7 @@ export const COMMANDS: Command[] = [
   ...backupCommands,
   ...benchmarkCommands,
   ...benchmarkLaunchCommands,
+  ...budgetCommands,
   ...catalogCommands,
   ...codeHostCommands,
   ...costCommands,

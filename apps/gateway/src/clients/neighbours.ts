@@ -10,6 +10,7 @@ export type Neighbours = {
   readonly runs: Client<typeof orchestrator.RunService>;
   readonly artifacts: Client<typeof orchestrator.ArtifactService>;
   readonly catalog: Client<typeof orchestrator.CatalogService>;
+  readonly budgets: Client<typeof orchestrator.BudgetService>;
   readonly factories: Client<typeof factories.FactoryService>;
   readonly branches: Client<typeof factories.BranchService>;
   readonly tasks: Client<typeof factories.TaskService>;
@@ -27,6 +28,7 @@ export function connectNeighbours(transports: GatewayOptions["neighbours"], sign
     runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
     catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
+    budgets: clientFor(orchestrator.BudgetService, transports.orchestrator, { signer }),
     factories: clientFor(factories.FactoryService, transports.factories, { signer }),
     branches: clientFor(factories.BranchService, transports.factories, { signer }),
     tasks: clientFor(factories.TaskService, transports.factories, { signer }),

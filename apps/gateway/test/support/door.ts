@@ -26,6 +26,7 @@ import { benchmarkTaskRoutes } from "../../src/routes/benchmark-tasks.ts";
 import { benchmarkTrialRoutes } from "../../src/routes/benchmark-trials.ts";
 import { benchmarkRoutes } from "../../src/routes/benchmarks.ts";
 import { blobMount } from "../../src/routes/blobs.ts";
+import { budgetRoutes } from "../../src/routes/budgets.ts";
 import { codeHostWebhookRoutes } from "../../src/routes/code-host-webhooks.ts";
 import { codeHostRoutes } from "../../src/routes/code-hosts.ts";
 import { scheduleRoutes } from "../../src/routes/schedules.ts";
@@ -59,7 +60,7 @@ import { CALLERS, PROFILES, USER } from "./people.ts";
 export const PUBLIC_URL = "https://mill.example";
 export const NOW = "2026-11-20T10:00:00.000Z";
 
-const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, scoring.ScorerService, scoring.BenchmarkService, metrics.MetricsService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
+const SERVICES = [orchestrator.RunService, orchestrator.ArtifactService, orchestrator.CatalogService, orchestrator.BudgetService, factories.FactoryService, factories.BranchService, factories.TaskService, factories.AutomationService, scheduler.ScheduleService, scoring.ScorerService, scoring.BenchmarkService, metrics.MetricsService, webhooks.WebhookService, webhooks.CodeHostWebhookService] as const;
 
 /** One call that reached a neighbour. */
 export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
@@ -118,7 +119,7 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
   const metered = { neighbours, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
     ...runRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter, findPrincipal: async () => USER }), ...localRunRoutes(neighbours), ...followupRoutes(neighbours, findProfiles), ...runViewRoutes(neighbours, deps.links, stuckMs), ...conversationRoutes(neighbours), ...teamEventRoutes(neighbours, stuckMs), ...artifactRoutes(neighbours, links), ...modelAndWorkerRoutes(neighbours), ...skillRoutes(neighbours), ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }), ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
-    ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
+    ...budgetRoutes(neighbours), ...codeHostRoutes(neighbours), ...codeHostWebhookRoutes(neighbours), ...factoryRoutes(deps), ...factorySourceRoutes(neighbours), ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
     ...factoryFilesRoutes, ...taskRoutes(deps), ...pageRoutes(deps),
     ...automationRoutes(neighbours), ...webhookRoutes(neighbours), ...scheduleRoutes(deps),
     ...scorerRoutes(neighbours), ...scorerResultRoutes(neighbours), ...scorerRunRoutes(neighbours), ...selfImprovementRoutes(neighbours),

@@ -110,9 +110,9 @@ async function found({ budgets }: BudgetsDeps, sql: Sql, teamUid: string, uid: s
 
 const viewOf = async (deps: BudgetsDeps, budget: Budget): Promise<BudgetView> => (await viewsOf(deps, [budget]))[0]!;
 
-async function viewsOf({ budgets, clock, sql }: BudgetsDeps, found: readonly Budget[]): Promise<BudgetView[]> {
+async function viewsOf({ budgets, clock, sql }: BudgetsDeps, listed: readonly Budget[]): Promise<BudgetView[]> {
   const now = clock.now();
-  const asked = found.map((budget) => ({ budget, period: periodAt(budget, now) }));
+  const asked = listed.map((budget) => ({ budget, period: periodAt(budget, now) }));
   const sums = await budgets.sums(sql, asked);
   return asked.map(({ budget, period }) => ({ budget, period, spentMicros: sums.get(budget.uid)?.spentMicros ?? 0n, reservedMicros: sums.get(budget.uid)?.reservedMicros ?? 0n }));
 }

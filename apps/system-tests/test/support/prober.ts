@@ -12,7 +12,7 @@ const COLLECTION_OF_MEMBER: Readonly<Record<string, string>> = {
 };
 
 /** Members that look like ids but name nothing that a team owns. */
-const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "client_id", "followup_id", "scorer_id"]);
+const NO_IDS: ReadonlySet<string> = new Set(["model_id", "computer_use_model_id", "attachment_id", "default_runner_uid", "scope_uid", "client_id", "followup_id", "scorer_id"]);
 
 /** The collection of a body or query member that is an id; undefined for any other member. Errors: an id that is not known here. */
 export function collectionOfMember(name: string): string | undefined {

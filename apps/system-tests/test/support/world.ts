@@ -120,9 +120,10 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
   });
   const scored = await aScorer(api, factory, run);
   const benchmark = await aBenchmark(api, factory);
+  const budget = await api.post(`/team/${team}/budgets`, { scope: "factory", scope_uid: factory, period: "month", limit_usd: 1000 });
   const schedule = await api.post("/agent/schedules", { name: "yearly", cron_schedule: "0 0 1 1 *", prompt: "Go." });
   return {
     team, factory, runs: run, tasks: task.uid, conversations: conversation, artifacts: uidOf(artifacts, "FILE"), screenshots: uidOf(artifacts, "SCREENSHOT"), environments: environment.uid, grants: grant.uid, identities: identity.uid, keys: key.uid, invitations: invitation.uid,
-    secrets: "TOKEN", "code-hosts": codeHost.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid, scorers: scored, ...benchmark,
+    secrets: "TOKEN", "code-hosts": codeHost.uid, budgets: budget.uid, members: principal.uid, webhooks: webhook.uid, automations: automation.uid, deliveries: delivery.uid, schedules: schedule.id, branches: branch.uid, scorers: scored, ...benchmark,
   };
 }
