@@ -8,6 +8,11 @@ export function onRunEvents({ clock }: { readonly clock: Clock }): { handlers: E
     markStale(tx, events.map(({ entityUid: runUid, occurredAt: changedAt }) => ({ runUid, changedAt })), clock.now());
   return {
     handlers: {},
-    together: { "millwright.run.created.v1": mark, "millwright.run.state_changed.v1": mark, "millwright.run.finished.v1": mark },
+    together: {
+      "millwright.run.created.v1": mark,
+      "millwright.run.state_changed.v1": mark,
+      "millwright.run.attempt_ended.v1": mark, // costs that come after the run has ended, as after a cancel
+      "millwright.run.finished.v1": mark,
+    },
   };
 }
