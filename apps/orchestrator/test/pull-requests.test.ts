@@ -82,6 +82,20 @@ test("what was pushed becomes one pull request, with a page, an artifact and an 
   });
 });
 
+test("the facts of a run have the size of its local pull request, also after the branch has moved", async () => {
+  const size = async () => {
+    const { runs } = await p.runFacts.listRunFacts({ runUids: [held.assignment.job.run.runUid] }, p.as(serviceCaller("metrics", newUid())));
+    return runs[0]!.pullRequests.map((pull) => [pull.codeHostKind, pull.repository, pull.number, pull.additions, pull.deletions, pull.changedFiles, pull.numCommits]);
+  };
+  push("hello.txt", "one\ntwo\n");
+  await open(push("README.md", "# Other\n"));
+  expect(await size()).toEqual([["local", "acme/app", 1, 3, 1, 2, 2]]);
+  await open(push("hello.txt", "one\n"));
+  expect(await size()).toEqual([["local", "acme/app", 1, 2, 1, 2, 3]]);
+  await open("f".repeat(40)); // a commit that the repository does not have
+  expect(await size()).toEqual([["local", "acme/app", 1, undefined, undefined, undefined, undefined]]);
+});
+
 test("a pull request is evidence of its run, with its diff", async () => {
   await open(push("hello.txt", "hi\n"));
   const evidence = await p.evidence.getRunEvidence({ runUid: held.assignment.job.run.runUid }, p.as(serviceCaller("scoring", newUid())));

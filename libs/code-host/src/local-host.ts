@@ -20,6 +20,8 @@ export interface LocalHost extends CodeHost {
    * Compares branches or full commit ids. Errors: branch_not_found, branch_invalid.
    */
   diff(repository: Repository, base: string, head: string): Promise<Diff>;
+  /** Returns how many commits the head has that the base has not. Errors: branch_not_found, branch_invalid. */
+  countCommits(repository: Repository, base: string, head: string): Promise<number>;
 }
 
 export function localHost(options: LocalOptions): LocalHost {
@@ -32,6 +34,7 @@ export function localHost(options: LocalOptions): LocalHost {
     commitOf: async (repository, ref) => refCommit(await find(repository), ref),
     readFiles: async (repository, choice) => readFiles(await find(repository), choice),
     diff: async (repository, base, head) => diff(await find(repository), base, head, options.diffBytesMax ?? 1024 * 1024),
+    countCommits: async (repository, base, head) => countCommits(await find(repository), base, head),
   };
 }
 
@@ -104,6 +107,11 @@ async function diff(gitDir: string, base: string, head: string, bytesMax: number
   const counted = await runGit(gitDir, [...DIFF, "--numstat", "-z", ...range]);
   const shown = await runGit(gitDir, [...DIFF, "--unified=3", ...range], bytesMax);
   return { baseSha, headSha, mergeBaseSha, files: parseNumstat(counted.stdout.toString("utf8")), text: shown.stdout.toString("utf8"), isTruncated: shown.isTruncated };
+}
+
+async function countCommits(gitDir: string, base: string, head: string): Promise<number> {
+  const [baseSha, headSha] = [await commit(gitDir, base), await commit(gitDir, head)];
+  return Number(line((await runGit(gitDir, ["rev-list", "--count", "--end-of-options", `${baseSha}..${headSha}`])).stdout));
 }
 
 /** `<added>\t<deleted>\t<path>\0`; a rename leaves the path empty and adds `<old>\0<new>\0`; binary files count as `-`. */

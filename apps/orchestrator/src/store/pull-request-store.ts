@@ -1,6 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { isUuid, type ArtifactUid, type RunUid } from "@millwright/ids";
 import type { PullRequest } from "../domain/pull-request.ts";
+import type { PullRequestSize } from "../domain/run-facts.ts";
 
 const COLUMNS = `uid, run_uid, code_host_uid, kind, owner, repo, number, url, title, body, head_branch, base_branch, head_sha, base_sha, status,
   artifact_uid, created_at`;
@@ -39,20 +40,28 @@ export const pullRequestStore = {
     return rows[0]!.last_number;
   },
 
-  async insert(tx: Sql, pull: Omit<PullRequest, "createdAt">): Promise<void> {
+  async insert(tx: Sql, pull: Omit<PullRequest, "createdAt">, size?: PullRequestSize): Promise<void> {
     await tx.query(
-      `INSERT INTO pull_requests (uid, run_uid, code_host_uid, kind, owner, repo, number, url, title, body, head_branch, base_branch, head_sha, base_sha, status, artifact_uid)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+      `INSERT INTO pull_requests (uid, run_uid, code_host_uid, kind, owner, repo, number, url, title, body, head_branch, base_branch, head_sha, base_sha, status, artifact_uid,
+              additions, deletions, changed_files, num_commits)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
       [
         ...[pull.uid, pull.runUid, pull.codeHostUid, pull.kind, pull.owner, pull.repo, pull.number, pull.url, pull.title, pull.body],
         ...[pull.headBranch, pull.baseBranch, pull.headSha, pull.baseSha, pull.status, pull.artifactUid],
+        ...sizeColumns(size),
       ],
     );
   },
 
-  /** The branch has moved on. */
-  async moveHead(sql: Sql, uid: string, headSha: string): Promise<void> {
-    await sql.query("UPDATE pull_requests SET head_sha = $2 WHERE uid = $1 AND head_sha <> $2", [uid, headSha]);
+  /** Records that the branch is at another commit, and the size of the pull request there. */
+  async moveHead(sql: Sql, uid: string, headSha: string, size?: PullRequestSize): Promise<void> {
+    await sql.query(
+      `UPDATE pull_requests
+          SET head_sha = $2, additions = $3, deletions = $4, changed_files = $5, num_commits = $6
+        WHERE uid = $1
+          AND head_sha <> $2`,
+      [uid, headSha, ...sizeColumns(size)],
+    );
   },
 
   /** Distinct URLs of a run's whole tree, oldest first. */
@@ -68,6 +77,9 @@ export const pullRequestStore = {
 };
 
 export type PullRequestStore = typeof pullRequestStore;
+
+const sizeColumns = (size: PullRequestSize | undefined): unknown[] =>
+  size ? [size.additions, size.deletions, size.changedFiles, size.numCommits] : [null, null, null, null];
 
 type Row = Pick<PullRequest, "uid" | "kind" | "owner" | "repo" | "number" | "url" | "title" | "body" | "status"> & {
   run_uid: RunUid; code_host_uid: string; head_branch: string; base_branch: string; head_sha: string; base_sha: string;

@@ -1,12 +1,14 @@
 import type { Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
-import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import type { Diff, LocalHost, Repository } from "@millwright/code-host";
+import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import { newUid, type ArtifactUid, type TeamUid } from "@millwright/ids";
 import { artifactCreated } from "../domain/artifact-event.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
 import { localPullRequestUrl, PULL_REQUEST_LIMITS, workBranchOf, type PullRequest } from "../domain/pull-request.ts";
 import type { FrozenConfig } from "../domain/resolved-run.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
+import type { PullRequestSize } from "../domain/run-facts.ts";
 import type { Run } from "../domain/run.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 import type { RequireLease, Transaction } from "./lease-check.ts";
@@ -21,8 +23,8 @@ export type OpenPullRequestDeps = {
   readonly pullRequests: {
     findByHead(sql: Sql, key: Pick<PullRequest, "runUid" | "owner" | "repo" | "headBranch">): Promise<PullRequest | undefined>;
     nextLocalNumber(tx: Sql, repository: Pick<PullRequest, "codeHostUid" | "owner" | "repo">): Promise<number>;
-    insert(tx: Sql, pull: Omit<PullRequest, "createdAt">): Promise<void>;
-    moveHead(sql: Sql, uid: string, headSha: string): Promise<void>;
+    insert(tx: Sql, pull: Omit<PullRequest, "createdAt">, size: PullRequestSize | undefined): Promise<void>;
+    moveHead(sql: Sql, uid: string, headSha: string, size: PullRequestSize | undefined): Promise<void>;
   };
   readonly artifacts: {
     insert(tx: Sql, artifact: Pick<PullRequest, "runUid"> & { uid: ArtifactUid; clientArtifactId: string; executionId: number; type: "PULL_REQUEST"; data: object & Record<string, unknown>; isPublic: boolean; isCommitted: boolean }): Promise<boolean>;
@@ -48,7 +50,13 @@ export type OpenPullRequestInput = {
 export type OpenPullRequestAnswer = { readonly url: string; readonly number: number; readonly artifactUid: string; readonly adopted: boolean };
 
 /** What the code host knows of the pull request; a local one gets its number with its row. */
-type Opened = Pick<PullRequest, "baseBranch" | "baseSha" | "status"> & { readonly number?: number; readonly url?: string; readonly adopted: boolean };
+type Opened = Pick<PullRequest, "baseBranch" | "baseSha" | "status"> & {
+  readonly number?: number;
+  readonly url?: string;
+  readonly adopted: boolean;
+  /** Of a local one; code hosts report theirs by webhooks. */
+  readonly size?: PullRequestSize;
+};
 
 /**
  * Opens the pull request of what a run pushed, or adopts the one that is there: one per run, repository and branch, however
@@ -70,7 +78,10 @@ export async function openPullRequest(deps: OpenPullRequestDeps, input: OpenPull
     return { ...found, existing: await deps.pullRequests.findByHead(tx, { runUid: found.run.uid, owner, repo, headBranch }) };
   });
   if (headBranch !== workBranchOf(run.uid)) throw invalidArgument("branch_not_of_run", `This run works on the branch ${workBranchOf(run.uid)}.`);
-  if (existing) return deps.transaction((tx) => adopt(deps, tx, existing, headSha));
+  if (existing) {
+    const size = existing.kind === "local" && existing.headSha !== headSha ? await measureAgain(deps, run, frozen, existing, input) : undefined;
+    return deps.transaction((tx) => adopt(deps, tx, existing, headSha, size));
+  }
   const connection = await findConnection(deps, run, frozen, input);
   const opened = await openOnHost(deps, run, connection, { ...input, title });
   const uid = newUid();
@@ -79,12 +90,12 @@ export async function openPullRequest(deps: OpenPullRequestDeps, input: OpenPull
     await deps.requireLease(tx, lease.executionId, lease.attempt);
     // The lease check holds the run's row: of several requests at once the first makes the record, the others adopt it.
     const meanwhile = await deps.pullRequests.findByHead(tx, { runUid: run.uid, owner, repo, headBranch });
-    if (meanwhile) return adopt(deps, tx, meanwhile, headSha);
+    if (meanwhile) return adopt(deps, tx, meanwhile, headSha, opened.size);
     const number = opened.number ?? (await deps.pullRequests.nextLocalNumber(tx, { codeHostUid: connection.uid, owner, repo }));
     const url = opened.url ?? localPullRequestUrl(deps.publicUrl, run.uid, uid);
     const { baseBranch, baseSha, status } = opened;
     const pull = { uid, runUid: run.uid, codeHostUid: connection.uid, kind: connection.kind, owner, repo, number, url, title, body: input.body };
-    await deps.pullRequests.insert(tx, { ...pull, headBranch, headSha, baseBranch, baseSha, status, artifactUid });
+    await deps.pullRequests.insert(tx, { ...pull, headBranch, headSha, baseBranch, baseSha, status, artifactUid }, opened.size);
     const data = { url, branch: headBranch };
     const artifact = { uid: artifactUid, type: "PULL_REQUEST" as const, data };
     await deps.artifacts.insert(tx, { ...artifact, runUid: run.uid, clientArtifactId: `pull-request:${uid}`, executionId: lease.executionId, isPublic: false, isCommitted: true });
@@ -93,8 +104,14 @@ export async function openPullRequest(deps: OpenPullRequestDeps, input: OpenPull
   });
 }
 
-async function adopt(deps: OpenPullRequestDeps, tx: Sql, pull: PullRequest, headSha: string): Promise<OpenPullRequestAnswer> {
-  await deps.pullRequests.moveHead(tx, pull.uid, headSha);
+async function adopt(
+  deps: OpenPullRequestDeps,
+  tx: Sql,
+  pull: PullRequest,
+  headSha: string,
+  size: PullRequestSize | undefined,
+): Promise<OpenPullRequestAnswer> {
+  await deps.pullRequests.moveHead(tx, pull.uid, headSha, size);
   return { url: pull.url, number: pull.number, artifactUid: pull.artifactUid, adopted: true };
 }
 
@@ -125,5 +142,31 @@ async function openOnHost(deps: OpenPullRequestDeps, run: Run, connection: CodeH
   if (sha !== input.headSha) throw new DomainError({ kind: "conflict", reason: "head_moved", message: "The branch is no longer at the commit that was named.", metadata: { headSha: sha } });
   const diff = await host.diff(repository, base, input.headSha);
   if (diff.files.length === 0) throw new DomainError({ kind: "unsupported", reason: "pull_request_refused", message: `There is no difference between ${base} and ${input.headBranch}.` });
-  return { status: "open", baseBranch: base, baseSha: diff.mergeBaseSha ?? diff.baseSha, adopted: false };
+  return { status: "open", baseBranch: base, baseSha: diff.mergeBaseSha ?? diff.baseSha, adopted: false, size: await sizeOf(host, repository, diff) };
+}
+
+async function sizeOf(host: LocalHost, repository: Repository, { files, mergeBaseSha, baseSha, headSha }: Diff): Promise<PullRequestSize> {
+  return {
+    additions: files.reduce((sum, { additions }) => sum + additions, 0),
+    deletions: files.reduce((sum, { deletions }) => sum + deletions, 0),
+    changedFiles: files.length,
+    numCommits: await host.countCommits(repository, mergeBaseSha ?? baseSha, headSha),
+  };
+}
+
+/** Undefined if the repository or the commit is gone: the size is not known then. */
+async function measureAgain(
+  deps: OpenPullRequestDeps,
+  run: Run,
+  frozen: FrozenConfig,
+  { owner, repo, baseSha }: PullRequest,
+  input: OpenPullRequestInput,
+): Promise<PullRequestSize | undefined> {
+  try {
+    const opened = deps.openCodeHost(await findConnection(deps, run, frozen, input), "");
+    return opened.kind === "local" ? await sizeOf(opened.host, { owner, repo }, await opened.host.diff({ owner, repo }, baseSha, input.headSha)) : undefined;
+  } catch (error) {
+    if (isDomainError(error)) return undefined;
+    throw error;
+  }
 }
