@@ -51,44 +51,45 @@ type CostCellRow = {
 
 const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
 
-const IS_METERED = "kind IN ('model_call', 'compute_interval')";
-
 /** Entries of a partial day in the shape of daily sums. */
 const ledgerRows = (key: string, creatorType: string, from: string, to: string): string => `
-          SELECT utc_day(occurred_at), component, ${key}, ${creatorType}, coalesce(micros, 0),
-                 (${IS_METERED})::integer, (${IS_METERED} AND micros IS NULL)::integer
+          SELECT utc_day(occurred_at), ${key}, ${creatorType},
+                 CASE WHEN component = 'inference' THEN micros END,
+                 CASE WHEN component = 'compute' THEN micros END,
+                 CASE WHEN component = 'platform' THEN micros END,
+                 (kind = 'model_call')::integer,
+                 (kind = 'model_call' AND micros IS NULL)::integer,
+                 (kind = 'compute_interval')::integer,
+                 (kind = 'compute_interval' AND micros IS NULL)::integer
             FROM ledger_entries
            WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}`;
 
-/** Sums per component first, with few sums per row: a year has several hundred thousand rows. */
-const listCells = (key: string, creatorType = "''"): string => `
-  SELECT period,
+const listCells = (dimension: CostGrouping, key: string, creatorType = "''"): string => `
+  SELECT width_bucket(day, $8::date[]) - 1 AS period,
          coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key,
          max(creator_type) AS creator_type,
-         coalesce(sum(micros) FILTER (WHERE component = 'inference'), 0) AS inference,
-         coalesce(sum(micros) FILTER (WHERE component = 'compute'), 0) AS compute,
-         coalesce(sum(micros) FILTER (WHERE component = 'platform'), 0) AS platform,
-         coalesce(sum(entries) FILTER (WHERE component = 'inference'), 0) AS model_calls,
-         coalesce(sum(unpriced) FILTER (WHERE component = 'inference'), 0) AS unpriced_calls,
-         coalesce(sum(entries) FILTER (WHERE component = 'compute'), 0) AS intervals,
-         coalesce(sum(unpriced) FILTER (WHERE component = 'compute'), 0) AS unpriced_intervals
-    FROM (SELECT width_bucket(day, $8::date[]) - 1, component, key, creator_type, sum(micros), sum(entries), sum(unpriced)
-            FROM (
-          SELECT day, component, ${key}, ${creatorType}, micros, entries, unpriced
-            FROM cost_days
-           WHERE factory_uid = $1 AND day >= $2::date AND day < $3::date
+         coalesce(sum(inference_micros), 0) AS inference,
+         coalesce(sum(compute_micros), 0) AS compute,
+         coalesce(sum(platform_micros), 0) AS platform,
+         sum(model_calls)::text AS model_calls,
+         sum(unpriced_model_calls)::text AS unpriced_calls,
+         sum(compute_intervals)::text AS intervals,
+         sum(unpriced_compute_intervals)::text AS unpriced_intervals
+    FROM (SELECT day, key, creator_type, inference_micros, compute_micros, platform_micros,
+                 model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals
+            FROM cost_group_days
+           WHERE factory_uid = $1 AND dimension = '${dimension}' AND day >= $2::date AND day < $3::date
            UNION ALL ${ledgerRows(key, creatorType, "$4", "$5")}
            UNION ALL ${ledgerRows(key, creatorType, "$6", "$7")}
-                 ) AS spend (day, component, key, creator_type, micros, entries, unpriced)
-           GROUP BY 1, 2, 3, 4
-         ) AS sums (period, component, key, creator_type, micros, entries, unpriced)
+         ) AS spend (day, key, creator_type, inference_micros, compute_micros, platform_micros,
+                     model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals)
    GROUP BY 1, 2`;
 
 const LIST_CELLS: Readonly<Record<CostGrouping, string>> = {
-  source: listCells("source"),
-  user: listCells("creator_uid", "creator_type"),
-  agent: listCells("agent_uid"),
-  model: listCells("model_id"),
+  source: listCells("source", "source"),
+  user: listCells("user", "creator_uid", "creator_type"),
+  agent: listCells("agent", "agent_uid"),
+  model: listCells("model", "model_id"),
 };
 
 const toCostCell = (row: CostCellRow): CostCell => ({

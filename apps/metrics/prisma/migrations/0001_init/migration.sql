@@ -143,6 +143,23 @@ CREATE TABLE cost_days (
   PRIMARY KEY (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id)
 ) WITH (fillfactor = 80);
 
+-- Spend per UTC day and group of one dimension. A year has as many rows as groups and days, where cost_days has their combinations.
+CREATE TABLE cost_group_days (
+  factory_uid                uuid   NOT NULL,
+  dimension                  text   NOT NULL CONSTRAINT cost_group_days_dimension CHECK (dimension IN ('source', 'user', 'agent', 'model')),
+  day                        date   NOT NULL,
+  key                        text   NOT NULL,
+  creator_type               text   NOT NULL,
+  inference_micros           bigint NOT NULL,
+  compute_micros             bigint NOT NULL,
+  platform_micros            bigint NOT NULL,
+  model_calls                bigint NOT NULL,
+  unpriced_model_calls       bigint NOT NULL,
+  compute_intervals          bigint NOT NULL,
+  unpriced_compute_intervals bigint NOT NULL,
+  PRIMARY KEY (factory_uid, dimension, day, key, creator_type)
+) WITH (fillfactor = 80);
+
 -- Spend per run tree, component and configured model.
 CREATE TABLE tree_costs (
   root_run_uid uuid   NOT NULL,
@@ -164,6 +181,28 @@ BEGIN
    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
   ON CONFLICT (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id)
   DO UPDATE SET micros = d.micros + excluded.micros, entries = d.entries + excluded.entries, unpriced = d.unpriced + excluded.unpriced;
+  INSERT INTO cost_group_days AS d (factory_uid, dimension, day, key, creator_type, inference_micros, compute_micros, platform_micros,
+                                    model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals)
+  SELECT factory_uid, g.dimension, utc_day(occurred_at), g.key, g.creator_type,
+         coalesce(sum(micros) FILTER (WHERE component = 'inference'), 0),
+         coalesce(sum(micros) FILTER (WHERE component = 'compute'), 0),
+         coalesce(sum(micros) FILTER (WHERE component = 'platform'), 0),
+         count(*) FILTER (WHERE kind = 'model_call'),
+         count(*) FILTER (WHERE kind = 'model_call' AND micros IS NULL),
+         count(*) FILTER (WHERE kind = 'compute_interval'),
+         count(*) FILTER (WHERE kind = 'compute_interval' AND micros IS NULL)
+    FROM new_rows n
+   CROSS JOIN LATERAL (VALUES ('source', n.source, ''), ('user', n.creator_uid, n.creator_type), ('agent', n.agent_uid, ''), ('model', n.model_id, ''))
+                   AS g (dimension, key, creator_type)
+   GROUP BY 1, 2, 3, 4, 5
+  ON CONFLICT (factory_uid, dimension, day, key, creator_type)
+  DO UPDATE SET inference_micros = d.inference_micros + excluded.inference_micros,
+                compute_micros = d.compute_micros + excluded.compute_micros,
+                platform_micros = d.platform_micros + excluded.platform_micros,
+                model_calls = d.model_calls + excluded.model_calls,
+                unpriced_model_calls = d.unpriced_model_calls + excluded.unpriced_model_calls,
+                compute_intervals = d.compute_intervals + excluded.compute_intervals,
+                unpriced_compute_intervals = d.unpriced_compute_intervals + excluded.unpriced_compute_intervals;
   INSERT INTO tree_costs AS t (root_run_uid, component, model_id, factory_uid, micros)
   SELECT owner_root_uid, component, model_id, factory_uid, coalesce(sum(micros), 0)
     FROM new_rows
