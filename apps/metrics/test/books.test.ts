@@ -118,7 +118,7 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
     const named = runs.flatMap((run) => run.pullRequests.map(({ url }) => ({ root: run.rootRunUid, key: urlKey(url) })));
     const produced = Map.groupBy(named, ({ root }) => root);
     const keysOf = (of: Map<string, { key: string }[]>) =>
-      Object.fromEntries([...of].map(([root, named]) => [root, new Set(named.map(({ key }) => key))]));
+      Object.fromEntries([...of].map(([root, keys]) => [root, new Set(keys.map(({ key }) => key))]));
     expect(keysOf(trees)).toEqual(keysOf(produced));
     const different = await world.rows(
       `SELECT f.url_key
