@@ -9,43 +9,51 @@ const COLUMNS = [
   "creator_type text", "creator_uid text", "agent_uid text", "model_id text",
 ];
 const NAMES = COLUMNS.map((column) => column.split(" ")[0]!);
-const ADJUSTMENT = NAMES.map((name) => (name === "kind" ? "'adjustment'" : name));
 
 /**
  * Adds entries to the ledger; those that it has are left as they are. What was recorded without a price and has one now is recorded once more as
- * an adjustment. Returns the roots of the trees whose spend may have changed.
+ * an adjustment. The caller has locked the factories. Returns the roots of the trees whose spend may have changed.
  */
 export async function addEntries(tx: Sql, runs: readonly RunEntries[]): Promise<string[]> {
-  const rows = runs.flatMap(({ runUid, teamUid, entries }) => entries.map((entry) => toRow(runUid, teamUid, entry)));
-  if (rows.length === 0) return [];
-  const { rows: added } = await tx.query<{ owner_root_uid: string }>(
-    `WITH used AS MATERIALIZED (
-       SELECT u.*,
-              l.source_key IS NOT NULL AS is_known,
-              l.micros IS NULL AND u.micros IS NOT NULL AND u.adjustment_key IS NOT NULL AS is_newly_priced
-         FROM json_to_recordset($1::json) AS u (source_key uuid, adjustment_key uuid, ${COLUMNS.join(", ")})
-         LEFT JOIN ledger_entries l ON l.source_key = u.source_key),
-     added AS (
-       INSERT INTO ledger_entries (source_key, ${NAMES.join(", ")})
-       SELECT source_key, ${NAMES.join(", ")} FROM used WHERE NOT is_known
-        UNION ALL
-       SELECT adjustment_key, ${ADJUSTMENT.join(", ")} FROM used WHERE is_known AND is_newly_priced
-       ON CONFLICT (source_key) DO NOTHING
-       RETURNING owner_root_uid)
-     SELECT DISTINCT owner_root_uid FROM added`,
-    [JSON.stringify(rows)],
+  const rows = runs.flatMap(({ runUid, teamUid, entries }) => entries.map((entry) => ({ runUid, teamUid, entry })));
+  const states = await openStates(tx, rows.map(({ entry }) => entry.sourceKey));
+  const added = rows.flatMap(({ runUid, teamUid, entry }) => {
+    const state = states.get(entry.sourceKey);
+    if (state === "missing") return [toRow(runUid, teamUid, entry)];
+    if (state === undefined || entry.micros === undefined || entry.adjustmentKey === undefined) return [];
+    return [{ ...toRow(runUid, teamUid, entry), source_key: entry.adjustmentKey, kind: "adjustment" }];
+  });
+  if (added.length === 0) return [];
+  await tx.query(
+    `INSERT INTO ledger_entries (source_key, ${NAMES.join(", ")})
+     SELECT source_key, ${NAMES.join(", ")}
+       FROM json_to_recordset($1::json) AS entry (source_key uuid, ${COLUMNS.join(", ")})
+     ON CONFLICT (source_key) DO NOTHING`,
+    [JSON.stringify(added)],
   );
-  return added.map(({ owner_root_uid }) => owner_root_uid);
+  return [...new Set(added.map(({ owner_root_uid }) => owner_root_uid))];
+}
+
+/** Returns which entries are missing and which have no price; most entries of a run that is read again are neither, and are not sent again. */
+async function openStates(tx: Sql, sourceKeys: readonly string[]): Promise<Map<string, "missing" | "unpriced">> {
+  if (sourceKeys.length === 0) return new Map();
+  const { rows } = await tx.query<{ source_key: string; is_missing: boolean }>(
+    `SELECT wanted.source_key, l.source_key IS NULL AS is_missing
+       FROM unnest($1::uuid[]) AS wanted (source_key)
+       LEFT JOIN ledger_entries l ON l.source_key = wanted.source_key
+      WHERE l.micros IS NULL`,
+    [sourceKeys],
+  );
+  return new Map(rows.map(({ source_key, is_missing }) => [source_key, is_missing ? "missing" : "unpriced"]));
 }
 
 const toRow = (runUid: string, teamUid: string, { owner, ...entry }: LedgerEntry) => ({
   source_key: entry.sourceKey,
-  adjustment_key: entry.adjustmentKey,
   team_uid: teamUid,
   factory_uid: owner.factoryUid,
   run_uid: runUid,
   component: entry.component,
-  kind: entry.kind,
+  kind: entry.kind as string,
   occurred_at: entry.occurredAt,
   micros: entry.micros === undefined ? undefined : String(entry.micros),
   price_version: entry.priceVersion,
