@@ -53,7 +53,7 @@ export function idIn(world: World, collection: string): string {
   return id;
 }
 
-const VOLATILE = new Set(["instance", "trace_id", "last_seen_at", "last_used_at", "download_url", "expires_at", "session_link", "connected_at", "last_checked_at"]);
+const VOLATILE = new Set(["as_of", "start_date", "end_date", "instance", "trace_id", "last_seen_at", "last_used_at", "download_url", "expires_at", "session_link", "connected_at", "last_checked_at"]);
 
 /** An answer without what differs between any two requests. */
 export const lasting = ({ status, body }: { status: number; body: unknown }): string => JSON.stringify({ status, body }, (key, value: unknown) => (VOLATILE.has(key) ? undefined : value));
