@@ -15,6 +15,11 @@ import { costAnswerStore } from "./store/cost-answer-store.ts";
 import { pullRequestAnswerStore } from "./store/pull-request-answer-store.ts";
 import { runAnswerStore } from "./store/run-answer-store.ts";
 
+export type { Activity, PullRequestFacts } from "./domain/pull-request-fact.ts";
+export type { ModelCall, RunSnapshot } from "./domain/run-snapshot.ts";
+export { urlKey } from "./domain/url-key.ts";
+export { openHistoryImport, type HistoryImport } from "./history-import.ts";
+
 /** Applied before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 

@@ -70,7 +70,13 @@ describe.each(SEEDS)("after a random history (seed %d)", (seed) => {
     const ledger = await sum("ledger_entries");
     const nonZero = (all: Record<string, number>) => Object.fromEntries(Object.entries(all).filter(([, micros]) => micros !== 0));
     expect(nonZero(ledger)).toEqual(nonZero(expectedTotals(runs)));
-    expect(nonZero(await sum("cost_days"))).toEqual(nonZero(ledger));
+    for (const dimension of ["source", "user", "agent", "model"]) {
+      const daily = `(SELECT factory_uid, component, micros
+                        FROM cost_group_days
+                       CROSS JOIN LATERAL (VALUES ('inference', inference_micros), ('compute', compute_micros), ('platform', platform_micros)) c (component, micros)
+                       WHERE dimension = '${dimension}') daily`;
+      expect([dimension, nonZero(await sum(daily))]).toEqual([dimension, nonZero(ledger)]);
+    }
     expect(nonZero(await sum("tree_costs"))).toEqual(nonZero(ledger));
   });
 

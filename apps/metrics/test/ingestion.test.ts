@@ -95,7 +95,7 @@ test("charges compute and the platform by the prices in force", async () => {
     { component: "platform", micros: 250, price_version: 2 },
     { component: "compute", micros: null, price_version: 3 },
   ]);
-  expect(await one("SELECT sum(entries)::int AS entries, sum(unpriced)::int AS unpriced FROM cost_days WHERE component = 'compute'"))
+  expect(await one("SELECT sum(compute_intervals)::int AS entries, sum(unpriced_compute_intervals)::int AS unpriced FROM cost_group_days WHERE dimension = 'source'"))
     .toEqual({ entries: 3, unpriced: 1 });
 });
 
@@ -224,7 +224,7 @@ test("two replicas store every run once", async () => {
   await Promise.all([world.service.refreshDue(), other.refreshDue()]);
   expect(await one("SELECT count(*) AS runs FROM run_facts")).toEqual({ runs: 450 });
   expect(await one("SELECT sum(runs)::int AS runs FROM run_days")).toEqual({ runs: 450 });
-  expect(await one("SELECT sum(micros)::int AS micros FROM cost_days")).toEqual({ micros: 450 });
+  expect(await one("SELECT sum(inference_micros)::int AS micros FROM cost_group_days WHERE dimension = 'user'")).toEqual({ micros: 450 });
   expect(await one("SELECT inference_micros, jsonb_array_length(runs) AS runs FROM factory_pull_requests"))
     .toEqual({ inference_micros: 450, runs: 450 });
   expect(world.orchestrator.requests.flat().toSorted()).toEqual(runs.map(({ uid }) => uid).toSorted());

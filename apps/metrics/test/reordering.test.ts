@@ -13,7 +13,7 @@ const TABLES: Readonly<Record<string, string>> = {
   run_facts: "SELECT * FROM run_facts",
   run_days: "SELECT * FROM run_days WHERE runs <> 0",
   ledger_entries: "SELECT to_jsonb(l) - 'recorded_at' FROM ledger_entries l",
-  cost_days: "SELECT * FROM cost_days",
+  cost_group_days: "SELECT * FROM cost_group_days",
   tree_costs: "SELECT * FROM tree_costs",
   produced_pull_requests: "SELECT * FROM produced_pull_requests",
   pull_request_shares: "SELECT * FROM pull_request_shares",

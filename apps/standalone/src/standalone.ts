@@ -20,7 +20,7 @@ export type Standalone = {
   readonly apiKey: string | undefined;
   readonly isFirstStart: boolean;
   /** The database of a service. */
-  databaseUrl(service: string): string;
+  readonly databaseUrl: (service: string) => string;
   stop(): Promise<void>;
 };
 

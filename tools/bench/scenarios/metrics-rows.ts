@@ -19,7 +19,7 @@ export async function writeYear({ sql }: Database, { factoryUid, teamUid }: Fact
   await sql.query(PULL_REQUESTS, [factoryUid, teamUid, Math.floor(runs / RUNS_PER_TREE / 2), runs]);
   await sql.query(PRODUCED, [factoryUid]);
   await sql.query(SHARES, [factoryUid]);
-  await sql.query("VACUUM (ANALYZE) run_facts, run_days, ledger_entries, cost_days, tree_costs, produced_pull_requests, pull_request_shares, factory_pull_requests");
+  await sql.query("VACUUM (ANALYZE) run_facts, run_days, ledger_entries, cost_group_days, tree_costs, produced_pull_requests, pull_request_shares, factory_pull_requests");
 }
 
 /** The uid of the n-th run of this factory. */

@@ -15,7 +15,7 @@ export type DemoStage = {
   readonly url: string;
   readonly apiKey: string;
   /** The database of a service. */
-  databaseUrl(service: string): string;
+  readonly databaseUrl: (service: string) => string;
   readonly world: DemoRepositories;
   readonly colours: Paint;
   /** Whether the links can be opened after the demo's work. */

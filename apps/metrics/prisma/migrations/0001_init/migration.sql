@@ -127,23 +127,7 @@ BEGIN
 END $$;
 CREATE TRIGGER ledger_entries_append_only BEFORE UPDATE OR DELETE ON ledger_entries FOR EACH STATEMENT EXECUTE FUNCTION refuse_ledger_change();
 
--- Spend per UTC day. `entries` counts model calls and compute intervals; those without a price are `unpriced`.
-CREATE TABLE cost_days (
-  factory_uid  uuid   NOT NULL,
-  day          date   NOT NULL,
-  component    text   NOT NULL,
-  source       text   NOT NULL,
-  creator_type text   NOT NULL,
-  creator_uid  text   NOT NULL,
-  agent_uid    text   NOT NULL,
-  model_id     text   NOT NULL,
-  micros       bigint NOT NULL,
-  entries      bigint NOT NULL,
-  unpriced     bigint NOT NULL,
-  PRIMARY KEY (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id)
-) WITH (fillfactor = 80);
-
--- Spend per UTC day and group of one dimension. A year has as many rows as groups and days, where cost_days has their combinations.
+-- Spend per UTC day and group of one dimension: a year has as many rows as groups and days, not as many as combinations of groups.
 CREATE TABLE cost_group_days (
   factory_uid                uuid   NOT NULL,
   dimension                  text   NOT NULL CONSTRAINT cost_group_days_dimension CHECK (dimension IN ('source', 'user', 'agent', 'model')),
@@ -172,15 +156,6 @@ CREATE TABLE tree_costs (
 
 CREATE FUNCTION sum_new_entries() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO cost_days AS d (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id, micros, entries, unpriced)
-  SELECT factory_uid, utc_day(occurred_at), component, source, creator_type, creator_uid, agent_uid, model_id,
-         coalesce(sum(micros), 0),
-         count(*) FILTER (WHERE kind IN ('model_call', 'compute_interval')),
-         count(*) FILTER (WHERE kind IN ('model_call', 'compute_interval') AND micros IS NULL)
-    FROM new_rows
-   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
-  ON CONFLICT (factory_uid, day, component, source, creator_type, creator_uid, agent_uid, model_id)
-  DO UPDATE SET micros = d.micros + excluded.micros, entries = d.entries + excluded.entries, unpriced = d.unpriced + excluded.unpriced;
   INSERT INTO cost_group_days AS d (factory_uid, dimension, day, key, creator_type, inference_micros, compute_micros, platform_micros,
                                     model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals)
   SELECT factory_uid, g.dimension, utc_day(occurred_at), g.key, g.creator_type,

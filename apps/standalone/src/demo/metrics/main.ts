@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import type { ApiClient } from "@millwright/api-client";
-import { openHistoryImport } from "@millwright/metrics/import";
+import { openHistoryImport } from "@millwright/metrics/compose";
 import { prepareFactory } from "../journey.ts";
 import { runDemo } from "../run-demo.ts";
 import { simulateMonth, type Team } from "./month.ts";
@@ -20,11 +20,12 @@ const OPTIONS = {
 } as const;
 const { values: options } = parseArgs({ options: OPTIONS });
 const settings = { MILLWRIGHT_SANDBOX: "optional" }; // no run is executed
-const demo = { ...options, model: "scripted", definition: "first-factory", settings, env: process.env, hint: "npx millwright costs Demo --by-size" };
+const demo = { ...options, model: "scripted", definition: "first-factory", settings, env: process.env, hint: "npx millwright factory list" };
 
 await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKey }) => {
   heading("2  A team of 50 gets a factory");
   const { factoryUid } = await prepareFactory(api, world);
+  const { name } = await api.get<{ name: string }>(`/factory/${factoryUid}`);
   const team = await createTeam(api, factoryUid);
   print(`   ${team.userUids.length} people, the agents ${team.foreman.name} and ${team.implementer.name}`);
 
@@ -40,8 +41,8 @@ await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKe
   print(`   seed ${options.seed}: ${runs.length} runs, ${runs.flatMap(({ modelCalls }) => modelCalls).length} model calls, ${pullRequests.length} pull requests`);
 
   heading("4  What it did, and what that cost");
-  for (const words of [["metrics", "Demo"], ["costs", "Demo"], ["costs", "Demo", "--by", "model"], ["costs", "Demo", "--by-size"], ["pr", "list", "Demo", "--limit", "5"]]) {
-    print(`\n$ millwright ${words.join(" ")}`);
+  for (const words of [["metrics", name], ["costs", name], ["costs", name, "--by", "model"], ["costs", name, "--by-size"], ["pr", "list", name, "--limit", "5"]]) {
+    print(`\n$ millwright ${words.map((word) => (word.includes(" ") ? `"${word}"` : word)).join(" ")}`);
     const env = { ...process.env, MILLWRIGHT_URL: url, MILLWRIGHT_API_KEY: apiKey };
     const { stdout } = await promisify(execFile)(process.execPath, [COMMAND_LINE, ...words], { env });
     print(stdout.trimEnd());

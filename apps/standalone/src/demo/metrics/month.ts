@@ -1,5 +1,5 @@
-import type { Activity, ModelCall, PullRequestFacts, RunSnapshot } from "@millwright/metrics/import";
-import { urlKey } from "@millwright/metrics/import";
+import type { Activity, ModelCall, PullRequestFacts, RunSnapshot } from "@millwright/metrics/compose";
+import { urlKey } from "@millwright/metrics/compose";
 import { seededIndex, type RandomIndex } from "@millwright/statistics";
 
 const DAYS = 30;

@@ -4,10 +4,6 @@ import type { RunSnapshot } from "./domain/run-snapshot.ts";
 import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
 import { storeSnapshots } from "./usecases/store-snapshots.ts";
 
-export type { Activity, PullRequestFacts } from "./domain/pull-request-fact.ts";
-export { urlKey } from "./domain/url-key.ts";
-export type { ModelCall, ProducedPullRequest, RunSnapshot } from "./domain/run-snapshot.ts";
-
 const BATCH = 200;
 
 /** Facts for the database of the metrics service, stored in the way in which the service stores what it reads. */
