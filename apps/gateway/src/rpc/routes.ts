@@ -25,7 +25,7 @@ export const ALLOWED_SERVICES = {
     authenticateKey: ["orchestrator", "standalone"],
     resolveAgent: ["orchestrator", "factories", "scoring"],
     findForeman: ["orchestrator", "factories"],
-    getProfiles: ["orchestrator", "factories"],
+    getProfiles: ["orchestrator", "factories", "metrics"],
     resolveSecrets: ["orchestrator", "webhook-ingress", "factories"],
   }),
   ...allowServices(definitions.DefinitionOwnerService, { stageDefinition: ["factories"], dropDefinition: ["factories"], activateDefinition: ["factories"] }),
