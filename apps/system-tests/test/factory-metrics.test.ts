@@ -80,7 +80,11 @@ onDeployments(["standalone", "processes"], (deployment) => {
       expect([groupBy, total.total, groups.map(({ dollars }: any) => dollars.total)]).toEqual([groupBy, COST_USD, [COST_USD]]);
     }
     expect((await of("/costs/breakdown?group_by=model")).groups[0].key).toBe(MODEL);
-    expect((await of("/costs/breakdown?group_by=agent")).groups[0].label).toBe("helper");
+    expect((await of("/costs/breakdown?group_by=agent")).groups[0]).toMatchObject({ label: "helper", deleted: false });
+    const { principal } = await api.get("/whoami");
+    const [user] = (await of("/costs/breakdown?group_by=user")).groups;
+    expect(user).toMatchObject({ key: principal.uid, deleted: false });
+    expect([principal.display_name, principal.email]).toContain(user.label);
   });
 
   test("runs and pull requests are counted", async () => {
