@@ -1,0 +1,73 @@
+import type { Sql } from "@millwright/database";
+
+/** Sums that triggers maintain, by the table whose rows they sum. */
+const SUMS = {
+  run_facts: { trigger: "count_new_runs", into: ["run_days"] },
+  ledger_entries: { trigger: "sum_new_entries", into: ["cost_group_days", "tree_costs"] },
+} as const;
+
+/** Read models, without counts that went back to zero. */
+const READ_MODELS: Readonly<Record<string, string>> = {
+  run_days: "SELECT * FROM run_days WHERE factory_uid = $1 AND runs <> 0",
+  cost_group_days: "SELECT * FROM cost_group_days WHERE factory_uid = $1",
+  tree_costs: "SELECT * FROM tree_costs WHERE factory_uid = $1",
+  pull_request_shares: "SELECT * FROM pull_request_shares WHERE factory_uid = $1",
+  factory_pull_requests: "SELECT * FROM factory_pull_requests WHERE factory_uid = $1",
+};
+
+/** Lists the factories that have facts. */
+export async function listFactories(sql: Sql): Promise<string[]> {
+  const { rows } = await sql.query<{ factory_uid: string }>("SELECT DISTINCT factory_uid FROM run_facts ORDER BY factory_uid");
+  return rows.map(({ factory_uid }) => factory_uid);
+}
+
+/** Returns a hash of the factory's rows by read model. */
+export async function hashReadModels(tx: Sql, factoryUid: string): Promise<ReadonlyMap<string, string>> {
+  const hashes = new Map<string, string>();
+  for (const [table, query] of Object.entries(READ_MODELS)) {
+    const { rows } = await tx.query<{ hash: string }>(
+      `SELECT count(*) || ' ' || coalesce(md5(string_agg(row, E'\\n' ORDER BY row)), '') AS hash FROM (SELECT model::text AS row FROM (${query}) model) rows`,
+      [factoryUid],
+    );
+    hashes.set(table, rows[0]!.hash);
+  }
+  return hashes;
+}
+
+/**
+ * Makes the factory's sums again. Its facts are copied into temporary tables of the same names, where the same triggers sum them; so there is one
+ * definition of every sum. The connection must not have run these triggers before, because their plans name the permanent tables then.
+ */
+export async function rebuildSums(tx: Sql, factoryUid: string): Promise<void> {
+  for (const [source, { trigger, into }] of Object.entries(SUMS)) {
+    for (const table of [source, ...into]) await tx.query(`CREATE TEMPORARY TABLE ${table} (LIKE public.${table} INCLUDING INDEXES) ON COMMIT DROP`);
+    await tx.query(`CREATE TRIGGER again AFTER INSERT ON pg_temp.${source} REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ${trigger}()`);
+    await tx.query(`INSERT INTO pg_temp.${source} SELECT * FROM public.${source} WHERE factory_uid = $1`, [factoryUid]);
+    for (const table of into) {
+      await tx.query(`DELETE FROM public.${table} WHERE factory_uid = $1`, [factoryUid]);
+      await tx.query(`INSERT INTO public.${table} SELECT * FROM pg_temp.${table}`);
+    }
+    for (const table of [source, ...into]) await tx.query(`DROP TABLE pg_temp.${table}`);
+  }
+}
+
+/** Removes the factory's shares and records of pull requests. Returns what they are made of. */
+export async function clearPullRequests(tx: Sql, factoryUid: string): Promise<{ rootRunUids: string[]; urlKeys: string[] }> {
+  await tx.query("DELETE FROM pull_request_shares WHERE factory_uid = $1", [factoryUid]);
+  await tx.query("DELETE FROM factory_pull_requests WHERE factory_uid = $1", [factoryUid]);
+  const { rows } = await tx.query<{ root_run_uid: string; url_key: string }>(
+    "SELECT DISTINCT root_run_uid, url_key FROM produced_pull_requests WHERE factory_uid = $1",
+    [factoryUid],
+  );
+  return { rootRunUids: [...new Set(rows.map((row) => row.root_run_uid))], urlKeys: [...new Set(rows.map((row) => row.url_key))] };
+}
+
+/** Marks the factory's runs, so that the service reads their facts again. */
+export async function markRunsOfFactory(tx: Sql, factoryUid: string, now: Date): Promise<void> {
+  await tx.query(
+    `INSERT INTO stale_runs AS s (run_uid, changed_at, refresh_at)
+     SELECT run_uid, $2, $2 FROM run_facts WHERE factory_uid = $1 ORDER BY run_uid
+     ON CONFLICT (run_uid) DO UPDATE SET marks = s.marks + 1, refresh_at = least(s.refresh_at, excluded.refresh_at)`,
+    [factoryUid, now],
+  );
+}
