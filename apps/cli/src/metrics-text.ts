@@ -23,7 +23,7 @@ export const rangeQuery = (values: Values) => ({
   group_by_period: textOption(values, "period"),
 });
 
-/** Returns the line that says what the numbers below it are of. */
+/** Returns the line that states the range of the numbers below it. */
 export const rangeText = ({ start_date: start, end_date: end, as_of: asOf }: Ranged): string => `from ${start} to ${end}, complete up to ${asOf}`;
 
 /** Returns the heading of a column of series; "" without periods. */

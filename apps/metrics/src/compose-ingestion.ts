@@ -25,7 +25,7 @@ export type IngestionOptions = {
 };
 
 const CONSUMER = { name: "metrics", source: "orchestrator" };
-/** How often due runs are looked for without a notification: those that are planned, and those whose claim was lost. */
+/** How often due runs are polled without a notification: those that are planned, and those whose claim was lost. */
 const POLL_MS = 2_000;
 /** Events of one run follow each other closely: those of so much time are answered by one read. */
 const REST_MS = 200;
@@ -44,7 +44,7 @@ export function composeIngestion({ database, clock, log, signer, neighbours, tim
     step: async () => ((await refreshRuns(deps)) === REFRESH_BATCH ? "again" : "idle"),
     onError: (error) => log.warn({ error }, "stale runs were not claimed; it is tried again"),
   });
-  const unlisten = database.onCommit((news) => void (news.has(MARKED) && refresher.ring()));
+  const unlisten = database.onCommit((announced) => void (announced.has(MARKED) && refresher.ring()));
   let feedReadAt: Date | undefined;
   return {
     consumers: [consumer],
@@ -52,7 +52,7 @@ export function composeIngestion({ database, clock, log, signer, neighbours, tim
     async asOf(): Promise<Date> {
       const now = clock.now();
       const progress = consumer.progress();
-      // Between two pages it is not known how old the rest is: the time before holds.
+      // Between two pages it is not known how old the rest is: the previous time remains valid.
       if (progress && (progress.lagEvents === 0 || progress.lagSeconds > 0)) {
         feedReadAt = new Date(now.getTime() - 1000 * Math.max(progress.lagSeconds, progress.lastLookSeconds));
       }

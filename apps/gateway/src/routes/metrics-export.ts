@@ -12,7 +12,7 @@ export const members = <T extends object>(...names: readonly (keyof T & string)[
 
 type Export<T> = { readonly columns: readonly Column<T>[]; readonly pages: AsyncIterable<readonly T[]>; readonly name: string };
 
-/** What every documentation of an export says. */
+/** The text about exports in the documentation of each route. */
 export const EXPORT_TEXT =
   "`Accept: application/x-ndjson` returns one record per line, `Accept: text/csv` one row per record under a header; texts that a spreadsheet " +
   "would take for a formula begin with an apostrophe. Anything else returns JSON.";

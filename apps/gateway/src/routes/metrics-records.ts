@@ -5,7 +5,7 @@ import { toDollars } from "@millwright/money";
 import { isoTime } from "./json-values.ts";
 import type { CostBreakdown, CostBySize, CostPerPullRequest, FactoryMetrics, RunBreakdown } from "./metrics-schemas.ts";
 
-/** What a record without dates says of itself. */
+/** The scope of a record without dates. */
 export const aboutRecord = ({ teamUid, factoryUid, asOf }: metrics.Scope) => ({
   team_uid: teamUid,
   factory_uid: factoryUid,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { PERIOD_UNITS } from "@millwright/periods";
 import { PageInfo, timestamp, UserProfile } from "../rest/index.ts";
 
-/** What every record says of itself (fields-factory §5). */
+/** The scope of every record (fields-factory §5). */
 const about = {
   team_uid: z.string(),
   factory_uid: z.string(),

@@ -38,7 +38,7 @@ function mergeRequestFact(payload: unknown, member: "merge_request" | "object_at
     repoFullName,
     prNumber,
     updatedAt,
-    // Payloads name the author by a number; only the author's own deeds tell the login.
+    // Payloads name the author by a number; only the author's own activities name the login.
     authorLogin: isByAuthor ? storableTextAt(payload, "user", "username") || null : null,
     openedAt: timeAt(item, "created_at") ?? null,
     // Payloads lack the time of the merge: it is that of the first fact that reports it.
@@ -94,7 +94,7 @@ function mergeRequestActivities(payload: unknown, { openedAt, updatedAt }: PullR
 
 const REVIEWS: Readonly<Record<string, ActivityKind>> = { requested_changes: "review_changes_requested", reviewed: "review_commented" };
 
-/** One update may tell of a push, of leaving or entering the draft, and of a review. */
+/** One update may report a push, entering or leaving draft, and a review. */
 function updateActivities(payload: unknown, updatedAt: Date, receivedAt: Date): Deed[] {
   const time = updatedAt.toISOString();
   const [before, after] = [idAt(payload, "object_attributes", "oldrev"), idAt(payload, "object_attributes", "last_commit", "id")];

@@ -11,11 +11,11 @@ export const readRange = (range: metrics.Range | undefined): RangeQuery => ({
   groupByPeriod: range?.groupByPeriod ?? "",
 });
 
-/** Returns what an answer without a range says of itself. */
+/** Returns the scope of a response without a range. */
 export const factoryScopeMessage = ({ factory, asOf }: FactoryScope): metrics.Scope =>
   create(metrics.ScopeSchema, { teamUid: factory.teamUid, factoryUid: factory.uid, asOf: timestampFromDate(asOf) });
 
-/** Returns what an answer says of itself. */
+/** Returns the scope of a response. */
 export const scopeMessage = ({ range, unit, periods, ...scope }: RangeScope): metrics.Scope => ({
   ...factoryScopeMessage(scope),
   startDate: timestampFromDate(range.start),

@@ -19,7 +19,7 @@ export async function storeActivities(tx: Sql, teamUid: string, urlKey: string, 
   await tx.query(WITHDRAW_APPROVALS, [teamUid, urlKey]);
 }
 
-/** A dismissal does not tell the verdict, so the review's own activity decides the kind. */
+/** A dismissal does not name the verdict, so the review's own activity decides the kind. */
 const STORE = `
   INSERT INTO pull_request_activities AS a (team_uid, url_key, activity_key, kind, actor_login, is_person, is_dismissed, occurred_at)
   SELECT $1, $2, activity_key, kind, actor_login, is_person, is_dismissed, occurred_at

@@ -23,7 +23,7 @@ export const runCountStore = (searches: Sql) => ({
   },
 });
 
-/** Days are summed before their periods are looked up: there are many rows per day. */
+/** Days are summed before their periods are computed: there are many rows per day. */
 const statement = (key: string): string =>
   `SELECT period, key, is_root, sum(runs)::bigint AS runs
      FROM (SELECT width_bucket(day::timestamp AT TIME ZONE 'UTC', $2::timestamptz[]) AS period, key, is_root, runs

@@ -17,7 +17,7 @@ export const SCOPES_OF_ROOT = `array_remove(ARRAY[
   'schedule ' || (root.schedule->>'schedule_id'),
   'automation ' || substring(root.cause_key FROM '^automation/([^/]+)/')], NULL)`;
 
-/** Whether any budget covers the tree of `runs r`. Teams without budgets pay one look into an index. */
+/** Whether any budget covers the tree of `runs r`. Teams without budgets pay one index lookup. */
 export const IS_BUDGETED = `EXISTS (
   SELECT 1 FROM budgets b JOIN runs root ON root.uid = r.root_run_uid
    WHERE b.team_uid = r.owner_uid AND r.owner_type = 'team' AND b.scope || ' ' || b.scope_uid = ANY(${SCOPES_OF_ROOT}))`;

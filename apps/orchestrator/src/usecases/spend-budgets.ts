@@ -3,10 +3,10 @@ import { newThresholds, periodAt, type Budget, type CountedPeriod, type Limiting
 
 type InPeriod = { readonly budget: Budget; readonly period: CountedPeriod };
 
-/** Budgets as the calls of runs meet them; see store/budget-store.ts. */
+/** Budgets as they limit the calls of runs; see store/budget-store.ts. */
 export type SpendBudgetsDeps = {
   readonly clock: { now(): Date };
-  /** Publishes what is told of budgets, in the transaction. */
+  /** Publishes events of budgets, in the transaction. */
   readonly announce: { thresholdReached(tx: Sql, budget: Budget, percent: number, spentMicros: bigint, period: CountedPeriod): Promise<void> };
   readonly budgets: {
     lockOfRun(tx: Sql, runUid: string): Promise<Budget[]>;

@@ -1,6 +1,6 @@
 -- Facts of runs and pull requests, the ledger, and the read models made of them. Meaning of the columns: ../../schema.prisma.
 --
--- Everything below `ledger_entries`, `run_facts` and `factory_pull_requests` is kept by triggers, so that sums always equal their rows. A transaction that
+-- Everything below `ledger_entries`, `run_facts` and `factory_pull_requests` is maintained by triggers, so that sums always equal their rows. A transaction that
 -- writes facts of a factory takes the factory's advisory lock first (store/factory-lock.ts): writers of one factory never interleave.
 
 CREATE TABLE stale_runs (
