@@ -1,8 +1,9 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
+import { seededRandom } from "@millwright/testing";
 import { urlKey } from "../src/domain/url-key.ts";
-import { finalRuns, play, randomHistory, seededRandom } from "./random-history.ts";
+import { finalRuns, play, randomHistory } from "./random-history.ts";
 import { modelCall, type FakeRun } from "./run-samples.ts";
 import { NOW, startWorld, type World } from "./setup.ts";
 

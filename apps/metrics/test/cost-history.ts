@@ -1,26 +1,13 @@
+import type { SeededRandom } from "@millwright/testing";
 import { CostFacts, type Component, type RunRow } from "./cost-rows.ts";
 import type { World } from "./setup.ts";
-
-export type Random = { readonly below: (limit: number) => number; readonly pick: <T>(from: readonly T[]) => T };
-
-/** Numbers that depend on the seed alone (mulberry32). */
-export function seeded(seed: number): Random {
-  let state = seed;
-  const below = (limit: number): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * limit);
-  };
-  return { below, pick: (from) => from[below(from.length)]! };
-}
 
 export const HISTORY_DAYS = 70;
 const FIRST_MS = Date.parse("2026-09-11T00:00:00.000Z");
 const DAY_MS = 86_400_000;
 
 /** Any time of the history; often the first or the last moment of a day. */
-export function someTime({ below, pick }: Random): Date {
+export function someTime({ below, pick }: SeededRandom): Date {
   const day = FIRST_MS + below(HISTORY_DAYS) * DAY_MS;
   return new Date(pick([day, day - 1, day + below(DAY_MS), day + below(DAY_MS)]));
 }
@@ -28,7 +15,7 @@ export function someTime({ below, pick }: Random): Date {
 const COMPONENTS: Readonly<Record<string, Component>> = { model_call: "inference", compute_interval: "compute", platform_charge: "platform" };
 
 /** Adds random trees of runs with their spend and pull requests to a new factory. */
-export async function randomHistory(world: World, random: Random): Promise<CostFacts> {
+export async function randomHistory(world: World, random: SeededRandom): Promise<CostFacts> {
   const { below, pick } = random;
   const facts = new CostFacts(world);
   const lines = Array.from({ length: 25 }, () => pick([0, 1, 50, 99, 100, 499, 500, 999, 1000, 5_000, null]));

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { metrics } from "@millwright/contracts";
 import { call } from "@millwright/rpc";
-import { randomHistory, seeded, someTime } from "./cost-history.ts";
+import { seededRandom } from "@millwright/testing";
+import { randomHistory, someTime } from "./cost-history.ts";
 import {
   addTo, coverageOf, firstSeenIn, labelOf, labelsOf, noMicros, pullRequests, readRawFacts, sizeOf, spendByGroup, sumOf, treeSpend,
   type Micros, type PullRequestFacts, type RawFacts,
@@ -36,7 +37,7 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
   let ranges: { start: Date; end: Date; unit: string }[];
   beforeAll(async () => {
     await world.reset();
-    const random = seeded(seed);
+    const random = seededRandom(seed);
     await randomHistory(world, random); // another factory
     ({ factoryUid } = await randomHistory(world, random));
     facts = await readRawFacts(world, factoryUid);

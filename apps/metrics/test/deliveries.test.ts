@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
-import { eventually } from "@millwright/testing";
+import { eventually, seededRandom } from "@millwright/testing";
 import { urlKey } from "../src/domain/url-key.ts";
 import { lockFactories } from "../src/store/factory-lock.ts";
 import { projectPullRequests } from "../src/store/project-pull-requests.ts";
@@ -269,20 +269,20 @@ describe("late, repeated and reordered deliveries", () => {
   });
 
   test(`end in the same record, whether all are delivered or only a part yet (SEED=${seed})`, async () => {
-    const random = seeded(seed);
+    const random = seededRandom(seed);
     for (const length of [HISTORY.length, HISTORY.length, 13, 9]) {
       const history = HISTORY.slice(0, length);
       const runs: (readonly [string, Payload])[][] = [history.map((each) => each)];
-      for (let n = 0; n < 3; n++) runs.push(shuffled([...history, ...history.filter(() => random() < 0.3)], random));
+      for (let n = 0; n < 3; n++) runs.push(random.shuffled([...history, ...history.filter(() => random.chance(0.3))]));
       const outcomes = [];
       for (const deliveries of runs) {
         await world.reset();
         factoryUid = world.aFactory();
-        const produceAt = Math.trunc(random() * deliveries.length); // a run may name it late
+        const produceAt = random.below(deliveries.length); // a run may name it late
         for (const [n, [event, payload]] of deliveries.entries()) {
           if (n === produceAt) await on.produced(factoryUid, URL);
           on.github(event, payload);
-          if (random() < 0.5) await on.settle();
+          if (random.chance(0.5)) await on.settle();
         }
         on.github(...deliveries.at(-1)!);
         await on.settle();
@@ -302,23 +302,3 @@ describe("late, repeated and reordered deliveries", () => {
     expect(record).toMatchObject({ state: "merged", additions: 31, humanCodeChange: true, historyComplete: true });
   });
 });
-
-/** A generator of numbers in [0, 1) that a seed determines (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  const copy = [...items];
-  for (let last = copy.length - 1; last > 0; last--) {
-    const other = Math.trunc(random() * (last + 1));
-    [copy[last], copy[other]] = [copy[other]!, copy[last]!];
-  }
-  return copy;
-}

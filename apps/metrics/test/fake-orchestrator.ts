@@ -2,7 +2,7 @@ import { clone } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { events, orchestrator } from "@millwright/contracts";
 import { allowServices } from "@millwright/rpc";
-import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+import { serveFeed, type FakeEvent } from "@millwright/testing";
 import type { FakeRun } from "./run-samples.ts";
 
 /** Facts of runs and the run feed in memory. */

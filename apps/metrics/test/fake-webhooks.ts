@@ -4,7 +4,7 @@ import { events, webhooks } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
-import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+import { serveFeed, type FakeEvent } from "@millwright/testing";
 
 /** `event`: as its header names it, such as pull_request. `body`: JSON. */
 export type FakeDelivery = { uid: string; teamUid: string; provider: "github" | "gitlab"; event: string; action: string; body: unknown; receivedAt: Date };

@@ -2,34 +2,9 @@ import { clone } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
 import { uidOf } from "@millwright/ids";
+import { seededRandom } from "@millwright/testing";
 import { computeInterval, finishRun, modelCall, producedPullRequest, runSnapshot, type FakeRun } from "./run-samples.ts";
 import { NOW, TEAM, type World } from "./setup.ts";
-
-/** Seeded pseudo-random choices. */
-export type Random = {
-  below(limit: number): number;
-  chance(probability: number): boolean;
-  pick<T>(list: readonly T[]): T;
-  shuffled<T>(list: readonly T[]): T[];
-};
-
-/** Returns choices that are the same for the same seed (mulberry32). */
-export function seededRandom(seed: number): Random {
-  let state = seed;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const below = (limit: number): number => Math.floor(next() * limit);
-  return {
-    below,
-    chance: (probability) => next() < probability,
-    pick: (list) => list[below(list.length)]!,
-    shuffled: (list) => list.map((item) => ({ item, key: next() })).toSorted((a, b) => a.key - b.key).map(({ item }) => item),
-  };
-}
 
 /** What happens to a run at a time. `happened`: the event of it; absent: none. */
 export type Step = { readonly at: Date; readonly run: FakeRun; readonly happened?: "created" | "state_changed" | "finished" };

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
-import { play, randomHistory, seededRandom, type Step } from "./random-history.ts";
+import { seededRandom } from "@millwright/testing";
+import { play, randomHistory, type Step } from "./random-history.ts";
 import { startWorld, TEAM, type World } from "./setup.ts";
 
 let world: World;

@@ -1,4 +1,5 @@
 import { newUid } from "@millwright/ids";
+import { seededRandom } from "@millwright/testing";
 import type { History } from "./recompute-runs.ts";
 import { aRun, type ActivityRow, type HostRow, type ProducedRow, type RunRow } from "./run-rows.ts";
 import { OTHER_TEAM, TEAM } from "./setup.ts";
@@ -23,25 +24,13 @@ const KINDS = ["opened", "code_push", "review_approved", "review_changes_request
 
 /** Returns random choices that are the same for the same seed. */
 export function seeded(seed: number) {
-  let state = seed;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const below = (bound: number): number => Math.floor(next() * bound);
-  const chance = (probability: number): boolean => next() < probability;
-  const pick = <T>(values: readonly T[]): T => values[below(values.length)]!;
+  const random = seededRandom(seed);
+  const { below, chance } = random;
   /** A time of the history; often a midnight or a millisecond beside one. */
   const instant = (): Date => new Date(FIRST + (chance(0.3) ? below(DAYS) * DAY_MS + below(3) - 1 : below(DAYS * DAY_MS)));
   /** A time after, sometimes before, another. */
   const around = (at: Date): Date => new Date(at.getTime() + below(3 * DAY_MS) - (chance(0.15) ? 4 * DAY_MS : 0));
-  const shuffled = <T>(values: readonly T[]): T[] => {
-    const ranked = values.map((value) => ({ value, rank: next() }));
-    return ranked.toSorted((a, b) => a.rank - b.rank).map(({ value }) => value);
-  };
-  return { below, chance, pick, instant, around, shuffled };
+  return { ...random, instant, around };
 }
 
 /** Returns the runs and pull requests of two factories of the team, and the reports of them. The factories share repositories and pull requests. */

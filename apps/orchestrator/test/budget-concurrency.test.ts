@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { aCaller } from "@millwright/testing";
+import { aCaller, seededRandom } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { HeldExecution } from "./support/fake-worker.ts";
@@ -10,17 +10,6 @@ const MODEL = "priced";
 const AGENTS = 200;
 const LIMIT = 25_000;
 const RESERVATION_MAX = 300;
-
-/** Mulberry32: the same seed decides the same. */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 type Agent = { readonly held: HeldExecution; calls: number; reserved: number; state: "idle" | "calling" | "refused" | "dead" };
 
@@ -80,12 +69,12 @@ test.each([1, 2, 3])("200 agents under one budget pass it by less than one reser
   expect(all).toHaveLength(AGENTS);
   const outcomes = new Set<string>();
   while (all.some(({ state }) => state === "idle" || state === "calling")) {
-    const [tokens, fates] = [all.map(() => 1 + Math.floor(random() * RESERVATION_MAX)), all.map(() => random())];
+    const [tokens, fates] = [all.map(() => 1 + random.below(RESERVATION_MAX)), all.map(() => random.next())];
     const acts = all.map(async (agent, n) => {
       if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
       else if (agent.state === "calling") await (fates[n]! < 0.15 ? lose(agent, fates[n]! < 0.07) : report(agent, Math.ceil(agent.reserved * fates[n]!)));
     });
-    if (random() < 0.3) acts.push(killConnections(2).then(() => undefined));
+    if (random.chance(0.3)) acts.push(killConnections(2).then(() => undefined));
     await Promise.allSettled(acts); // what failed is done again by the next round, as workers do
     await p.reaperIsAwake();
     await p.life.reapOnce();

@@ -5,7 +5,7 @@ import { events, factories } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
-import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+import { serveFeed, type FakeEvent } from "@millwright/testing";
 
 export type FakeFactory = { uid: string; teamUid: string; management: string; scorerDefaults?: JsonObject; scoringDefaultModel?: string };
 

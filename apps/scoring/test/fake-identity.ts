@@ -5,7 +5,7 @@ import { events, identity } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
-import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+import { serveFeed, type FakeEvent } from "@millwright/testing";
 
 export type FakeAgent = { uid: string; teamUid: string; factoryUid: string; name: string; enabled: boolean; layers: { source: string; uid: string; version: bigint; config: JsonObject }[] };
 

@@ -6,7 +6,7 @@ import { events, orchestrator } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
-import { serveFeed, type FakeEvent } from "./fake-feed.ts";
+import { serveFeed, type FakeEvent } from "@millwright/testing";
 
 type Described = Partial<Omit<orchestrator.ScoredRun, "$typeName" | "$unknown">>;
 type Evidence = Partial<Pick<orchestrator.GetRunEvidenceResponse, "prompt" | "finalMessage" | "conversationJson" | "diff">>;

@@ -1,5 +1,6 @@
 export { AGENT_PROGRAMS, type AgentProgram, type ModelCall } from "./agent-programs.ts";
 export { aCaller } from "./builders.ts";
+export { serveFeed, type FakeEvent } from "./event-feed.ts";
 export { eventually, patience } from "./eventually.ts";
 export { aFakeHarness, type FakeHarness } from "./fake-harness.ts";
 export { AUTHORITY, GitServer } from "./git-server.ts";
@@ -17,6 +18,7 @@ export { pagesRead } from "./pages-read.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";
 export type { TestDatabase } from "./postgres.ts";
 export { TraceCollector, type CollectedSpan } from "./trace-collector.ts";
+export { seededRandom, type SeededRandom } from "./seeded-random.ts";
 export { s3Server, type S3Server } from "./s3-server.ts";
 export { missingTables } from "./tables.ts";
 export { ModelServer, type ModelAnswer, type ModelRequest } from "./model-server.ts";

@@ -5,12 +5,13 @@ import { events } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 
 export type FakeEvent = {
-  readonly type: string;
-  readonly entityUid: string;
-  readonly occurredAt: Date;
-  readonly entityVersion?: number;
-  readonly teamUid?: string;
-  readonly payload?: JsonObject;
+  type: string;
+  entityUid: string;
+  entityVersion?: number;
+  teamUid?: string;
+  occurredAt?: Date;
+  cause?: string;
+  payload?: JsonObject;
 };
 
 /** Serves the events of a list as the event feed of a service; its log is named by `logUid`. */
@@ -19,7 +20,7 @@ export function serveFeed(router: ConnectRouter, logUid: string, list: readonly 
     read: async ({ after, limit }) => ({
       logUid,
       head: BigInt(list.length),
-      events: list.slice(Number(after), Number(after) + limit).map(({ occurredAt, entityVersion = 1, ...event }, index) => ({
+      events: list.slice(Number(after), Number(after) + limit).map(({ occurredAt = new Date("2026-11-20T10:00:00.000Z"), entityVersion = 1, ...event }, index) => ({
         payload: {},
         ...event,
         uid: newUid(),
