@@ -1,1 +1,1 @@
-export { PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "./periods.ts";
+export { calendarPeriod, PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type Period, type PeriodUnit } from "./periods.ts";

@@ -29,6 +29,12 @@ export function periodsOf({ start, end }: DateRange, unit: PeriodUnit): Period[]
   return periods;
 }
 
+/** Returns the calendar period that contains a time, [start, end), UTC; weeks start on Sunday. */
+export function calendarPeriod(at: Date, unit: PeriodUnit): DateRange {
+  const start = calendarStart(at, unit);
+  return { start, end: nextStart(start, unit) };
+}
+
 function calendarStart(at: Date, unit: PeriodUnit): Date {
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
   if (unit === "month") return new Date(Date.UTC(year, month, 1));

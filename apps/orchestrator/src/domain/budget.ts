@@ -1,12 +1,13 @@
 import { invalidArgument } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { toDollars } from "@millwright/money";
+import { calendarPeriod, PERIOD_UNITS } from "@millwright/periods";
 import type { CostLimit } from "./cost-limit.ts";
 
 export const BUDGET_SCOPES = ["team", "factory", "schedule", "automation"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-export const BUDGET_PERIODS = ["day", "week", "month", "total"] as const;
+export const BUDGET_PERIODS = [...PERIOD_UNITS, "total"] as const;
 export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
 
 export const DEFAULT_THRESHOLDS_PERCENT: readonly number[] = [50, 80, 100];
@@ -37,22 +38,9 @@ export type CountedPeriod = { readonly start: Date; readonly resetsAt?: Date };
 
 /** Returns the period that contains `now`: days, weeks from Sunday and months begin at 00:00 UTC; `total` begins with the budget. */
 export function periodAt({ period, createdAt }: Pick<Budget, "period" | "createdAt">, now: Date): CountedPeriod {
-  const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
-  const between = (start: number, end: number): CountedPeriod => ({ start: new Date(start), resetsAt: new Date(end) });
-  switch (period) {
-    case "day":
-      return between(Date.UTC(year, month, day), Date.UTC(year, month, day + 1));
-    case "week": {
-      const sunday = day - now.getUTCDay();
-      return between(Date.UTC(year, month, sunday), Date.UTC(year, month, sunday + 7));
-    }
-    case "month":
-      return between(Date.UTC(year, month), Date.UTC(year, month + 1));
-    case "total":
-      return { start: createdAt };
-    default:
-      return period satisfies never;
-  }
+  if (period === "total") return { start: createdAt };
+  const { start, end } = calendarPeriod(now, period);
+  return { start, resetsAt: end };
 }
 
 /** Returns the thresholds that `spentMicros` has reached and that are not in `published`, ascending. */
