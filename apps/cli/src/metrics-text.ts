@@ -2,7 +2,7 @@ import { CHOICES } from "./choices.ts";
 import { textOption, UsageError, type Cli, type Values } from "./command.ts";
 import { FACTORY, factoryPath } from "./which-factory.ts";
 
-/** What the answers of metrics and costs say of themselves. */
+/** The range of an answer about metrics or costs. */
 export type Ranged = { as_of: string; start_date: string; end_date: string; group_by_period?: string | null; period_list?: string[] };
 
 /** `--factory`, which FACTORY may replace. */

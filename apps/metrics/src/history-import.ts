@@ -1,6 +1,7 @@
 import { Database } from "@millwright/database";
 import type { PullRequestFacts } from "./domain/pull-request-fact.ts";
 import type { RunSnapshot } from "./domain/run-snapshot.ts";
+import { lockFactories } from "./store/factory-lock.ts";
 import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
 import { storeSnapshots } from "./usecases/store-snapshots.ts";
 
@@ -20,7 +21,11 @@ export function openHistoryImport(databaseUrl: string): HistoryImport {
   return {
     async storeRuns(runs) {
       for (let first = 0; first < runs.length; first += BATCH) {
-        await database.transaction((tx) => storeSnapshots(tx, runs.slice(first, first + BATCH)));
+        const batch = runs.slice(first, first + BATCH);
+        await database.transaction(async (tx) => {
+          await lockFactories(tx, batch.map(({ costOwner }) => costOwner.factoryUid));
+          await storeSnapshots(tx, batch);
+        });
       }
     },
     storePullRequest: (teamUid, facts) => pullRequests.record(teamUid, facts, async () => {}),

@@ -40,7 +40,7 @@ export function factoryPullRequestRoutes({ neighbours: { metrics }, limitMetrics
       description:
         "`updated_at` is the code host's: what is known from runs (`runs`, `kickoff_at`, `human_interactions.follow_up_message`, `cycle_time` " +
         "from the kickoff) can change without it. " +
-        `${EXPORT_TEXT} Exports have every pull request that matches, from the cursor on, or as many as \`limit\` says.`,
+        `${EXPORT_TEXT} Exports have every pull request that matches, from the cursor on, or at most \`limit\` of them.`,
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,

@@ -1,10 +1,8 @@
 import { addSpend, hasSpend, NO_SPEND, totalMicros, type Spend } from "./spend.ts";
+import { UNKNOWN_KEY } from "./unknown-key.ts";
 
 export const COST_GROUPINGS = ["source", "user", "agent", "model"] as const;
 export type CostGrouping = (typeof COST_GROUPINGS)[number];
-
-/** The key of spend whose source, user, agent or model is not known. */
-export const UNKNOWN_KEY = "UNKNOWN";
 
 /** What spend is known from. Entries without a price are in no sum. */
 export type CostCoverage = {

@@ -20,8 +20,8 @@ export function gitlabFacts(payload: unknown, botLogin: string, receivedAt: Date
   return { pullRequest, activities: activities.map((activity) => ({ isDismissed: false, ...activity, ...actor })) };
 }
 
-/** What was done, without the one who did it. */
-type Deed = Pick<Activity, "key" | "kind" | "occurredAt"> & { readonly isDismissed?: boolean };
+/** An activity without its actor, whom the payload names once for all. */
+type UnattributedActivity = Pick<Activity, "key" | "kind" | "occurredAt"> & { readonly isDismissed?: boolean };
 
 function mergeRequestFact(payload: unknown, member: "merge_request" | "object_attributes"): PullRequestFact | undefined {
   const item = at(payload, member);
@@ -65,7 +65,7 @@ function statusOf(item: unknown): PullRequestFact["status"] {
   }
 }
 
-function noteActivities(payload: unknown): Deed[] {
+function noteActivities(payload: unknown): UnattributedActivity[] {
   const note = at(payload, "object_attributes");
   const [id, occurredAt] = [idAt(note, "id"), timeAt(note, "created_at")];
   const isNew = at(note, "system") !== true && textAt(note, "action") !== "update";
@@ -78,7 +78,7 @@ const PR_ACTIONS: readonly string[] = ["close", "reopen", "merge"];
 const APPROVALS: readonly string[] = ["approval", "approved"];
 const WITHDRAWALS: readonly string[] = ["unapproval", "unapproved"];
 
-function mergeRequestActivities(payload: unknown, { openedAt, updatedAt }: PullRequestFact, receivedAt: Date): Deed[] {
+function mergeRequestActivities(payload: unknown, { openedAt, updatedAt }: PullRequestFact, receivedAt: Date): UnattributedActivity[] {
   const action = textAt(payload, "object_attributes", "action");
   const time = updatedAt.toISOString();
   const login = idAt(payload, "user", "username");
@@ -95,7 +95,7 @@ function mergeRequestActivities(payload: unknown, { openedAt, updatedAt }: PullR
 const REVIEWS: Readonly<Record<string, ActivityKind>> = { requested_changes: "review_changes_requested", reviewed: "review_commented" };
 
 /** One update may report a push, entering or leaving draft, and a review. */
-function updateActivities(payload: unknown, updatedAt: Date, receivedAt: Date): Deed[] {
+function updateActivities(payload: unknown, updatedAt: Date, receivedAt: Date): UnattributedActivity[] {
   const time = updatedAt.toISOString();
   const [before, after] = [idAt(payload, "object_attributes", "oldrev"), idAt(payload, "object_attributes", "last_commit", "id")];
   const draft = at(payload, "changes", "draft") ?? at(payload, "changes", "work_in_progress");

@@ -1,3 +1,5 @@
+import { divide } from "./spend.ts";
+
 /** A run tree that a pull request carries a part of. `modelId`: the configured model; "" = not known. */
 export type TreeShare = {
   /** The inference of the tree that the pull request carries. */
@@ -35,12 +37,6 @@ function splitShare({ inferenceMicros, pullRequestCount, models }: TreeShare): M
     const extra = BigInt(index) < left.remainder ? 1n : 0n;
     return { modelId, inferenceMicros: quotient + left.quotient + extra };
   });
-}
-
-/** Rounds down, so that no remainder is negative: adjustments may be. */
-function divide(a: bigint, b: bigint): { quotient: bigint; remainder: bigint } {
-  const remainder = ((a % b) + b) % b;
-  return { quotient: (a - remainder) / b, remainder };
 }
 
 const descending = (a: bigint, b: bigint): number => (a === b ? 0 : a > b ? -1 : 1);

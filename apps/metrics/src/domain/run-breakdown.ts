@@ -1,4 +1,5 @@
 import { invalidArgument } from "@millwright/errors";
+import { UNKNOWN_KEY } from "./unknown-key.ts";
 
 export const RUN_DIMENSIONS = ["agent_type", "status", "source", "root_vs_subrun", "model", "harness"] as const;
 export type RunDimension = (typeof RUN_DIMENSIONS)[number];
@@ -8,8 +9,6 @@ export type RunCount = { readonly period: number; readonly key: string; readonly
 /** `series` has one entry per period. An empty `label`: the key is its own label. */
 export type RunGroup = { readonly key: string; readonly label: string; readonly total: number; readonly series: readonly number[] };
 
-/** The key of runs whose value is not known. */
-export const UNKNOWN = "UNKNOWN";
 /** Runs in which agents improve their own definitions form a group of their own, whatever the type of the agent. */
 export const SELF_IMPROVEMENT = "SELF_IMPROVEMENT";
 
@@ -32,7 +31,7 @@ export function sumRuns(counts: readonly RunCount[], periods: number): number[] 
 export function groupRuns(counts: readonly RunCount[], dimension: RunDimension, periods: number): RunGroup[] {
   const byKey = new Map<string, RunCount[]>();
   for (const count of counts) {
-    const key = count.key || UNKNOWN;
+    const key = count.key || UNKNOWN_KEY;
     const group = byKey.get(key);
     if (group) group.push(count);
     else byKey.set(key, [count]);
@@ -48,4 +47,4 @@ export function groupRuns(counts: readonly RunCount[], dimension: RunDimension, 
 }
 
 const byTotal = (a: RunGroup, b: RunGroup): number =>
-  Number(a.key === UNKNOWN) - Number(b.key === UNKNOWN) || b.total - a.total || (a.key < b.key ? -1 : 1);
+  Number(a.key === UNKNOWN_KEY) - Number(b.key === UNKNOWN_KEY) || b.total - a.total || (a.key < b.key ? -1 : 1);

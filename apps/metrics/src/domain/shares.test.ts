@@ -15,8 +15,8 @@ test.each([
 });
 
 test("splits each component by itself, the first by URL first, and counts a URL once", () => {
-  expect(sharesOf({ inference: 3n, compute: 2n, platform: 0n }, ["b", "a", "b"])).toEqual([
-    { urlKey: "a", inference: 2n, compute: 1n, platform: 0n },
-    { urlKey: "b", inference: 1n, compute: 1n, platform: 0n },
+  expect(sharesOf({ inferenceMicros: 3n, computeMicros: 2n, platformMicros: 0n }, ["b", "a", "b"])).toEqual([
+    { urlKey: "a", inferenceMicros: 2n, computeMicros: 1n, platformMicros: 0n },
+    { urlKey: "b", inferenceMicros: 1n, computeMicros: 1n, platformMicros: 0n },
   ]);
 });

@@ -1,6 +1,7 @@
 import type { Database } from "@millwright/database";
-import { UNKNOWN_KEY, type CostCell, type CostGrouping } from "../domain/cost-groups.ts";
+import { type CostCell, type CostGrouping } from "../domain/cost-groups.ts";
 import { splitDays, type PeriodWindow } from "../domain/period-window.ts";
+import { UNKNOWN_KEY } from "../domain/unknown-key.ts";
 
 /** Spend by the time it occurred. */
 export function costBreakdownStore(database: Database) {

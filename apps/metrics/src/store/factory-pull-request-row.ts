@@ -1,3 +1,5 @@
+import type { Spend } from "../domain/spend.ts";
+
 /** A row of factory_pull_requests as SQL returns it; select `FACTORY_PULL_REQUEST_COLUMNS`. */
 export type FactoryPullRequestRow = {
   factory_uid: string;
@@ -65,7 +67,7 @@ export type FactoryPullRequest = {
   readonly kickoffAt: Date;
   readonly kickoffRunUid: string;
   readonly firstSeenAt: Date;
-  readonly spend: { readonly inferenceMicros: bigint; readonly computeMicros: bigint; readonly platformMicros: bigint };
+  readonly spend: Spend;
 };
 
 const COLUMNS = [

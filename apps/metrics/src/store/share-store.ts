@@ -21,7 +21,7 @@ export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promi
     [rootRunUids],
   );
   const shares = rows.flatMap((tree) => {
-    const spend = { inference: BigInt(tree.inference), compute: BigInt(tree.compute), platform: BigInt(tree.platform) };
+    const spend = { inferenceMicros: BigInt(tree.inference), computeMicros: BigInt(tree.compute), platformMicros: BigInt(tree.platform) };
     return sharesOf(spend, tree.url_keys).map((share) => ({ ...share, factoryUid: tree.factory_uid, rootRunUid: tree.root_run_uid }));
   });
   if (shares.length === 0) return [];
@@ -35,7 +35,7 @@ export async function shareTrees(tx: Sql, rootRunUids: readonly string[]): Promi
      WHERE s.* IS DISTINCT FROM excluded.*`,
     [JSON.stringify(shares.map((share) => ({
       factory_uid: share.factoryUid, url_key: share.urlKey, root_run_uid: share.rootRunUid,
-      inference_micros: String(share.inference), compute_micros: String(share.compute), platform_micros: String(share.platform),
+      inference_micros: String(share.inferenceMicros), compute_micros: String(share.computeMicros), platform_micros: String(share.platformMicros),
     })))],
   );
   return shares.map(({ factoryUid, urlKey }) => ({ factoryUid, urlKey }));

@@ -1,7 +1,8 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
-import { COST_GROUPINGS, groupCosts, UNKNOWN_KEY, type CostCell, type CostGroup, type CostGrouping, type CostGroups } from "../domain/cost-groups.ts";
+import { COST_GROUPINGS, groupCosts, type CostCell, type CostGroup, type CostGrouping, type CostGroups } from "../domain/cost-groups.ts";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
+import { UNKNOWN_KEY } from "../domain/unknown-key.ts";
 import { nameCreators, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 

@@ -2,17 +2,15 @@ import type { Sql } from "@millwright/database";
 import { ledgerEntries } from "../domain/ledger-entry.ts";
 import type { RunSnapshot } from "../domain/run-snapshot.ts";
 import { listComputePrices } from "../store/compute-price-store.ts";
-import { lockFactories } from "../store/factory-lock.ts";
 import { addEntries } from "../store/ledger-store.ts";
 import { storeProducedPullRequests } from "../store/produced-pull-request-store.ts";
 import { projectPullRequests } from "../store/project-pull-requests.ts";
 import { storedVersions, storeRunFacts } from "../store/run-fact-store.ts";
 import { shareTrees } from "../store/share-store.ts";
 
-/** Stores snapshots of runs and everything that follows from them. A snapshot that is older than the stored one changes nothing. */
+/** Stores snapshots of runs and everything that follows from them. A snapshot that is older than the stored one changes nothing. The caller has locked their factories. */
 export async function storeSnapshots(tx: Sql, runs: readonly RunSnapshot[]): Promise<void> {
   if (runs.length === 0) return;
-  await lockFactories(tx, runs.map(({ costOwner }) => costOwner.factoryUid));
   const [versions, prices] = await Promise.all([storedVersions(tx, runs.map(({ uid }) => uid)), listComputePrices(tx)]);
   const newest = runs.filter(({ uid, version }) => version >= (versions.get(uid) ?? 0n));
   if (newest.length === 0) return;
